@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { exportModel, type LlamaModel, readGguf, writeGguf } from "./index.js";
 import { TinyModels } from "./testing/index.js";
 
-/** Adapters that llama.cpp's own converter made, and what PyTorch says of them: fixtures/adapter/make.py. */
+/** Adapters made by llama.cpp's own converter, and PyTorch's results for them: fixtures/adapter/make.py. */
 interface Expected {
   rank: number;
   alpha: number;
@@ -41,7 +41,7 @@ describe.each(Object.entries(expectations))("an adapter of llama.cpp's converter
   it("has the logprobs of its PEFT values, in training and in generation", async () => {
     const model = await load(name);
     expectClose(await score(model, tokenIds), logprobs, 2e-5);
-    // Off, it is another policy: the comparison above can fail.
+    // Without the adapter the policy differs, so the comparison above can fail.
     const without = await score(model, tokenIds, false);
     expect(Math.max(...without.map((x, i) => Math.abs(x - logprobs[i]!)))).toBeGreaterThan(0.3);
     const { tokenIds: sampled, logprobs: bySampler } = await model

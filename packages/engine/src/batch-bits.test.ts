@@ -3,8 +3,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "./index.js";
 import { makeNormals, type TinyModelOptions, TinyModels } from "./testing/index.js";
 
-// A conversation's bits are its own: whoever else is evaluated, by whatever number of threads. Between 12 and 13 rows our
-// products change from weights as they are stored to packed ones; ggml's change at two, four and eight.
+// A conversation's bits do not depend on other conversations in the batch or on the number of threads. Between 12 and
+// 13 rows our products switch from stored weights to packed ones; ggml's switch at two, four and eight.
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
@@ -22,7 +22,7 @@ const prompts = Array.from({ length: 64 }, (_, i) => {
   return Array.from({ length: 3 + ((i * 7) % 17) }, () => Math.abs(Math.floor(normal() * 997)) % 256);
 });
 
-/** An adapter that is not zero, as a new one is. */
+/** Makes the adapter non-zero; a new one is zero. */
 async function fillAdapter(model: LlamaModel): Promise<void> {
   const normal = makeNormals(3);
   for (const { name, shape } of model.listTensors().filter((tensor) => tensor.name.endsWith(".lora_b")))
@@ -39,7 +39,7 @@ async function generate(model: LlamaModel, i: number, maxTokens: number): Promis
   return result;
 }
 
-/** All prompts, so many at once. */
+/** Runs all prompts, in groups of each width. */
 async function runInGroups(model: LlamaModel, widths: readonly number[], count = prompts.length, maxTokens = 6) {
   const results: GenerateResult[] = [];
   for (let group = 0; results.length < count; group++) {
@@ -70,7 +70,7 @@ describe("64 conversations at once have the bits of few and of each alone", () =
   }
 });
 
-// llama.cpp lays weights out anew for its own products where a CPU has instructions for that (AMX), of a model that only generates.
+// On CPUs with matching instructions (AMX), llama.cpp repacks the weights of a model that only generates.
 it.each(["f32", "f16", "q8_0"] as const)(
   "a model that only generates has the bits of one that trains: %s",
   async (type) => {
@@ -81,7 +81,7 @@ it.each(["f32", "f16", "q8_0"] as const)(
   },
 );
 
-// Short: more threads than cores wait for each other at every node of a graph.
+// Short runs: with more threads than cores, threads wait for each other at every node of a graph.
 describe("1 to 4 threads give the same bits", () => {
   for (const type of ["f32", "q8_0", "q4_K"] as const) {
     it(`${type} with an adapter`, async () => {

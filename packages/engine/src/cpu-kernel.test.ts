@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { getRuntimeInfo, loadModel } from "./index.js";
 import { TinyModels } from "./testing/index.js";
 
-// The choice is made once in a process: what cannot be made first, then one that lasts.
+// A process chooses only once: first the choices that must fail, then one that lasts.
 const models = new TinyModels();
 const { CRIA_CPU_KERNEL: given } = process.env;
 afterAll(async () => {
@@ -48,7 +48,7 @@ describe("CRIA_CPU_KERNEL", () => {
     const expected = { cpuKernel: "portable", ...(process.arch === "x64" ? { ggmlBuild: "x64" } : {}) };
     expect(info).toMatchObject(expected);
     expect(model.info).toMatchObject(expected);
-    // Made once.
+    // The choice is made once.
     process.env.CRIA_CPU_KERNEL = usable[0];
     expect(getRuntimeInfo()).toMatchObject(expected);
   });

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "cria-cuda-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 afterEach(() => vi.unstubAllEnvs());
 
-/** A shared library with a few C functions, in a folder of its own. */
+/** A shared library with a few C functions, in a separate folder. */
 function compile(place: string, file: string, source: string): string {
   const path = join(folder, place, file);
   mkdirSync(join(folder, place), { recursive: true });
@@ -24,7 +24,7 @@ function compile(place: string, file: string, source: string): string {
 const driver = (init: number, version: number) =>
   `int cuInit(unsigned) { return ${init}; } int cuDriverGetVersion(int * v) { *v = ${version}; return 0; }`;
 
-/** What the addon finds, in a process of its own: libraries stay loaded. */
+/** The addon's report, from a child process, because libraries stay loaded. */
 function inspect(options: { folder?: string; search: string[] }): Record<string, string> {
   const native = createRequire(import.meta.url).resolve("@cria/native");
   const program = `const addon = require(${JSON.stringify(native)}).loadAddon();
@@ -66,7 +66,7 @@ describe.skipIf(hasDriver)(title, () => {
     const found = inspect({ folder: backend, search: [good, runtime] });
     expect(found).toMatchObject({
       driver: `${join(good, "libcuda.so.1")}, CUDA 13.1`,
-      // The system may have its own.
+      // The system may have its own library.
       cudart: expect.stringMatching(/^\/.*libcudart\.so\.13/),
       cublas: join(runtime, "libcublas.so.13"),
       package: backend,

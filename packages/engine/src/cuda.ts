@@ -10,15 +10,15 @@ import { getRuntimeInfo } from "./runtime-info.js";
 const CUDA_PACKAGE = "@node-llama-cpp/linux-x64-cuda";
 const CUDA_PACKAGE_VERSION = "3.22.1";
 
-/** One thing that `device: "cuda"` needs. */
+/** One part that `device: "cuda"` needs. */
 export interface CudaPart {
-  /** `kernels` alone are optional: without them training on the GPU takes ggml's operations. */
+  /** Only `kernels` are optional: without them training on the GPU uses ggml's operations. */
   name: "driver" | "cudart" | "cublas" | "package" | "backend" | "device" | "kernels";
-  /** Its place or its release; null when it is missing, or when an earlier part is missing. */
+  /** Its path or its release; null when it is missing, or when an earlier part is missing. */
   found: string | null;
-  /** Why it is missing; null when it is found or was not reached. */
+  /** The reason it is missing; null when it is found or was not reached. */
   problem: string | null;
-  /** What to do about the problem. */
+  /** Steps that solve the problem. */
   remedy: string | null;
 }
 
@@ -32,7 +32,7 @@ const remedies: Record<CudaPart["name"], string> = {
   kernels: "build the addon where nvcc is (CUDA 13): pnpm --filter @cria/native build",
 };
 
-/** Folder of the CUDA backend: of `CRIA_CUDA_BACKEND`, else of the installed package; null when there is neither. */
+/** Folder of the CUDA backend: `CRIA_CUDA_BACKEND`, else the installed package; null when there is neither. */
 function findCudaFolder(): string | null {
   if (process.env.CRIA_CUDA_BACKEND) return process.env.CRIA_CUDA_BACKEND;
   try {
@@ -43,14 +43,14 @@ function findCudaFolder(): string | null {
   }
 }
 
-/** Why the backend in a folder does not belong to the llama.cpp of this process; null when it does. */
+/** The reason the backend in a folder does not fit the llama.cpp of this process; null when it fits. */
 function findMismatch(folder: string): string | null {
   const manifest = join(folder, "..", "..", "package.json");
   if (existsSync(manifest)) {
     const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
     if (version !== CUDA_PACKAGE_VERSION) return `version ${version} in ${folder}, ${CUDA_PACKAGE_VERSION} is needed`;
   }
-  // The backend runs on this process's ggml: it must be the very one that it was built with.
+  // The backend uses this process's ggml, so it must have been built with exactly that one.
   const base = "libggml-base.so";
   const ours = getRuntimeInfo().librariesFolder;
   const hash = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
@@ -59,14 +59,14 @@ function findMismatch(folder: string): string | null {
   return hash(join(folder, base)) === hash(join(ours, base)) ? null : `${base} in ${folder} is not that in ${ours}`;
 }
 
-/** Where CUDA's libraries lie that the system's linker does not know of. */
+/** Folders of CUDA libraries that the system's linker does not know. */
 function listLibraryFolders(): string[] {
   const named = (process.env.CRIA_CUDA_LIBRARIES ?? "").split(delimiter).filter(Boolean);
   const roots = [process.env.CUDA_PATH, process.env.CUDA_HOME].filter((root) => root !== undefined);
   if (existsSync("/usr/local"))
     for (const name of readdirSync("/usr/local")) if (/^cuda(-13.*)?$/.test(name)) roots.push(join("/usr/local", name));
   roots.push("/opt/cuda");
-  // Where container runtimes mount the driver.
+  // Container runtimes mount the driver here.
   const drivers = ["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
   return [
     ...named,
@@ -76,7 +76,7 @@ function listLibraryFolders(): string[] {
 }
 
 /**
- * Everything that `device: "cuda"` needs, in the order in which it is looked for. Loads the backend when all is there.
+ * All parts that `device: "cuda"` needs, in the order of the search. Loads the backend when all of them are found.
  * @throws EngineError when the addon cannot be loaded.
  */
 export function inspectCuda(): CudaPart[] {
@@ -90,7 +90,7 @@ export function inspectCuda(): CudaPart[] {
   });
 }
 
-/** Loads the backend where a model may run on it. @throws EngineError when CUDA is asked for and cannot be had. */
+/** Loads the backend if a model may run on it. @throws EngineError when "cuda" is requested and unavailable. */
 export function prepareDevice(device: "auto" | "cpu" | "cuda"): void {
   if (device !== "auto" && device !== "cuda") return;
   const missing = inspectCuda().filter(({ name, problem }) => problem !== null && name !== "kernels");

@@ -29,7 +29,7 @@ const set = (key: string, value: GgufValue) => (file: GgufFile) => {
 };
 const u32 = (value: number) => ({ type: "uint32", value }) as const;
 
-// Each of these met an assertion of llama.cpp, which ends the process.
+// Each of these files once triggered an assertion of llama.cpp, which ends the process.
 describe("a model file with metadata that cannot be is refused", () => {
   const cases: [string, (file: GgufFile) => void, RegExp][] = [
     [
@@ -88,7 +88,7 @@ describe("a model file with metadata that cannot be is refused", () => {
 
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
     it(`a norm's epsilon of ${value}`, async () => {
-      // No writer of ours writes such a number: its bytes take the place of another's.
+      // No writer of ours writes such a number: its bytes replace those of another number.
       const file = describeTinyModel();
       file.metadata["qwen3.attention.layer_norm_rms_epsilon"] = { type: "float32", value: 0.123 };
       const path = join(models.folder, `epsilon-${value}.gguf`);

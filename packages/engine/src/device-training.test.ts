@@ -18,7 +18,7 @@ import {
   weightedLogprobs,
 } from "./testing/index.js";
 
-// Training as on a GPU, checked on the CPU: by ggml's operations alone, and with our CUDA kernels run by an emulation.
+// Training as on a GPU, checked on the CPU: with ggml's operations only, and with our CUDA kernels in an emulation.
 let folder: string;
 let kernels: string;
 let rounding: string;
@@ -132,7 +132,7 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
   });
 });
 
-// As "Devices" of the README has it: on the CPU forward products over quantised weights round activations too.
+// As in "Devices" of the README: on the CPU, forward products over quantised weights round activations too.
 describe("what separates devices over quantised weights", () => {
   const shape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
   const lora = { rank: 4, alpha: 8 };
@@ -149,7 +149,10 @@ describe("what separates devices over quantised weights", () => {
     return file;
   }
 
-  /** Sequences where no last bit tips the rounding of an activation, which would be as much as what is measured. */
+  /**
+   * Sequences in which no last bit changes the rounding of an activation: such a change would be as large as the
+   * measured difference.
+   */
   function makeBatch(): TrainSequence[] {
     const normal = makeNormals(5);
     const token = () => Math.abs(Math.floor(normal() * 1000)) % 256;
@@ -181,7 +184,7 @@ describe("what separates devices over quantised weights", () => {
   it.each(["q8_0", "q4_K"] as const)("%s: the rounding of activations, and nothing else", async (type) => {
     const path = await write({ ...shape, type });
     const cpu = await measure(await loadModel({ path, ...small, lora, device: "cpu" }));
-    // ggml's products round activations as ours do; its gradients go through F32 weights.
+    // ggml's products round activations as ours do, but its gradients use F32 weights.
     const rounding = await measure(await loadEmulated({ path, ...small, lora }, {}));
     const exact = await measure(await loadModel({ path: await writeTwin(path), ...small, lora, device: "cpu" }));
     expect(worst(cpu, rounding)).toBeLessThan(2e-3);

@@ -31,7 +31,7 @@ it("tokenizes beside the event loop as on it", async () => {
   const text = "a bb <|im_end|> é ".repeat(2000);
   for (const special of [true, false])
     expect(await model.tokenizeAside(text, { special })).toEqual(model.tokenize(text, { special }));
-  // Disposed of meanwhile: it ends first, or not at all.
+  // The model is disposed of meanwhile: the call ends first, or fails.
   const late = model.tokenizeAside(text).catch((error: unknown) => String(error));
   await model.dispose();
   expect(await late).toSatisfy((result: unknown) => typeof result !== "string" || result.includes("disposed"));
@@ -54,8 +54,9 @@ describe("logprobs", () => {
           temperature: 0.9,
           entropy: true,
         });
-        // All agree to 1e-6, for the products are the same; but where activations are rounded (F16, BF16) or quantized (Q8,
-        // Q4) before each product, a last-bit difference in attention (the graph adds in blocks) can flip such a rounding.
+        // Products are the same, so all agree to 1e-6. But where activations are rounded (F16, BF16) or quantized (Q8,
+        // Q4) before each product, a last-bit difference in attention (the graph adds in blocks) can change such a
+        // rounding.
         const tolerance = { f32: 1e-5, f16: 2e-3, bf16: 5e-3, q8_0: 5e-3, q4_0: 5e-3, q4_K: 2e-2 }[type];
         expect(maxDifference(score!.logprobs.slice(prompt.length), logprobs)).toBeLessThan(tolerance);
         expect(Math.min(...score!.entropy!.slice(prompt.length))).toBeGreaterThan(0);
@@ -63,7 +64,7 @@ describe("logprobs", () => {
     }
   }
 
-  // The bounds that LoadModelOptions.kvType promises over F32 weights.
+  // The bounds that LoadModelOptions.kvType documents for F32 weights.
   const agreement: [string, object, number, number][] = [
     ["the default", { lora: { rank: 4, alpha: 8 } }, 0, 1e-5],
     ["a LoRA scale that is no power of two", { lora: { rank: 3, alpha: 5 } }, 0, 1e-5],
@@ -77,13 +78,13 @@ describe("logprobs", () => {
     const target = randomTokens(20, 3);
     const lossMask = target.map((_, t) => (t > 0 ? 1 : 0));
     const columns = { weights: target.map(() => -1) };
-    // So that the adapter is not zero.
+    // Two steps make the adapter non-zero.
     for (let step = 0; step < 2; step++)
       await model.train([{ tokenIds: target, lossMask, columns }], weightedLogprobs, { learningRate: 1e-2 });
     const prompt = randomTokens(30, 4);
     const decoded = await Promise.all([1, 2, 3].map((seed) => generateAlone(model, prompt, seed)));
     const whole = decoded.map(({ tokenIds }) => ({ tokenIds: [...prompt, ...tokenIds], from: prompt.length }));
-    // Together their prompt is shared: sums over it and over the rest are added apart.
+    // Scored together they share the prompt: the sums over it and over the rest are added separately.
     const together = await model.score(whole, { temperature: 0.9 });
     const alone = await Promise.all(whole.map(async (one) => (await model.score([one], { temperature: 0.9 }))[0]!));
     const differences = [together, alone].flatMap((scores) =>
@@ -196,7 +197,8 @@ describe("sequences", () => {
       await evicted.generate(early, { ...sampling, seed: 1 });
       const root = model.createSequence();
       await root.prefill(prompt);
-      // Takes the slot of the first, which is saved, and leaves it free for the fork; the saved one then takes the root's.
+      // Takes the slot of the first sequence, which is saved, and leaves the slot free for the fork; the saved one then
+      // takes the root's.
       await generateAlone(model, [1, 2, 3], 1);
       const fork = root.fork();
       const [result] = await Promise.all([
@@ -215,14 +217,14 @@ describe("sequences", () => {
     const undisturbed = await models.load({}, { maxSequences: 1, contextSize: 128, prefixReuse: false });
     const prompts = Array.from({ length: 16 }, (_, i) => randomTokens(4 + i, 50 + i));
     const sequences = prompts.map(() => model.createSequence());
-    // Every third one goes on when the others have ended, and comes back idle.
+    // Every third one continues after the others have ended, and comes back idle.
     const run = (sequence: LlamaSequence, i: number) =>
       sequence.generate(prompts[i]!, { ...sampling, maxTokens: i % 3 === 0 ? 40 : 3, seed: i });
     const results = await Promise.all(sequences.map(run));
     const again = (sequence: LlamaSequence, i: number) => sequence.generate([7], { ...sampling, seed: 100 + i });
     const later = await Promise.all(sequences.map(again));
     const { movedSequences, paddingTokens, prefillTokens } = model.schedulerStats();
-    // How often depends on when they arrive.
+    // The count depends on the order of arrival.
     expect(movedSequences).toBeGreaterThan(0);
     expect(paddingTokens).toBeLessThan(60);
     // The last sampled token and the new one: nothing else was evaluated again.

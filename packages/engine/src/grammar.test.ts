@@ -24,7 +24,7 @@ async function generate(options: Partial<GenerateOptions>, from = model) {
   }
 }
 
-/** Log-softmax of the whole row of logits that `tokens` give, from the scores of all tokens that could follow. */
+/** Log-softmax of the whole row of logits after `tokens`, from the scores of all tokens that could follow. */
 async function scoreAll(tokens: readonly number[], temperature: number): Promise<Float64Array> {
   const count = model.info.vocabSize;
   const sequences = Array.from({ length: count }, (_, next) => ({ tokenIds: [...tokens, next], from: tokens.length }));
@@ -51,7 +51,7 @@ describe("what is sampled", () => {
   ];
   it.each(cases)("%s", async (_, grammar, expected) => {
     for (let seed = 0; seed < 8; seed++) {
-      // A random model seldom stops where it may: most texts come out whole all the same.
+      // A random model seldom stops at a possible end, yet most texts are complete.
       const { text, finishReason, tokenIds, logprobs, constrained } = await generate({ grammar, seed, maxTokens: 200 });
       if (finishReason === "stop") expect(text).toMatch(expected);
       expect(constrained).toBeInstanceOf(Uint8Array);
@@ -79,7 +79,7 @@ describe("what is sampled", () => {
   });
 
   it("takes a control token that stops the request as an end, not as text", async () => {
-    const start = 257; // <|im_start|>, a control token that ends nothing by itself
+    const start = 257; // <|im_start|>, a control token that by itself ends nothing
     const text = await generate({ grammar: "root ::= .{5}", stopTokens: [start] });
     expect([...text.tokenIds.slice(0, -1)]).not.toContain(start);
     expect([...text.text]).toHaveLength(5);
@@ -140,7 +140,7 @@ describe("logprobs", () => {
   });
 
   it("says 0 where the grammar took nothing, and then samples as without it", async () => {
-    // Everything is allowed that has any probability to speak of: bytes that begin no character and the end token are not.
+    // All tokens with noticeable probability are allowed; the end token and bytes that begin no character are not.
     const sharp = await models.load({ embeddingScale: 30, tied: true }, { contextSize: 256 });
     const free = await generate({ seed: 3, maxTokens: 20, stopTokens: [] }, sharp);
     const grammar = `root ::= ${[...new Set(free.tokenIds)].map((id) => `<[${id}]>`).join(" | ")}`.replace(
@@ -217,7 +217,7 @@ describe("wrong grammars", () => {
     expect(failure).toBeInstanceOf(EngineError);
     expect((failure as EngineError).code).toBe("engine/bad-grammar");
     expect((failure as Error).message).toMatch(message);
-    // Nothing was sampled, and the sequence goes on.
+    // Nothing was sampled, and the sequence still works.
     expect(sequence.tokenCount).toBe(0);
     expect((await sequence.generate(prompt, { grammar: 'root ::= "a"', maxTokens: 4 })).text).toBe("a");
     sequence.dispose();

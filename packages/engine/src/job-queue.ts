@@ -1,6 +1,4 @@
-/**
- * Jobs of one model's trainer run one after another; a second call waits until the first has ended, also when it fails.
- */
+/** Runs the jobs of one model's trainer one after another: a second call waits until the first has ended or failed. */
 export class JobQueue {
   private last: Promise<unknown> = Promise.resolve();
 

@@ -23,7 +23,7 @@ describe("dispose", () => {
     const sequence = model.createSequence();
     const running = sequence.generate([1, 2], { maxTokens: 4000, seed: 1, stopTokens: [] });
     const disposed = Promise.all([model.dispose(), model.dispose()]);
-    // At once, while another thread is still freeing.
+    // Immediately, while another thread is still freeing.
     expect(() => model.createSequence()).toThrow(/disposed/);
     await disposed;
     expect((await running).finishReason).toBe("aborted");
@@ -154,7 +154,7 @@ describe("disk full at save", () => {
       const model = await loadModel({ path: ${JSON.stringify(path)}, contextSize: 64, maxSequences: 2, trainable: "full" });
       await model.saveModel(${JSON.stringify(join(models.folder, "full.gguf"))}).catch((error) => console.log(error.message));
       console.log("goes on");`;
-    // A limit on file sizes fails writes as a full disk does.
+    // A limit on file sizes makes writes fail as a full disk does.
     const shell = 'trap \'\' XFSZ; ulimit -f 16; exec "$0" --input-type=module -e "$1"';
     const child = spawnSync("bash", ["-c", shell, process.execPath, program], { encoding: "utf8", timeout: 240_000 });
     expect(child.stdout).toMatch(/full\.gguf: cannot write it/);

@@ -24,14 +24,14 @@ import { computeShard } from "./training/gradient-shards.js";
 import { computeScores, scoreSequences } from "./training/score-sequences.js";
 import { trainBatch } from "./training/train-batch.js";
 
-/** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Made by `loadModel`. */
+/** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Created by `loadModel`. */
 export class LlamaModel implements PolicyEngine {
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
   private readonly jobs = new JobQueue();
   private specialTokens: SpecialToken[] | undefined;
 
-  /** @param images where the model takes images. */
+  /** @param images if the model takes images. */
   constructor(
     private readonly native: NativeModel,
     readonly images?: ImageStore,
@@ -84,7 +84,7 @@ export class LlamaModel implements PolicyEngine {
     return this.jobs.run(() => trainBatch(this.native, this.info, this.images, batch, loss, optimizer, options));
   }
 
-  /** Gradients that were accumulated here without a step are thrown away. */
+  /** Discards gradients that were accumulated here without a step. */
   computeGradient(
     shard: GradientShard,
     loss: LossFunction,
@@ -96,7 +96,7 @@ export class LlamaModel implements PolicyEngine {
     });
   }
 
-  /** Throws away gradients that were accumulated without a step. */
+  /** Discards gradients that were accumulated without a step. */
   zeroGradients(): Promise<void> {
     return this.jobs.run(() => callNative(() => this.native.zeroGradients()));
   }
@@ -123,7 +123,7 @@ export class LlamaModel implements PolicyEngine {
     return this.jobs.run(() => callNative(() => this.native.readTensor(name, part)));
   }
 
-  /** Overwrites a trained F32 tensor; cached KV is forgotten when its value changed. */
+  /** Overwrites a trained F32 tensor; forgets cached KV when its value changed. */
   writeTensor(name: string, values: Float32Array, part: TensorPart = "value"): Promise<void> {
     return this.jobs.run(async () => {
       await callNative(() => this.native.writeTensor(name, part, values));
@@ -131,12 +131,12 @@ export class LlamaModel implements PolicyEngine {
     });
   }
 
-  /** Totals of the scheduler since loading, and what it holds now. */
+  /** Totals of the scheduler since loading, and its current state. */
   schedulerStats(): SchedulerStats {
     return callNativeSync(() => this.native.schedulerStats());
   }
 
-  /** Optimizer steps taken; Adam's bias correction depends on it. */
+  /** Number of optimizer steps taken; Adam's bias correction depends on it. */
   get stepCount(): number {
     return callNativeSync(() => this.native.stepCount());
   }
@@ -145,12 +145,12 @@ export class LlamaModel implements PolicyEngine {
     callNativeSync(() => this.native.setStepCount(count));
   }
 
-  /** Layers whose activations the last training forward kept; the others were recomputed. */
+  /** Number of layers whose activations the last training forward kept; the others were recomputed. */
   get keptLayers(): number {
     return callNativeSync(() => this.native.keptLayers());
   }
 
-  /** Ends what is in flight as aborted and frees the memory. May be called twice. */
+  /** Aborts requests in flight and frees the memory. May be called twice. */
   async dispose(): Promise<void> {
     await Promise.all([this.images?.dispose(), callNative(() => this.native.dispose())]);
   }

@@ -10,13 +10,13 @@ import type { ImageStore } from "./images/image-store.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeGenerateParams, NativeModel } from "./native-types.js";
 
-/** One conversation on the model: its tokens, and its KV as long as there is room. */
+/** One conversation on the model: its tokens, and its KV while there is space. */
 export class LlamaSequence implements PolicySequence {
   private disposed = false;
-  /** While its images are brought into memory for a request. */
+  /** True while its images are loaded into memory for a request. */
   private preparing = false;
 
-  /** @param images those among its tokens, which live as long as it does. */
+  /** @param images the images among its tokens, kept alive as long as the sequence. */
   constructor(
     private readonly native: NativeModel,
     private readonly store: ImageStore | undefined,
@@ -43,7 +43,7 @@ export class LlamaSequence implements PolicySequence {
       topP: options.topP ?? 1,
       topK: options.topK ?? 0,
       minP: options.minP ?? 0,
-      // Without a seed each request draws its own.
+      // Without a seed each request draws one.
       seed: options.seed ?? Math.floor(Math.random() * 0x1_0000_0000),
       stopTokens: Int32Array.from(options.stopTokens ?? this.endTokens),
       stopStrings: [...(options.stopStrings ?? [])],
@@ -83,8 +83,8 @@ export class LlamaSequence implements PolicySequence {
   }
 
   /**
-   * Forgets the tokens, so that the next request sends a whole prompt. The part of it that this or another sequence has
-   * evaluated is not evaluated again.
+   * Forgets the tokens; the next request must send a whole prompt. Parts of the prompt that this or another sequence
+   * has evaluated are not evaluated again.
    * @throws EngineError while a request runs.
    */
   reset(): void {
@@ -115,15 +115,16 @@ export class LlamaSequence implements PolicySequence {
     const shown = this.store?.list(delta, "deltaTokenIds") ?? [];
     const images = [...new Set([...this.images, ...shown])];
     if (images.length === 0) return this.request(delta, params, signal, onText);
-    // What cannot be evaluated is not encoded either: one large image takes seconds and gigabytes.
+    // Checks first, so that a request that cannot be evaluated encodes no images: one large image takes seconds and
+    // gigabytes.
     callNativeSync(() => this.native.checkFits(this.id, delta.length, params.maxTokens));
     this.preparing = true;
     let release: () => void;
     try {
-      // All of them: after a flush or an eviction the whole sequence is evaluated again.
+      // All images: after a flush or an eviction the whole sequence is evaluated again.
       release = await this.store!.pin(images, signal);
     } catch (error) {
-      // The signal fired, or the model was disposed of.
+      // The signal aborted, or the model was disposed of.
       if (signal?.aborted || /aborted|disposed/.test((error as EngineError).code)) return abortedEarly(params);
       throw error;
     } finally {
@@ -155,7 +156,7 @@ export class LlamaSequence implements PolicySequence {
         if (params.topLogprobs === 0) return result;
         return { ...result, topLogprobs: listCandidates(params.topLogprobs, topTokens, topLogprobs) };
       } catch (error) {
-        // What was appended and sampled before a failure stays.
+        // Tokens appended and sampled before a failure stay.
         if (!this.disposed) {
           const tokens = this.native.sequenceTokens(this.id);
           this.count = tokens.length;
@@ -190,7 +191,7 @@ export class LlamaSequence implements PolicySequence {
   }
 }
 
-/** Of a request that was aborted before its images were in memory: nothing was appended. */
+/** The result of a request that was aborted before its images were in memory: nothing was appended. */
 function abortedEarly({ grammar, topLogprobs }: NativeGenerateParams): GenerateResult {
   return {
     tokenIds: new Int32Array(0),
@@ -203,7 +204,7 @@ function abortedEarly({ grammar, topLogprobs }: NativeGenerateParams): GenerateR
   };
 }
 
-/** @param count of the candidates beside each sampled token; those without a token (-1) are left out. */
+/** @param count number of candidates for each sampled token; those without a token (-1) are left out. */
 function listCandidates(
   count: number,
   tokens: Int32Array = new Int32Array(0),

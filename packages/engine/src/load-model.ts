@@ -3,9 +3,9 @@ import { LlamaModel } from "./llama-model.js";
 import { type LoadModelOptions, loadNative } from "./load-native.js";
 
 /**
- * Loads a GGUF model for generation and, if asked, training. One process may hold several.
- * @throws EngineError when a file is missing, damaged or not trainable as asked, or memory does not suffice;
- *   HubError when its address cannot be followed; ConfigError for an unknown option.
+ * Loads a GGUF model for generation and optionally training. One process may hold several.
+ * @throws EngineError when a file is missing, damaged or not trainable as requested, or memory does not suffice;
+ *   HubError when its address cannot be resolved; ConfigError for an unknown option.
  */
 export async function loadModel(options: LoadModelOptions): Promise<LlamaModel> {
   const native = await loadNative(options);

@@ -10,70 +10,76 @@ export interface LoraOptions {
   rank?: number;
   /** The update is scaled by alpha / rank. Default 16. */
   alpha?: number;
-  /** Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output. Default: all but output. */
+  /**
+   * Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output. Default: all except
+   * output.
+   */
   targets?: string[];
   /**
-   * An adapter GGUF to start from, of Cria's, or made by llama.cpp's convert_lora_to_gguf.py. Its rank, alpha and targets
-   * count; those given beside it must be the same.
+   * An adapter GGUF to start from, made by Cria or by llama.cpp's convert_lora_to_gguf.py. Its rank, alpha and targets
+   * are used; options given as well must be equal to them.
    */
   path?: string;
 }
 
 export interface LoadModelOptions {
-  /** A GGUF file, or its address on a hub, as `hf:Qwen/Qwen3-0.6B-GGUF:Q8_0`: see `resolveModel`. */
+  /** A GGUF file, or its address on a hub such as `hf:Qwen/Qwen3-0.6B-GGUF:Q8_0`: see `resolveModel`. */
   path: string;
   /**
-   * "auto" (default) takes CUDA when its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are there and
-   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing. Over F32 weights
-   * gradients of a GPU differ by 1e-3 to 4e-3, as it multiplies TF32; over quantised ones by more (see "Devices" in the README).
+   * "auto" (default) uses CUDA if its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are
+   * available and the model can be trained there as requested, else the CPU. `inspectCuda()` reports the missing parts.
+   * Over F32 weights the gradients of a GPU differ by 1e-3 to 4e-3, because it multiplies TF32; over quantised ones by
+   * more (see "Devices" in the README).
    */
   device?: "auto" | "cpu" | "cuda";
-  /** Layers on the GPU; default all, as training needs. */
+  /** Number of layers on the GPU; default all, which training requires. */
   gpuLayers?: number;
   /**
-   * Most tokens of one sequence. Default: the model's training context, at most 4096. Loading allocates the KV cache of all
-   * `maxSequences` slots: of each token and layer the keys and values of every KV head, in `kvType`.
+   * Most tokens of one sequence. Default: the model's training context, at most 4096. Loading allocates the KV cache of
+   * all `maxSequences` slots: the keys and values of every KV head, for each token and layer, in `kvType`.
    */
   contextSize?: number;
   /** Sequences resident in the KV cache at once, 1 to 256. Default 8. */
   maxSequences?: number;
   /**
-   * Default: what the process may use. What `train` and `score` compute on the CPU does not depend on it, bit for bit, nor
-   * does what a `deterministic` model samples. (On ARM ggml's own products of quantised weights may round otherwise with
-   * another number of threads.)
+   * Default: the cores that the process may use. `train` and `score` on the CPU give the same bits with any number, and
+   * so does sampling of a `deterministic` model. (On ARM ggml's own products of quantised weights may round differently
+   * with another number of threads.)
    */
   threads?: number;
   /**
-   * Type of cached keys and values. Default "f32" for a trainable model, else "f16". On the CPU, over F32 weights and without
-   * flash attention, the logprobs of decoding and of `score` then differ by the order of sums alone, less than 1e-5; with
-   * "f16", or with flash attention, which rounds keys and values to it, by 2e-2 where keys are small, and by far more where
-   * they are not: with key biases of 150 llama.cpp's decoding was off by 0.5 nats on average. Over other weights a last bit can
-   * flip the rounding of an activation: 2e-3 over F16, 5e-3 over BF16 and 8-bit blocks, 2e-2 over K-quants have been seen.
+   * Type of cached keys and values. Default "f32" for a trainable model, else "f16". On the CPU, over F32 weights and
+   * without flash attention, the logprobs of decoding and of `score` then differ only by the order of sums, less than
+   * 1e-5. With "f16", or with flash attention, which rounds keys and values to it, they differ by 2e-2 if keys are
+   * small, and by far more if not: with key biases of 150 llama.cpp's decoding was off by 0.5 nats on average. Over
+   * other weights a last bit can change the rounding of an activation: differences of 2e-3 over F16, 5e-3 over BF16 and
+   * 8-bit blocks, and 2e-2 over K-quants have been seen.
    */
   kvType?: "f32" | "f16" | "q8_0";
   /**
-   * llama.cpp's flash attention for decoding. "auto" (default) is a rule of shape and device: yes for a `kvType` of "q8_0",
-   * which needs it, and on a GPU for a model that only generates, with F16 keys and values and heads of 64, 80, 96, 112,
-   * 128 or 256; else no. On the CPU the engine's own attention, which is the trainer's, takes its place.
+   * llama.cpp's flash attention for decoding. "auto" (default) decides by shape and device: on for a `kvType` of
+   * "q8_0", which needs it, and on a GPU for a model that only generates, with F16 keys and values and a head size of
+   * 64, 80, 96, 112, 128 or 256; else off. On the CPU the engine's own attention, which the trainer also uses, replaces
+   * it.
    */
   flashAttention?: boolean | "auto";
   lora?: LoraOptions | null;
-  /** What `train` updates. Default "lora" when `lora` is given, else "none". */
+  /** The weights that `train` updates. Default "lora" when `lora` is given, else "none". */
   trainable?: "lora" | "full" | "none";
   /** Seed of a new adapter's values. Default 0. */
   seed?: number;
   /**
-   * With a seed given, results then depend on the sequence's tokens alone, bit for bit: not on timing, threads, neighbours,
-   * or whether its prefix was evaluated for it or for another (see `prefixReuse`). K-quantised models then evaluate at
-   * least 8 rows at a time. Models with recurrent layers keep this with F32, F16 and Q8_0 weights on a CPU. Default true.
+   * If a seed is given, results then depend only on the sequence's tokens, bit for bit: not on timing, threads,
+   * neighbours, or which request evaluated its prefix (see `prefixReuse`). K-quantised models then evaluate at least 8
+   * rows at a time. For models with recurrent layers this holds with F32, F16 and Q8_0 weights on a CPU. Default true.
    */
   deterministic?: boolean;
   /**
-   * A prompt takes over the KV of any sequence, running, idle or disposed of, that begins with the same tokens; of equal
-   * prompts that arrive together one is evaluated. Default true. A deterministic model shares any prefix where each row
-   * of a batch is computed alike in all batches: on CPUs, without flash attention or experts (other CPUs than x86:
-   * with F32 and F16 weights). Elsewhere it shares whole prefill chunks (`prefillChunk`) only, which no sampled
-   * token is part of. False: a sequence shares with its forks only.
+   * A prompt takes over the KV of any sequence, running, idle or disposed of, that begins with the same tokens; of
+   * equal prompts that arrive together one is evaluated. Default true. A deterministic model shares any prefix if each
+   * row is computed in the same way in all batches: on CPUs, without flash attention or experts (on CPUs other than
+   * x86: with F32 and F16 weights). Otherwise it shares only whole prefill chunks (`prefillChunk`), which contain no
+   * sampled token. False: a sequence shares only with its forks.
    */
   prefixReuse?: boolean;
   /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 2 GiB. */
@@ -83,21 +89,24 @@ export interface LoadModelOptions {
   /** Host bytes for the KV of evicted sequences; beyond it they are recomputed. Default 1 GiB. */
   swapBytes?: number;
   /**
-   * The projector that makes the model see images: the GGUF beside the model's that llama.cpp calls mmproj, or its address on a
-   * hub, as `hf:ggml-org/SmolVLM-256M-Instruct-GGUF:F16`: see `resolveProjector`. Absent: text alone.
+   * The projector that lets the model see images: a second GGUF that llama.cpp calls mmproj, or its address on a hub
+   * such as `hf:ggml-org/SmolVLM-256M-Instruct-GGUF:F16`: see `resolveProjector`. Absent: text only.
    */
   mmproj?: string;
-  /** Vectors of an image, at least and at most, where the projector takes images of any size. Default: as its file says. */
+  /**
+   * Minimum number of vectors of an image, and `imageMaxTokens` the maximum, for projectors that take images of any
+   * size. Default: the file's limits.
+   */
   imageMinTokens?: number;
   imageMaxTokens?: number;
   /**
-   * Bytes of images' vectors and files that stay in memory when nothing uses them; beyond it those unused longest are
-   * dropped, and encoded again when they are needed. Default 512 MiB.
+   * Bytes of images' vectors and files that stay in memory without users. Beyond it the least recently used are
+   * dropped, and encoded again when needed. Default 512 MiB.
    */
   imageMemory?: number;
   /**
-   * Most bytes that encoding one image may take, by the engine's estimate; one that takes more is refused before it is decoded
-   * ("engine/bad-image"). Default 2 GiB.
+   * Most bytes for encoding one image, by the engine's estimate. An image that needs more is refused before it is
+   * decoded ("engine/bad-image"). Default 2 GiB.
    */
   imageEncodeMemory?: number;
 }
@@ -127,8 +136,8 @@ const KNOWN_OPTIONS = new Set([
 ]);
 
 /**
- * `emulatedDevice` is for checks alone.
- * @throws EngineError, HubError for an address that cannot be followed, ConfigError for an unknown option.
+ * `emulatedDevice` is only for checks.
+ * @throws EngineError, HubError for an address that cannot be resolved, ConfigError for an unknown option.
  */
 export async function loadNative(
   options: LoadModelOptions,

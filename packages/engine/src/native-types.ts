@@ -1,6 +1,6 @@
 /**
- * The whole contract of the native addon (native/src/binding). Arguments are checked there; errors arrive as JS errors
- * with `code`, `subject`, `expected`, `received` and `remedy`.
+ * The complete contract of the native addon (native/src/binding). The addon checks arguments; errors arrive as JS
+ * errors with `code`, `subject`, `expected`, `received` and `remedy`.
  */
 import type { GenerateResult, ImagePiece, ModelInfo, SpecialToken } from "@cria/core";
 
@@ -44,7 +44,7 @@ export interface NativeRuntimeInfo {
   /** As in ModelInfo. */
   cpuKernel: string;
   ggmlBuild: string;
-  /** What CRIA_CPU_KERNEL may name on this machine, the best first. */
+  /** Valid values of CRIA_CPU_KERNEL on this machine, the best first. */
   usableCpuKernels: string[];
   devices: string[];
 }
@@ -66,11 +66,11 @@ export interface NativeLoadOptions {
   prefillChunk?: number;
   swapBytes?: number;
   trainingMemory?: number;
-  /** A critic: forward gives values in the place of logprobs, backward takes their gradient. */
+  /** A critic: forward returns values instead of logprobs, backward takes their gradient. */
   valueHead?: boolean;
   /**
-   * For checks without a GPU: training runs on the CPU as it would on a device, by ggml's operations or by a library of
-   * our device kernels, and refuses the operations that are named as ggml names them.
+   * For checks without a GPU: training runs on the CPU in the way it would on a device, with ggml's operations or a
+   * library of our device kernels. Operations in `refused` (ggml's names) count as unsupported.
    */
   emulatedDevice?: { kernels?: string; refused?: string[] };
 }
@@ -90,7 +90,7 @@ export interface NativeGenerateParams {
 }
 
 export interface NativeGenerateResult extends Omit<GenerateResult, "topLogprobs"> {
-  /** Where `topLogprobs` was asked for: so many for each sampled token, -1 where a grammar allowed fewer. */
+  /** With `topLogprobs`, this many entries for each sampled token; -1 where a grammar allowed fewer. */
   topTokens?: Int32Array;
   topLogprobs?: Float32Array;
 }
@@ -101,21 +101,26 @@ export interface NativeMicroBatch {
   rowLength: number;
   tokens: Int32Array;
   positions: Int32Array;
-  /** Up to which place in the row, exclusive, tokens continue each token: i sees j where j <= i < ends[j]. 0 for padding. */
+  /**
+   * For each token, the place in the row, exclusive, up to which tokens continue it: i sees j where j <= i < ends[j]. 0
+   * for padding.
+   */
   ends: Int32Array;
-  /** Where the hidden state lies that predicts each scored token, and that token. */
+  /** For each scored token: the place of the hidden state that predicts it, and the token itself (`targets`). */
   sources: Int32Array;
   targets: Int32Array;
   temperature: number;
   adapter: boolean;
-  /** For the ids from the vocabulary's end on, in this batch's own numbering: the ids of their vectors. Absent: there are none. */
+  /**
+   * Ids of vectors for the token ids from the vocabulary's end on, which are numbered within this batch. Absent: none.
+   */
   vectors?: Int32Array;
 }
 
 export interface NativeScores {
   logprobs: Float32Array;
   entropy: Float32Array;
-  /** Of the squared probabilities of each distribution, when asked for. */
+  /** Sums of the squared probabilities of each distribution; only on request. */
   sumSquares?: Float32Array;
 }
 
@@ -141,20 +146,20 @@ export interface SchedulerStats {
   prefillTokens: number;
   reusedTokens: number;
   decodeTokens: number;
-  /** Rows decoded only to keep a batch in one piece. */
+  /** Rows decoded only to keep a batch contiguous. */
   paddingTokens: number;
-  /** Sequences moved to other KV slots, so that those that decode lie together. */
+  /** Sequences moved to other KV slots, so that decoding ones are adjacent. */
   movedSequences: number;
   /** Calls of llama_decode, for prompts and for sampling. */
   decodeCalls: number;
   evictions: number;
   restores: number;
   recomputedTokens: number;
-  /** Inside llama_decode. */
+  /** Time inside llama_decode. */
   llamaSeconds: number;
-  /** Whole steps: scheduling, llama_decode, sampling, stops; without waiting for work. */
+  /** Time of whole steps: scheduling, llama_decode, sampling, stops; excludes waiting for work. */
   busySeconds: number;
-  /** Sequences that exist now, those of them with KV in the cache, requests in flight, bytes of KV saved outside the cache. */
+  /** Current sequences, those of them with KV in the cache, requests in flight, bytes of KV saved outside the cache. */
   sequences: number;
   residentSequences: number;
   requests: number;
@@ -162,30 +167,33 @@ export interface SchedulerStats {
 }
 
 export interface NativeProjectorOptions {
-  /** The path of libcria-vision.so. */
+  /** Path of libcria-vision.so. */
   library: string;
   path: string;
   threads: number;
-  /** Tokens of an image at least and at most, where the projector takes images of any size; 0: as the file says. */
+  /**
+   * Minimum number of tokens of an image, and `maxTokens` the maximum, for projectors that take images of any size; 0:
+   * the file's limits.
+   */
   minTokens: number;
   maxTokens: number;
 }
 
-/** A projector that libcria-vision.so has opened for a model. Its work runs on a thread of its own, call after call. */
+/** A projector that libcria-vision.so has opened for a model. It works on its own thread, one call after another. */
 export interface NativeProjector {
   info(): {
     type: string;
     /** Floats of a vector: the model's embedding size, times 1 + its deep layers for Qwen3-VL. */
     vectorSize: number;
   };
-  /** How an image of this size stands in a prompt, in microseconds. Throws for one that the projector cannot take. */
+  /** The layout in a prompt of an image of this size; takes microseconds. Throws if the projector cannot take it. */
   layout(width: number, height: number): ImagePiece[];
   /**
-   * A PNG, JPEG, BMP or GIF, decoded under the limit of pixels and turned as its orientation says (EXIF's, 1 to 8): its vectors,
-   * one behind the other.
+   * The vectors of a PNG, JPEG, BMP or GIF, in order. The file is decoded under the limit of pixels and turned by its
+   * EXIF orientation (1 to 8).
    */
   encode(file: Uint8Array, maxPixels: number, orientation: number): Promise<{ vectors: Float32Array }>;
-  /** Its pixels, over white where they are transparent. */
+  /** The file's pixels, over white where they are transparent. */
   decode(
     file: Uint8Array,
     maxPixels: number,
@@ -195,18 +203,18 @@ export interface NativeProjector {
 }
 
 export interface NativeModel {
-  /** Opens a projector over this model's vocabulary and embedding size. */
+  /** Opens a projector with this model's vocabulary and embedding size. */
   openProjector(options: NativeProjectorOptions): Promise<NativeProjector>;
   /**
-   * Makes ids of vectors known: `count` from `first` on, which must be where the last definition ended, or the vocabulary. They may
-   * stand in sequences at once, and stay known. `columns` and `rows` as in the layout.
+   * Defines ids of vectors: `count` from `first` on, which must be the end of the last definition, or of the
+   * vocabulary. They may be used in sequences at once, and stay defined. `columns` and `rows` as in the layout.
    */
   defineVectors(first: number, count: number, columns: number, rows: number): void;
-  /** Gives the values of ids that were defined together. A copy is kept until they are dropped. */
+  /** Sets the values of ids that were defined together. A copy is kept until they are dropped. */
   holdVectors(first: number, values: Float32Array): void;
-  /** Forgets values; no request in flight and no micro-batch may need them. */
+  /** Forgets values. No request in flight and no micro-batch may need them. */
   dropVectors(first: number): void;
-  /** `notice`: a text for the user, for example that device "auto" does not use a GPU that is there. */
+  /** `notice`: a message for the user, for example that device "auto" does not use an existing GPU. */
   info(): ModelInfo & { chatTemplate: string | null; notice: string | null };
   tokenize(text: string, special: boolean): Int32Array;
   /** The same on the job thread. */
@@ -217,9 +225,9 @@ export interface NativeModel {
   createSequence(): number;
   forkSequence(sequence: number): number;
   disposeSequence(sequence: number): void;
-  /** Forgets the tokens; the KV stays until the room is needed. */
+  /** Forgets the tokens; the KV stays until the space is needed. */
   resetSequence(sequence: number): void;
-  /** Throws what `generate` throws of a request of so many new tokens, before their vectors are there. */
+  /** Throws the errors of `generate` for a request with this many new tokens, before their vectors exist. */
   checkFits(sequence: number, deltaLength: number, maxTokens: number): void;
   sequenceTokens(sequence: number): Int32Array;
   generate(
@@ -231,7 +239,7 @@ export interface NativeModel {
   abort(request: number): void;
   flush(): Promise<void>;
   schedulerStats(): SchedulerStats;
-  /** With `keep`, backward may follow. */
+  /** `keep` allows a later backward. */
   forward(batch: NativeMicroBatch, keep: boolean, withSumSquares?: boolean): Promise<NativeScores>;
   backward(dLogprobs: Float32Array, dEntropy: Float32Array): Promise<void>;
   step(optimizer: NativeOptimizer): Promise<{ gradNorm: number; stepped: boolean }>;
@@ -243,11 +251,11 @@ export interface NativeModel {
   stepCount(): number;
   setStepCount(count: number): void;
   /**
-   * Whether training's attention computes only pairs of tokens of which one sees the other, rather than all pairs of a row;
-   * false for a model that only generates.
+   * Whether training's attention skips pairs of tokens that do not see each other, rather than computing all pairs of a
+   * row; false for a model that only generates.
    */
   attendsBlockwise(): boolean;
-  /** Layers of the last kept forward whose activations were not recomputed. */
+  /** Number of layers of the last kept forward whose activations were not recomputed. */
   keptLayers(): number;
   saveAdapter(path: string): Promise<void>;
   saveModel(path: string): Promise<void>;
@@ -256,23 +264,27 @@ export interface NativeModel {
 
 export interface NativeAddon {
   runtimeInfo(): NativeRuntimeInfo;
-  /** Looks for what CUDA needs, in order, and loads libggml-cuda from a folder into this process when all is there. */
+  /**
+   * Looks for the parts that CUDA needs, in order. When all exist, loads libggml-cuda from a folder into this process.
+   */
   loadCuda(options: {
     folder?: string;
-    /** Folders of libraries to look into after the system's own. */
+    /** Folders of libraries to try after the system's own. */
     search: string[];
   }): { name: string; found: string | null; problem: string | null }[];
-  /** Loads libcria-vision.so; gives the release of llama.cpp that it was compiled for, which must be the addon's. */
+  /** Loads libcria-vision.so. Returns the release of llama.cpp that it was compiled for, which must be the addon's. */
   loadVision(library: string): string;
-  /** Opens a projector over the vocabulary of a model's file and encodes a few images. What ends the process ends it here. */
+  /**
+   * Opens a projector with the vocabulary of a model's file and encodes a few images. A bad file may end this process.
+   */
   tryProjector(model: string, options: NativeProjectorOptions): Promise<void>;
   loadModel(options: NativeLoadOptions): Promise<NativeModel>;
-  /** For types that ggml alone can quantize to (`encodeValues`). */
+  /** For types that only ggml can quantize to (`encodeValues`). */
   writeGguf(path: string, file: GgufFile): Promise<void>;
-  /** Null when the file is locked; else what ends the lock. */
+  /** Null when the file is locked; else a function that releases the lock. */
   lockFile(path: string): (() => void) | null;
-  /** Names of the types, the most exact first. */
-  /** What `flashAttention: "auto"` means, for any device. */
+  /** Names of the types, from most to least exact. */
+  /** The value of `flashAttention: "auto"`, for any device. */
   chooseFlashAttention(onCpu: boolean, trainable: boolean, kvType: string, headSize: number): boolean;
   quantizeTypes(): string[];
   /** llama_model_quantize; threads 0: all. */

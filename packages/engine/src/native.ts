@@ -43,7 +43,7 @@ export function wrapNativeError(error: unknown): unknown {
   });
 }
 
-/** Awaits (or calls) something native with its errors wrapped. */
+/** Awaits (or calls) a native function and wraps its errors. */
 export async function callNative<T>(call: () => Promise<T> | T): Promise<T> {
   try {
     return await call();

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TinyModels } from "./testing/index.js";
 
 /**
- * Allocations of one size fail while a file exists: what runs out of memory is then known. The size is that of a row of
- * logits, which the scheduler's thread copies when a prompt ends.
+ * Allocations of one size fail while a file exists, so that the failing allocation is known. The size is that of a row
+ * of logits, which the scheduler's thread copies when a prompt ends.
  */
 const VOCABULARY = 12_352;
 const FAILING_MALLOC = `

@@ -13,7 +13,7 @@ function randomTokens(count: number, seed: number): number[] {
 
 const sampling = { maxTokens: 12, temperature: 0.9, stopTokens: [] };
 
-/** A whole prompt through a sequence of its own. */
+/** Evaluates a whole prompt in a new sequence. */
 async function ask(model: LlamaModel, prompt: readonly number[], seed: number, options = {}): Promise<GenerateResult> {
   const sequence = model.createSequence();
   const result = await sequence.generate(prompt, { ...sampling, seed, ...options });
@@ -26,7 +26,7 @@ function expectSameBits(received: GenerateResult, expected: GenerateResult): voi
   expect([...received.logprobs]).toEqual([...expected.logprobs]);
 }
 
-/** Conversations as a caller of a stateless server has them: each turn sends everything so far. */
+/** Conversations of a stateless server's client: each turn sends everything so far. */
 async function converse(model: LlamaModel, seed: number, turns: number) {
   const results: GenerateResult[] = [];
   let whole: number[] = [];
@@ -45,7 +45,7 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["f32, one KV head for each query head", { heads: 2, kvHeads: 2 }, { kvType: "f32" }],
   ["f32, f16 KV", { type: "f32" }, { kvType: "f16" }],
   ["f16", { type: "f16" }, { kvType: "f32" }],
-  // Sums of 320 products are added up in two blocks.
+  // Sums of 320 products are added in two blocks.
   ["f32, long sums", { type: "f32", feedForward: 320 }, { kvType: "f32" }],
   ["f16, long sums", { type: "f16", feedForward: 320 }, { lora: { rank: 4 } }],
   ["q8_0, long sums", { type: "q8_0", embedding: 64, feedForward: 320 }, { lora: { rank: 4 } }],
@@ -64,14 +64,14 @@ describe("a reused prefix has the bits of a fresh evaluation", () => {
       const load = (prefixReuse: boolean) =>
         models.load(tiny, { contextSize: 256, maxSequences: 6, prefixReuse, ...options });
       const [reusing, fresh] = await Promise.all([load(true), load(false)]);
-      // Whole prompts of conversations side by side: prefixes end anywhere, also within sampled text.
+      // Whole prompts of concurrent conversations: prefixes end anywhere, also within sampled text.
       const run = (model: LlamaModel) => Promise.all([1, 2, 3, 4, 5].map((seed) => converse(model, seed, 4)));
       const [received, expected] = [await run(reusing), await run(fresh)];
       received.forEach(({ results }, i) => {
         results.forEach((result, turn) => {
           expectSameBits(result, expected[i]!.results[turn]!);
         });
-        // The last sampled token and the new ones: everything else was there.
+        // The last sampled token and the new ones: everything else was cached.
         expect(results.map((r) => r.stats.prefillTokens)).toEqual([5, 9, 12, 15]);
       });
       expect(expected[0]!.results.map((r) => r.stats.reusedTokens)).toEqual([0, 0, 0, 0]);
@@ -134,13 +134,13 @@ describe("equal prompts that arrive together", () => {
       if (end === "aborted before it began") controller.abort();
       const running = first.generate(prompt, { ...sampling, seed: 1, signal: controller.signal });
       const others = seeds.map((seed) => ask(model, prompt, seed));
-      // It has begun, and has 400 chunks to go.
+      // It has begun, with 400 chunks left.
       while (model.schedulerStats().prefillTokens === 0) await new Promise(setImmediate);
       if (end === "abort") controller.abort();
       if (end === "dispose") first.dispose();
       const [ended, ...results] = await Promise.all([running, ...others]);
       expect(ended!.finishReason).toBe("aborted");
-      // What the aborted request had evaluated was not evaluated again.
+      // Tokens that the aborted request had evaluated were not evaluated again.
       expect(model.schedulerStats().prefillTokens).toBe(1600);
       for (const [i, result] of results.entries()) expectSameBits(result!, expected[i]!);
     }
@@ -199,7 +199,7 @@ describe("resident sequences", () => {
       const model = await models.load({}, { maxSequences: 3, contextSize: 256, swapBytes });
       const fresh = await models.load({}, { prefixReuse: false, contextSize: 256 });
       const prompts = Array.from({ length: 6 }, (_, i) => randomTokens(20 + i, 40 + i));
-      // Kept sequences are saved or evaluated again, finished ones are overwritten.
+      // Kept sequences are saved or evaluated again; finished ones are overwritten.
       const kept = prompts.map((prompt) => ({ prompt, sequence: model.createSequence() }));
       const firsts = await Promise.all(
         kept.map(({ prompt, sequence }, i) => sequence.generate(prompt, { ...sampling, seed: i })),
@@ -217,7 +217,7 @@ describe("resident sequences", () => {
       await ask(model, prompts[1]!, 1);
       const others = await Promise.all([70, 71].map((seed) => ask(model, randomTokens(30, seed), 1)));
       expect(others.map((r) => r.stats.reusedTokens)).toEqual([0, 0]);
-      // Of the three slots two were taken: the last prompt is still there, the one before is not.
+      // Two of the three slots were taken: the last prompt is still cached, the one before is not.
       expect((await ask(model, prompts[1]!, 1)).stats.prefillTokens).toBe(0);
       expect((await ask(model, prompts[0]!, 1)).stats.reusedTokens).toBe(0);
     }
@@ -235,8 +235,8 @@ describe("resident sequences", () => {
         const { tokenIds } = await one.sequence.generate(one.prompt, { ...sampling, seed: 1 });
         said.set(one, [...one.prompt, ...tokenIds]);
       }
-      // Both slots are taken, by `idle` and `last`. In one admission the fork copies the one into the other's slot, and
-      // `saved` is put back into the slot that was copied from.
+      // `idle` and `last` hold both slots. In one admission the fork copies one slot into the other's, and `saved` is
+      // restored into the slot that was copied from.
       const fork = idle.sequence.fork();
       const forked = () => fork.generate([5, 6], { ...sampling, seed: 2 });
       const restored = () => saved.sequence.generate([7, 8], { ...sampling, seed: 3 });
@@ -280,7 +280,7 @@ describe("resident sequences", () => {
       });
       const known = prompts.some((other) => String(other) === String(prompt));
       const { stats } = await model.createSequence().generate(prompt, { ...sampling, maxTokens: 1, seed: i });
-      // A prompt that only another's beginning holds: its logits are not there.
+      // A prompt that only occurs as another's beginning: its logits are not cached.
       const expected = Math.min(Math.max(0, ...common), known ? prompt.length : prompt.length - 1);
       expect(stats).toMatchObject({ reusedTokens: expected, prefillTokens: prompt.length - expected });
       prompts.push(prompt);
@@ -295,7 +295,7 @@ describe("resident sequences", () => {
     const draw = (n: number) => Math.floor(Math.abs(normal()) * 1000) % n;
     const known: number[][] = [randomTokens(50, 1), randomTokens(30, 2)];
     for (let round = 0; round < 12; round++) {
-      // Prompts that begin somewhere in what was said before, several at once.
+      // Several prompts at once that begin with parts of earlier text.
       const prompts = Array.from({ length: 1 + draw(6) }, () => {
         const base = known[draw(known.length)]!;
         return [...base.slice(0, 1 + draw(base.length)), ...randomTokens(draw(12), draw(5))].slice(0, 200);
@@ -309,7 +309,7 @@ describe("resident sequences", () => {
         known.push([...prompts[i]!, ...result.tokenIds]);
       });
     }
-    // How much depends on who came first to a slot.
+    // The amount depends on the order in which requests got slots.
     const { reusedTokens, prefillTokens } = model.schedulerStats();
     expect(reusedTokens).toBeGreaterThan(prefillTokens / 2);
   });

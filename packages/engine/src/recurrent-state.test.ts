@@ -4,8 +4,8 @@ import type { LlamaModel, LlamaSequence } from "./index.js";
 import { TinyModels } from "./testing/index.js";
 
 /**
- * Models some of whose layers keep a state in place of their past (LFM2, Qwen3.5, Granite hybrid, Mamba): it cannot be cut back
- * to fewer tokens, and every row of a batch changes one.
+ * Models with layers that keep a state instead of their past (LFM2, Qwen3.5, Granite hybrid, Mamba): a state cannot be
+ * cut back to fewer tokens, and every row of a batch changes one.
  */
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -19,7 +19,7 @@ const load = (type: "f32" | "q8_0" | "q4_0", options: Parameters<TinyModels["loa
 /** The tokens and logprobs of an answer. */
 const bitsOf = ({ tokenIds, logprobs }: GenerateResult) => [[...tokenIds], [...logprobs]];
 
-/** What tokens are answered by a sequence that has seen nothing before. */
+/** The answer of a new sequence to these tokens. */
 async function askFresh(model: LlamaModel, tokens: readonly number[], more: object = {}): Promise<GenerateResult> {
   const sequence = model.createSequence();
   const result = await sequence.generate(tokens, { ...sampling, ...more });
@@ -65,7 +65,7 @@ describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, defaul
     const sequences = [0, 1, 2].map(() => model.createSequence());
     const begun = await Promise.all(sequences.map((sequence, i) => say(sequence, prompt, { seed: i })));
     const texts = begun.map(({ tokenIds }) => [...prompt, ...tokenIds]);
-    // One alone, then the first and the last with an idle one between them, then all.
+    // One by itself, then the first and the last with an idle one between them, then all.
     for (const speaking of [[0], [0, 2], [1], [0, 1, 2]]) {
       const results = await Promise.all(speaking.map((i) => say(sequences[i]!, others, { seed: 10 + i })));
       for (const [k, i] of speaking.entries()) {

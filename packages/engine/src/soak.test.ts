@@ -4,7 +4,7 @@ import { measureMemoryTrend, runSoak } from "./testing/index.js";
 
 const policy = fileURLToPath(new URL("../../../models/cria-tiny.gguf", import.meta.url));
 
-// The short form of scripts/nightly/soak.mjs; RSS over minutes is judged there.
+// The short form of scripts/nightly/soak.mjs, which judges RSS over minutes.
 describe("mixed load", () => {
   it("no wrong logprob, nothing left over, no unhandled rejection", async () => {
     const { failures, counts, checks, scheduler } = await runSoak({
@@ -30,7 +30,7 @@ describe("measureMemoryTrend", () => {
 
   it("sees growth through jumps, and none in a warm-up", () => {
     const jumps = (minute: number) => (minute % 3) * 1000;
-    // Medians of minutes 8 to 14 and 24 to 30, by hand: 2300 (minute 13) and 3500 (minute 25) above 1e6.
+    // Medians of minutes 8 to 14 and 24 to 30, computed by hand: 2300 (minute 13) and 3500 (minute 25) above 1e6.
     expect(measure((minute) => 1e6 + 100 * minute + jumps(minute)).growth).toBe(1200);
     expect(measure((minute) => 1e6 + 100 * minute).slope).toBeCloseTo(6000);
     const warm = measure((minute) => 1e6 + Math.min(minute, 7) * 1e5 + jumps(minute));

@@ -7,7 +7,7 @@ afterAll(() => models.cleanUp());
 const prefix = [7, 120, 3, 65, 200];
 
 describe("sums of squared probabilities", () => {
-  // A frozen head passes by in tiles; a trained one has its logits in chunks.
+  // A frozen head is processed in tiles; a trained one has its logits in chunks.
   it.each([
     ["lora", 1],
     ["lora", 0.6],
@@ -19,7 +19,7 @@ describe("sums of squared probabilities", () => {
       { seed: 3 },
       trainable === "lora" ? { trainable, lora, maxSequences: 4 } : { trainable, maxSequences: 4 },
     );
-    // Every token once, behind the same prefix.
+    // Every token once, after the same prefix.
     const all = Array.from({ length: model.info.vocabSize }, (_, token) => ({
       tokenIds: [...prefix, token],
       from: prefix.length,
@@ -34,7 +34,7 @@ describe("sums of squared probabilities", () => {
       expect(sumPiSquared!.slice(0, -1)).toEqual(new Float32Array(prefix.length));
       expect(Math.abs(sumPiSquared!.at(-1)! / expected - 1)).toBeLessThan(1e-5);
     }
-    // Asking for them changes no other number, and who does not ask has none.
+    // Requesting them changes no other number, and without a request there are none.
     const plain = await model.score(all.slice(0, 3), { temperature, entropy: true });
     const asked = await model.score(all.slice(0, 3), { temperature, entropy: true, sumPiSquared: true });
     for (const [i, score] of plain.entries()) {

@@ -27,7 +27,7 @@ const files = {
   untied: describeTinyModel(wide),
 };
 
-/** The file with one tensor stored as another type; its values are zeros, for ggml cannot write every type. */
+/** The file with one tensor stored as another type; its values are zeros, because ggml cannot write every type. */
 async function writeAs(name: string, type: TensorType, { metadata, tensors } = files.untied): Promise<string> {
   const path = join(models.folder, "changed.gguf");
   const changed = tensors.map((tensor) => {
@@ -53,10 +53,10 @@ async function use(path: string, trainable: "lora" | "none"): Promise<"works" | 
 }
 
 const numbers = ["i8", "i16", "i32", "i64", "f64"];
-/** Neither floats nor quantized values: ggml multiplies other rows by them, and keeps none in files. */
+/** Neither floats nor quantized values: ggml multiplies other rows by them, and stores none in files. */
 const intermediate = ["q8_1", "q8_K"];
 
-// ggml looks at no type of a file: with a wrong one its threads assert, or call a function that is not there.
+// ggml checks no type of a file: with a wrong one its threads assert, or call a function that does not exist.
 describe("a model file is refused for a tensor's type, or works", () => {
   for (const type of listTypes()) {
     const isMatrixType = ![...numbers, ...intermediate].includes(type.name);
@@ -105,7 +105,7 @@ describe("a model file is refused for a tensor's type, or works", () => {
 describe("a tensor with a dimension of 0 is refused", () => {
   for (const shape of [[0, 4], [4, 0], [0], [4, 1, 0]]) {
     it(`[${shape.join(", ")}]`, async () => {
-      // The writer refuses such shapes too: the file gets one afterwards.
+      // The writer refuses such shapes too, so the file is patched afterwards.
       const path = join(models.folder, "empty.gguf");
       const written = shape.map((n) => n || 1);
       const data = new Float32Array(written.reduce((product, n) => product * n, 1));

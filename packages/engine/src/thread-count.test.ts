@@ -34,7 +34,7 @@ const loss: LossFunction = (inputs) => {
   return weightedLogprobs(inputs);
 };
 
-/** Everything that training computes, by name. */
+/** All results of training, by name. */
 async function train(model: LlamaModel, steps: number): Promise<Record<string, unknown>> {
   const results: Record<string, unknown> = {};
   for (let step = 0; step < steps; step++) {
@@ -49,7 +49,7 @@ async function train(model: LlamaModel, steps: number): Promise<Record<string, u
   return results;
 }
 
-/** Three prompts, of which two are evaluated in a batch with others', and a few tokens after each. */
+/** Three prompts, two of which are evaluated in a batch together, and a few tokens after each. */
 async function generate(model: LlamaModel): Promise<Record<string, unknown>> {
   const results = makeBatch(20, false).map(async ({ tokenIds }, seed) => {
     const sequence = model.createSequence();
@@ -63,7 +63,7 @@ async function generate(model: LlamaModel): Promise<Record<string, unknown>> {
 const small: TinyModelOptions = { vocabulary: VOCABULARY, embedding: 64, feedForward: 160, layers: 1 };
 const blocks: TinyModelOptions = { ...small, embedding: 256, headSize: 64, feedForward: 512, tied: false };
 const lora = { rank: 4, targets: ["attn_q", "ffn_down"] };
-// Threads that wait for others spin: more of them than cores are slow, so that few operations are all there is to a step.
+// Waiting threads spin, so more threads than cores are slow. Steps therefore have few operations.
 const cases: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
   ["F32, full", 3, { ...small, architecture: "llama", tied: true }, { trainable: "full" }],
   ["F32, LoRA", 3, { ...small, architecture: "llama" }, { lora }],
@@ -72,7 +72,7 @@ const cases: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][
   ["Q4_K, LoRA", 2, { ...blocks, type: "q4_K" }, { lora }],
 ];
 
-/** The first of `results` that differs from the others, by name. */
+/** Name of the first entry of `results` that differs from the others. */
 function findDifference(results: Record<string, unknown>[]): string | null {
   for (const [i, result] of results.entries()) {
     expect(Object.keys(result).length).toBeGreaterThan(1);
@@ -96,7 +96,8 @@ describe("results do not depend on the number of threads, bit for bit", () => {
     expect(findDifference(results)).toBeNull();
   });
 
-  // ggml cuts a lone sequence's cells among threads from 512 cells on, unless rows are padded as `deterministic` does.
+  // From 512 cells on, ggml divides a single sequence's cells among threads, unless rows are padded as `deterministic`
+  // does.
   it("generation with flash attention", async () => {
     const path = await models.write({ layers: 1 });
     const results: Record<string, unknown>[] = [];

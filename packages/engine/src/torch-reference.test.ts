@@ -96,7 +96,8 @@ describe.each(["llama", "qwen2", "qwen3"])("%s against PyTorch", (architecture) 
         expect(relativeError(scores[i]!.entropy!, sequence.entropy[t === 1 ? "1.0" : "0.7"]!)).toBeLessThan(1e-5);
       });
     }
-    // Logits come out as logprobs of every token of the vocabulary: compare differences within a row, at each position.
+    // Logits are returned as logprobs of every token of the vocabulary: compares differences within a row, at each
+    // position.
     const tokens = reference.batch[2]!.tokenIds;
     const vocab = model.info.vocabSize;
     const position = tokens.length - 1;

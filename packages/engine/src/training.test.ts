@@ -81,7 +81,7 @@ describe("gradients do not depend on how the batch is computed", () => {
   ];
   it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
     const model = await models.load(shape, options);
-    // Rows of equal length, in the order of their first tokens: a micro-batch each.
+    // Rows of equal length, in the order of their first tokens: one micro-batch each.
     const length = 161;
     const batch = makeBatch(5).map((_, i): TrainSequence => {
       const normal = makeNormals(10 + i);
@@ -108,7 +108,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     const { microBatches } = await model.train(batch, weightedLogprobs, null, { microBatchTokens: length });
     expect(microBatches).toBe(batch.length);
     for (const [name, gradient] of await readGradients(model)) expect(gradient, name).toEqual(sums.get(name));
-    // And so do those that come from elsewhere: the next micro-batch is added to them.
+    // The same holds for gradients that were written from outside: the next micro-batch is added to them.
     const [last] = batch.slice(-1);
     await model.zeroGradients();
     await model.train(batch.slice(0, -1), weightedLogprobs, null, { microBatchTokens: length });
@@ -127,7 +127,7 @@ describe("gradients do not depend on how the batch is computed", () => {
       const step = { learningRate: 1e-2, maxGradNorm: 1 };
       const train = async (compute?: TrainOptions["compute"]) => {
         const model = await models.load(shape, options);
-        // What was accumulated before stays part of the step.
+        // Gradients accumulated before stay part of the step.
         await model.train(batch.slice(0, 2), weightedLogprobs, null);
         const result = await model.train(batch, weightedLogprobs, step, { microBatchTokens: 40, compute });
         const weights = new Map<string, Float32Array>();
@@ -142,7 +142,7 @@ describe("gradients do not depend on how the batch is computed", () => {
       let last: Promise<unknown> = Promise.resolve();
       let asked = 0;
       const together = await train((shard, here) => {
-        // The first one asked for is the last one done.
+        // The first request is finished last.
         const [turn, before] = [asked++, last];
         const work = () =>
           turn % 3 === 2 ? here() : others[turn % 3]!.computeGradient(structuredClone(shard), weightedLogprobs);
@@ -172,7 +172,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     for (const gradient of (await readGradients(model)).values()) expect(gradient.every((x) => x === 0)).toBe(true);
   });
 
-  // Where products round activations, a last bit can tip one.
+  // The tolerances: if products round activations, a last bit can change a rounding.
   const trees: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
     ["F32, full", 1e-5, { embeddingScale: 0.3 }, { trainable: "full" }],
     ["F32, LoRA", 1e-5, {}, { lora: { rank: 4, alpha: 8 } }],
@@ -224,7 +224,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     const kept = await models.load({}, { path, trainable: "full" });
     const recomputed = await models.load({}, { path, trainable: "full", trainingMemory: 0 });
     const partly = await models.load({}, { path, trainable: "full", trainingMemory: 500_000 });
-    // Four rows of 16 tokens: about 200 kB of activations a layer.
+    // Four rows of 16 tokens: about 200 kB of activations per layer.
     const normal = makeNormals(9);
     const batch = Array.from({ length: 4 }, (_, i): TrainSequence => {
       const tokenIds = Array.from({ length: 16 }, (_, t) => (i * 50 + t * 7) % 256);
@@ -250,7 +250,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     it(`${type} base: LoRA gradients are near those over the same weights in F32`, async () => {
       const shape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
       const low = await models.load({ type, ...shape }, { lora: { rank: 4, alpha: 8 } });
-      // The F32 twin holds exactly the values that the low-precision weights stand for.
+      // The F32 twin holds exactly the values that the low-precision weights represent.
       const twin = await models.load({ type: "f32", ...shape }, { trainable: "full" });
       for (const { name, shape: s } of twin.listTensors())
         if (s.length === 2) await twin.writeTensor(name, await low.readTensor(name));
@@ -277,7 +277,7 @@ describe("gradients do not depend on how the batch is computed", () => {
           nb += w * w;
         });
       }
-      // The forward pass rounds activations as decode does; the gradient is that of the exact linear map.
+      // The forward pass rounds activations as decoding does; the gradient is that of the exact linear map.
       expect(dot / Math.sqrt(na * nb)).toBeGreaterThan(type === "q4_K" ? 0.98 : 0.995);
     });
   }

@@ -29,7 +29,7 @@ function makeBatch(): TrainSequence[] {
   });
 }
 
-/** A critic seen as a model whose logprobs are its values. */
+/** Presents a critic as a model whose logprobs are its values. */
 const asModel = (critic: ValueModel): CheckedModel => ({
   train: (batch, loss, optimizer) =>
     critic.train(
@@ -55,7 +55,7 @@ describe("a critic", () => {
     ];
     const [tokenIds] = makeBatch().map((sequence) => Int32Array.from(sequence.tokenIds));
     expect([...(await critic.values([{ tokenIds: tokenIds! }]))[0]!].every((value) => value === 0)).toBe(true);
-    // With a row of the tied embedding as its weights the value is that token's logit.
+    // With a row of the tied embedding as its weights, the value is that token's logit.
     const { shape } = policy.listTensors().find((t) => t.name === "token_embd.weight")!;
     const embedding = await policy.readTensor("token_embd.weight");
     const logits = [];

@@ -17,7 +17,7 @@ import type { NativeModel, TensorInfo, TensorPart } from "./native-types.js";
 import { scoreSequences } from "./training/score-sequences.js";
 import { trainBatch } from "./training/train-batch.js";
 
-/** What a critic needs of `LoadModelOptions`. */
+/** The part of `LoadModelOptions` that applies to a critic. */
 export type LoadValueModelOptions = Pick<
   LoadModelOptions,
   | "path"
@@ -37,7 +37,7 @@ export type LoadValueModelOptions = Pick<
 
 /**
  * A critic on a GGUF backbone: v = w · norm(h) + b on the last hidden state, with `w` and `b` zero at first. With LoRA
- * the weights are pages of the same file as the actor's, so the critic costs its adapter and its activations.
+ * the weights are pages of the same file as the actor's, so the critic only costs its adapter and its activations.
  * @throws EngineError as `loadModel` does.
  */
 export async function loadValueModel(options: LoadValueModelOptions): Promise<ValueModel> {
@@ -54,7 +54,7 @@ export class ValueModel implements ValueEngine {
   readonly info: ModelInfo;
   private readonly jobs = new JobQueue();
 
-  /** @param images where the model takes images. */
+  /** @param images if the model takes images. */
   constructor(
     private readonly native: NativeModel,
     readonly images?: ImageStore,
@@ -92,7 +92,7 @@ export class ValueModel implements ValueEngine {
     );
   }
 
-  /** Throws away gradients that were accumulated without a step. */
+  /** Discards gradients that were accumulated without a step. */
   zeroGradients(): Promise<void> {
     return this.jobs.run(() => callNative(() => this.native.zeroGradients()));
   }
@@ -110,7 +110,7 @@ export class ValueModel implements ValueEngine {
     return this.jobs.run(() => callNative(() => this.native.writeTensor(name, part, values)));
   }
 
-  /** Optimizer steps taken; Adam's bias correction depends on it. */
+  /** Number of optimizer steps taken; Adam's bias correction depends on it. */
   get stepCount(): number {
     return callNativeSync(() => this.native.stepCount());
   }

@@ -6,10 +6,10 @@ import { findCodec } from "./tensor-codecs.js";
 import { countBytes, getType } from "./tensor-types.js";
 
 /**
- * Encodes a tensor's floats in its type, bit for bit as ggml does. Types that only ggml can write go through a file
+ * Encodes a tensor's floats in its type, with the same bits as ggml. Types that only ggml can write go through a file
  * that the addon writes.
- * @param temporary where that file may lie; it is removed again.
- * @throws EngineError for a type that ggml cannot write without more than the values.
+ * @param temporary path for that file, which is removed again.
+ * @throws EngineError for a type that ggml cannot write from the values only.
  */
 export async function encodeValues(tensor: GgufTensor, temporary: string): Promise<Uint8Array> {
   const { type, shape, data } = tensor;

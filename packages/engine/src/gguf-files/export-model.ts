@@ -9,21 +9,21 @@ import { countBytes, getType } from "./tensor-types.js";
 import { type LazyGgufTensor, writeGguf } from "./write-gguf.js";
 
 export interface ExportModelOptions {
-  /** The model's GGUF. */
+  /** Path of the model's GGUF. */
   base: string;
-  /** A LoRA adapter's GGUF, to be added into the weights; without it the model is only quantized. */
+  /** Path of a LoRA adapter's GGUF to merge into the weights; without it the model is only quantized. */
   adapter?: string | null;
   output: string;
   /** One of `listQuantizeTypes()`; null: tensors keep their types. */
   quantize?: string | null;
-  /** For quantizing. Default: all cores. */
+  /** Threads for quantizing. Default: all cores. */
   threads?: number;
 }
 
 export interface ExportModelResult {
-  /** Tensors that the adapter changed. */
+  /** Number of tensors that the adapter changed. */
   merged: number;
-  /** How many tensors have which type. */
+  /** Number of tensors by type. */
   types: Record<string, number>;
   bytes: number;
 }
@@ -32,17 +32,17 @@ interface Pair {
   /** [inputs, rank] and [rank, outputs], fastest axis first. */
   a: Float32Array;
   b: Float32Array;
-  /** Of their product. */
+  /** Factor of their product. */
   scale: number;
 }
 
 /**
- * Writes a model as one GGUF that stock llama.cpp loads: W + (alpha / rank) B A for every weight that the adapter has,
- * all metadata as they were. F32, F16, BF16 and Q8_0 weights keep their type; a changed weight of another quantized
- * type becomes F16, because quantizing it again could lose more than the adapter adds. With `quantize` the sums go into
- * it as F32.
- * @throws ConfigError for an unknown type; EngineError when a file cannot be read or written, or the adapter is not this
- * model's.
+ * Writes a model as one GGUF that stock llama.cpp loads: W + (alpha / rank) B A for every weight of the adapter, with
+ * unchanged metadata. F32, F16, BF16 and Q8_0 weights keep their type; a changed weight of another quantized type
+ * becomes F16, because quantizing it again could lose more than the adapter adds. With `quantize` the sums are
+ * quantized from F32.
+ * @throws ConfigError for an unknown type; EngineError when a file cannot be read or written, or the adapter belongs to
+ * another model.
  */
 export async function exportModel(options: ExportModelOptions): Promise<ExportModelResult> {
   const { base, adapter = null, output, quantize = null, threads } = options;
@@ -71,7 +71,8 @@ async function countTypes(path: string): Promise<Pick<ExportModelResult, "types"
 }
 
 /**
- * @param changedType of the weights that the adapter changes; null: theirs, or F16 where it cannot be written here.
+ * @param changedType type of the weights that the adapter changes; null: their own type, or F16 where it cannot be
+ * written here.
  * @returns the number of those weights.
  */
 async function mergeAdapter(
@@ -130,7 +131,7 @@ async function readAdapter(path: string, base: GgufHeader): Promise<Map<string, 
       const shape = [inputs, tensorB.shape[1]!];
       if (tensorB.shape[0] !== rank || shape.some((n, i) => n !== weight.shape[i]))
         throw makeUnfit(path, `${name} [${weight.shape.join(", ")}]`, `[${shape.join(", ")}]`);
-      // As llama.cpp has it: without alpha the product is added as it is.
+      // As in llama.cpp: without alpha the product is added unscaled.
       const scale = alpha === 0 ? 1 : alpha / rank;
       pairs.set(name, { a: await decode(file, tensorA), b: await decode(file, tensorB), scale });
     }
@@ -148,7 +149,7 @@ async function decode(file: FileHandle, tensor: GgufTensorInfo): Promise<Float32
   return values;
 }
 
-/** Values of any tensor; the model is loaded only for types that ggml alone can read. */
+/** Reads values of any tensor. Loads the model only for types that only ggml can read. */
 class Dequantizer {
   private model: LlamaModel | null = null;
 

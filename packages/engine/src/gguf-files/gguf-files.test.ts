@@ -128,7 +128,7 @@ describe("tensor types", () => {
   it.each(["f32", "f16", "bf16", "q8_0"] as const)("%s has ggml's bytes, and comes back", async (type) => {
     const normal = makeNormals(11);
     const data = Float32Array.from({ length: 64 * 50 }, (_, i) => normal() * 10 ** ((i % 13) - 9));
-    // Ties, zeros, subnormal halves, and what overflows a half.
+    // Ties, zeros, subnormal halves, and values that overflow a half.
     data.set(
       [0, -0, 1, -1, 0.5, 2 ** -24, 2 ** -25, 3 * 2 ** -25, 2 ** -14 - 2 ** -25, 65504, 65519, 65520, 2049, 2051],
       0,
@@ -199,7 +199,7 @@ describe("merging an adapter into its model", () => {
   const wideShape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.05 };
   let wide: Awaited<ReturnType<typeof makePair>> | undefined;
 
-  // Mean distance of a logprob from that of model and adapter. Random weights lose more than trained ones.
+  // Mean difference between a logprob and that of model and adapter. Random weights lose more than trained ones.
   it.each([
     ["F32", 1e-5, 0],
     ["BF16", 0.02, 32],
@@ -215,7 +215,7 @@ describe("merging an adapter into its model", () => {
     const output = file(`quantized-${quantize}.gguf`);
     const { types, merged } = await exportModel({ base: path, adapter, output, quantize, threads: 1 });
     expect(merged).toBe(14);
-    // Norms stay; of a tied model the embedding is quantized too.
+    // Norms stay F32; in a tied model the embedding is quantized too.
     expect(types.f32).toBe(quantize === "F32" ? 24 : 9);
     const header = await readGguf(output);
     expect(header.metadata.get("general.file_type")!.value).toBe(fileType);

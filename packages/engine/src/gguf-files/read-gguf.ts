@@ -3,9 +3,9 @@ import { EngineError } from "@cria/core";
 import { countBytes, findTypeById, type TensorType } from "./tensor-types.js";
 
 export interface GgufEntry {
-  /** Scalars and strings as they are; of an array only its length is kept. */
+  /** Scalars and strings have their value; arrays only their length. */
   value: number | bigint | boolean | string | { arrayLength: number };
-  /** The whole entry as it stands in the file, key included. */
+  /** The bytes of the whole entry in the file, key included. */
   raw: Buffer;
 }
 
@@ -14,28 +14,28 @@ export interface GgufTensorInfo {
   type: TensorType;
   /** Fastest axis first. */
   shape: number[];
-  /** From the file's start. */
+  /** Bytes from the file's start. */
   offset: number;
   bytes: number;
 }
 
-/** What stands before the tensors' data. */
+/** Everything before the tensors' data. */
 export interface GgufHeader {
   path: string;
   metadata: Map<string, GgufEntry>;
   tensors: GgufTensorInfo[];
-  /** Of the tensors' data. */
+  /** Alignment of the tensors' data, in bytes. */
   alignment: number;
 }
 
-/** Reads names, types and places of everything in a GGUF file, without its data. @throws EngineError */
+/** Reads names, types and offsets of everything in a GGUF file, without its data. @throws EngineError */
 export async function readGguf(path: string): Promise<GgufHeader> {
   const file = await open(path).catch((cause: Error) => {
     throw makeUnreadable(path, cause.message);
   });
   try {
     const { size } = await file.stat();
-    // Headers are a few MB at most; a longer one makes the next attempt read more.
+    // Headers are a few MB at most; if one is longer, the next attempt reads more.
     for (let length = 1 << 20; ; length *= 4) {
       const bytes = await readExactly(file, Math.min(length, size));
       try {
@@ -49,7 +49,7 @@ export async function readGguf(path: string): Promise<GgufHeader> {
   }
 }
 
-/** A tensor's data as they stand in the file. @throws RangeError where the file ends before. */
+/** A tensor's data as stored in the file. @throws RangeError when the file ends earlier. */
 export async function readTensorBytes(file: FileHandle, tensor: GgufTensorInfo): Promise<Buffer> {
   return readExactly(file, tensor.bytes, tensor.offset);
 }
@@ -99,7 +99,7 @@ function parseHeader(path: string, bytes: Buffer, size: number): GgufHeader {
   return { path, metadata, tensors, alignment };
 }
 
-/** Reads little-endian values one after another; a RangeError says that the bytes do not suffice. */
+/** Reads little-endian values one after another. A RangeError means that there are too few bytes. */
 class Reader {
   at = 0;
   constructor(private readonly bytes: Buffer) {}

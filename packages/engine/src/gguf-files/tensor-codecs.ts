@@ -1,4 +1,4 @@
-/** Values of the simple tensor types to floats and back, bit for bit as ggml's reference functions do. */
+/** Converts values of the simple tensor types to floats and back, with the same bits as ggml's reference functions. */
 
 const floats = new Float32Array(1);
 const bits = new Uint32Array(floats.buffer);
@@ -13,7 +13,7 @@ export function encodeHalf(value: number): number {
   if (exponent === 0xff) return sign | 0x7c00 | (fraction ? 0x200 : 0);
   const shifted = exponent - 112;
   if (shifted >= 31) return sign | 0x7c00;
-  // Subnormal halves lose further bits of the full significand.
+  // Subnormal halves drop further bits of the full significand.
   const drop = shifted > 0 ? 13 : 14 - shifted;
   if (drop > 24) return sign;
   const significand = shifted > 0 ? fraction : fraction | 0x800000;
@@ -76,7 +76,7 @@ const q8: Codec = {
       bytes.writeUInt16LE(encodeHalf(d), 34 * block);
       for (let i = 0; i < 32; i++) {
         const x = Math.fround(values[32 * block + i]! * inverse);
-        // C's roundf: halves go away from zero.
+        // As C's roundf: rounds halves away from zero.
         bytes.writeInt8(Math.sign(x) * Math.floor(Math.abs(x) + 0.5), 34 * block + 2 + i);
       }
     }
@@ -97,7 +97,7 @@ const codecs: Record<string, Codec> = {
   q8_0: q8,
 };
 
-/** The codec of a type, or undefined for the types that only ggml itself can read. */
+/** The codec of a type, or undefined for types that only ggml itself can read. */
 export function findCodec(type: string): Codec | undefined {
   return codecs[type];
 }

@@ -1,4 +1,4 @@
-/** ggml's tensor types: id, name, values of a block, bytes of a block. */
+/** ggml's tensor types: id, name, values per block, bytes per block. */
 const TYPES: readonly [id: number, name: string, blockSize: number, blockBytes: number][] = [
   [0, "f32", 1, 4],
   [1, "f16", 1, 2],
@@ -46,7 +46,7 @@ export interface TensorType {
 
 const all = TYPES.map(([id, name, blockSize, blockBytes]): TensorType => ({ id, name, blockSize, blockBytes }));
 
-/** All of them, by name. */
+/** All types, by name. */
 export function listTypes(): readonly TensorType[] {
   return all;
 }
@@ -63,7 +63,7 @@ export function getType(name: string): TensorType {
   return findType(name)!;
 }
 
-/** Bytes of a tensor. `shape`: fastest axis first. */
+/** Size of a tensor in bytes. `shape`: fastest axis first. */
 export function countBytes(type: TensorType, shape: readonly number[]): number {
   return (shape.reduce((product, n) => product * n, 1) / type.blockSize) * type.blockBytes;
 }

@@ -5,20 +5,20 @@ import { encodeValues } from "./encode-values.js";
 import type { GgufEntry } from "./read-gguf.js";
 import { countBytes, findType, type TensorType } from "./tensor-types.js";
 
-/** A tensor whose data is made when its turn comes: one is in memory at a time. */
+/** A tensor that creates its data when it is written, so that only one is in memory at a time. */
 export interface LazyGgufTensor {
   name: string;
   /** ggml's name of its type, such as "q4_K". */
   type: string;
   /** Fastest axis first. */
   shape: readonly number[];
-  /** The data as it stands in the file. */
+  /** Creates the data as stored in the file. */
   makeBytes: () => Promise<Uint8Array>;
 }
 
-/** What a GGUF is made of. */
+/** Content of a GGUF file. */
 export interface GgufContent {
-  /** Values, or entries of another file (`readGguf`), which are copied as they stand there. */
+  /** Values, or entries of another file (`readGguf`), which are copied unchanged. */
   metadata: Readonly<Record<string, GgufValue | GgufEntry>>;
   /** Floats are quantized to their tensor's type. */
   tensors: readonly (GgufTensor | LazyGgufTensor)[];
@@ -26,7 +26,8 @@ export interface GgufContent {
 
 /**
  * Writes a GGUF file: temporary name, sync, rename.
- * @throws EngineError when a name, shape, type or value is wrong, or the file cannot be written; nothing is left behind then.
+ * @throws EngineError when a name, shape, type or value is wrong, or the file cannot be written; no partial file
+ * remains.
  */
 export async function writeGguf(path: string, { metadata, tensors }: GgufContent): Promise<void> {
   const entries = Object.entries(metadata).map(([key, value]) => encodeEntry(key, value));
@@ -90,7 +91,7 @@ export async function writeGguf(path: string, { metadata, tensors }: GgufContent
   }
 }
 
-/** As ggml has it: where tensors begin is a multiple of this. */
+/** As in ggml: tensors begin at multiples of the alignment. */
 function readAlignment(given: GgufValue | GgufEntry | undefined): number {
   const alignment = given?.value ?? 32;
   if (typeof alignment === "number" && alignment >= 8 && alignment % 8 === 0) return alignment;

@@ -7,7 +7,7 @@ import { wrapNativeError } from "../native.js";
 import type { NativeProjectorOptions } from "../native-types.js";
 
 export interface ProjectorCheck {
-  /** Whose vocabulary it is opened over. */
+  /** The model that provides the vocabulary. */
   model: { path: string; architecture: string };
   projector: NativeProjectorOptions;
   /** SHA-256 of the projector's file. */
@@ -17,8 +17,8 @@ export interface ProjectorCheck {
 }
 
 /**
- * Tries a projector's file in a child process, once for each file: llama.cpp takes for granted what stands in it, and ends the
- * process where that is wrong. Files that passed are remembered in ~/.cache/cria, or below XDG_CACHE_HOME.
+ * Tries a projector's file in a child process, once per file: llama.cpp trusts the file's content, and ends the process
+ * where it is wrong. Files that passed are remembered in ~/.cache/cria, or below XDG_CACHE_HOME.
  * @throws EngineError that says what is wrong with the file.
  */
 export async function checkProjector(check: ProjectorCheck): Promise<void> {
@@ -29,12 +29,12 @@ export async function checkProjector(check: ProjectorCheck): Promise<void> {
   const file = userCacheFolder("projectors", `${createHash("sha256").update(passed).digest("hex")}.json`);
   if ((await readFile(file, "utf8").catch(() => null)) === passed) return;
   await tryInChild(check);
-  // A folder that cannot be written costs time at the next start, and nothing else.
+  // If the folder cannot be written, the next start only takes longer.
   await writeFileAtomically(file, passed).catch(() => undefined);
 }
 
 async function tryInChild({ model, projector, timeLimit = 600_000 }: ProjectorCheck): Promise<void> {
-  // On one thread: an assertion on another than the calling one would end the child without a word.
+  // On one thread: an assertion on another thread would end the child without a message.
   const args = [projectorTrial, model.path, JSON.stringify({ ...projector, threads: 1 })];
   const child = spawn(process.execPath, args, {
     env: { ...process.env, GGML_NO_BACKTRACE: "1", NODE_OPTIONS: "" },

@@ -1,21 +1,21 @@
 import type { GgufHeader } from "../gguf-files/read-gguf.js";
 
-/** What of a projector's header decides how much memory encoding takes. */
+/** Header fields of a projector that determine the memory for encoding. */
 export interface TowerShape {
   type: string;
-  /** In pixels: a side of a patch, and of the square that a tower of fixed size sees. */
+  /** In pixels: side of a patch, and of the square that a tower of fixed size sees. */
   patchSize: number;
   imageSize: number;
   embedding: number;
   feedForward: number;
-  /** Patches of a side that become one vector. */
+  /** Patches per side that become one vector. */
   merge: number;
 }
 
-/** Most bytes that encoding one picture may take, unless told otherwise: 4,096 tokens of Qwen2.5-VL take half of it. */
+/** Default limit of bytes for encoding one picture: 4,096 tokens of Qwen2.5-VL take half of it. */
 export const defaultEncodeMemory = 2 * 2 ** 30;
 
-/** Vectors of a picture at most, as llama.cpp bounds them, of families that take pictures at their own size. */
+/** Most vectors of a picture, by llama.cpp's limits, for families that take pictures at their own size. */
 const mostVectors: Readonly<Record<string, number>> = {
   pixtral: 1024,
   qwen2vl_merger: 4096,
@@ -41,7 +41,7 @@ export function readTowerShape({ metadata }: GgufHeader): TowerShape {
 }
 
 /**
- * Bytes that encoding a picture takes at its peak, beyond the projector and the vectors: what one layer of the tower holds for each
+ * Peak bytes for encoding a picture, beyond the projector and the vectors: what one layer of the tower holds for each
  * patch, and the pixels. Towers see one tile after the other.
  * @param vectors of the picture's largest part.
  * @param pixels of the picture.
@@ -50,12 +50,13 @@ export function estimateEncoding(shape: TowerShape, vectors: number, pixels: num
   const tile = (shape.imageSize / shape.patchSize) ** 2;
   const patches = Math.max(shape.type in mostVectors ? 0 : tile, vectors * shape.merge ** 2);
   const { embedding, feedForward, patchSize } = shape;
-  // Attention has its input, norm, queries, keys and values, these turned, and what it gives; the inner part three of its own.
+  // Attention holds its input, norm, queries, keys and values, the last three rotated, and its output; the inner part
+  // adds three of its size.
   const floats = Math.max(9 * embedding + feedForward, 3 * embedding + 3 * feedForward);
   return 4 * patches * (floats + 12 * patchSize ** 2) + 9 * pixels;
 }
 
-/** The same of the largest picture that a projector takes. */
+/** The same for the largest picture that a projector takes. */
 export function estimateLargestEncoding(shape: TowerShape, maxTokens = mostVectors[shape.type] ?? 1): number {
   return estimateEncoding(shape, maxTokens, maxTokens * (shape.merge * shape.patchSize) ** 2);
 }

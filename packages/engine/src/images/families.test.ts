@@ -18,13 +18,13 @@ import {
 
 type Layout = ({ tokens: number[] } | { vectors: number })[];
 
-/** What llama.cpp's own mtmd and kernels make of each pair; scripts/nightly/stock-vision.mjs has recorded it. */
+/** Results of llama.cpp's own mtmd and kernels for each pair; scripts/nightly/stock-vision.mjs has recorded them. */
 interface Stock {
   layout: Layout;
-  /** Greedy ones, and the logprobs of these. */
+  /** Greedy tokens and their logprobs. */
   tokens: number[];
   logprobs: number[];
-  /** Layouts of pictures alone, by their width and height. */
+  /** Layouts of single pictures, by width and height. */
   sizes: Record<string, Layout>;
 }
 
@@ -121,7 +121,7 @@ describe.each(visionPairs)("$name", (pair) => {
 
   it("has the gradients of finite differences", async () => {
     const normal = makeNormals(7);
-    // Two sequences share the image; a third shows two.
+    // Two sequences share the image; a third shows two images.
     const batch = [
       [...showing(image), ...expected.tokens],
       [...showing(image), ...expected.tokens.slice(4, 12)],

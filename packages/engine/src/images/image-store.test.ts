@@ -7,7 +7,7 @@ const vocabSize = 100;
 /** A vector has 2 floats; an image of 8 x 8 pixels is one, and 8 + 4 bytes with its file. */
 const bytesOfImage = 12;
 
-/** What the addon is told, and what it holds. */
+/** Records definitions and held vectors, in place of the addon. */
 class FakeNative {
   readonly defined: number[][] = [];
   readonly held = new Map<number, Float32Array>();
@@ -25,7 +25,7 @@ class FakeNative {
   }
 }
 
-/** The garbage collector, by hand. */
+/** A manual garbage collector. */
 class Collector implements Lifetimes {
   private readonly collected = new Set<PlacedImage>();
 
@@ -58,7 +58,7 @@ describe("ImageStore", () => {
     expect(store.stats()).toMatchObject({ held: 2, heldBytes: 24, memoryLimit: 24, encoded: 3, encodedAgain: 0 });
     await store.prepare(pictures[1]!);
     await store.prepare(pictures[0]!);
-    // The third was used before the second.
+    // The third image is used before the second.
     await store.prepare(pictures[1]!);
     expect(projector.encoded).toEqual([1, 2, 3, 1]);
     expect(store.stats()).toMatchObject({ held: 2, encoded: 4, encodedAgain: 1, reused: 2 });
@@ -111,7 +111,7 @@ describe("ImageStore", () => {
     const asked = [store.pin([store.place(damaged), store.place(pictures[0]!)]), store.prepare(damaged)];
     for (const one of asked) await expect(one).rejects.toMatchObject({ code: "engine/bad-image" });
     await store.prepare(pictures[0]!);
-    // It may be another time.
+    // It may succeed another time.
     await expect(store.prepare(damaged)).rejects.toThrow(/cannot be decoded/);
     expect(projector.encoded).toEqual([0, 1, 0]);
     expect(store.stats()).toMatchObject({ held: 1, encoded: 1 });

@@ -15,40 +15,40 @@ import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel, NativeProjector } from "../native-types.js";
 import { estimateEncoding, type TowerShape } from "./encoding-memory.js";
 
-/** An image whose vectors are in memory, or on the way. */
+/** An image whose vectors are in memory, or being encoded. */
 interface Holding {
   /** Resolved when the vectors are held. */
   held: Promise<void>;
   /** Whether the encoding has begun. */
   begun: boolean;
-  /** Of the vectors and the file; 0 until they are held. */
+  /** Size of the vectors and the file; 0 until they are held. */
   bytes: number;
-  /** How many use it now. */
+  /** Number of current users. */
   pins: number;
 }
 
 export interface ImageStoreOptions {
   vocabSize: number;
-  /** Bytes of vectors and files that stay when nothing uses them. */
+  /** Bytes of vectors and files that stay in memory without users. */
   memoryLimit: number;
-  /** Of the model; an image that needs more is not encoded ahead. Absent: there is no limit. */
+  /** The model's context size; an image that needs more is not encoded ahead. Absent: no limit. */
   contextSize?: number;
-  /** What decides how much memory encoding takes, and the most bytes of it. Absent: there is no limit. */
+  /** Data for estimating the memory of an encoding, and its limit in bytes. Absent: no limit. */
   encoding?: { tower: TowerShape; limit: number };
-  /** Tests follow lifetimes by hand. */
+  /** Tests control lifetimes by hand. */
   lifetimes?: Lifetimes;
 }
 
 /**
- * The images of one model: their ids, and their vectors as long as there is room. Whoever evaluates tokens pins the images
- * among them meanwhile; of images that nothing pins, those unused longest are dropped, and encoded again when they are
- * needed. An encoding depends on the file alone, so that the vectors have the same bits again.
+ * The images of one model: their ids, and their vectors while there is memory. Pin the images among tokens while you
+ * evaluate these. Of unpinned images the least recently used are dropped, and encoded again when needed. An encoding
+ * depends only on the file, so the vectors then have the same bits.
  */
 export class ImageStore implements ImageEncoder {
-  /** Ids from here on are vectors'. */
+  /** Ids of vectors start here. */
   readonly firstId: number;
   private readonly ids: ImageIds;
-  /** The one unused longest first. */
+  /** Least recently used first. */
   private readonly holdings = new Map<PlacedImage, Holding>();
   private readonly seen = new WeakSet<PlacedImage>();
   private readonly encodings = new JobQueue();
@@ -89,7 +89,7 @@ export class ImageStore implements ImageEncoder {
 
   readonly find = (tokenId: number): { placed: PlacedImage; index: number } | undefined => this.ids.find(tokenId);
 
-  /** An image's vectors by their ids, in their order. */
+  /** The ids of an image's vectors, in order. */
   vectorIds(placed: PlacedImage): Int32Array {
     return placed.tokenIds.filter((id) => id >= this.firstId);
   }
@@ -104,7 +104,7 @@ export class ImageStore implements ImageEncoder {
     return { ...this.counts, memoryLimit: this.options.memoryLimit };
   }
 
-  /** The images among the tokens, each once, in their order. @throws EngineError for an id whose image nobody holds. */
+  /** The images among the tokens, each once, in order. @throws EngineError for an id whose image was released. */
   list(tokenIds: ArrayLike<number>, subject: string): PlacedImage[] {
     const images = new Set<PlacedImage>();
     for (let i = 0; i < tokenIds.length; i++) {
@@ -117,8 +117,8 @@ export class ImageStore implements ImageEncoder {
   }
 
   /**
-   * Brings the images' vectors into memory, where they stay until the returned function is called.
-   * @throws EngineError for a damaged file; the signal's reason when it fires meanwhile.
+   * Loads the images' vectors into memory, where they stay until the returned function is called.
+   * @throws EngineError for a damaged file; the signal's reason when it aborts meanwhile.
    */
   async pin(images: readonly PlacedImage[], signal?: AbortSignal): Promise<() => void> {
     const pinned = new Map(images.map((placed) => [placed, this.hold(placed)]));
@@ -142,7 +142,7 @@ export class ImageStore implements ImageEncoder {
     await callNative(() => this.projector.dispose());
   }
 
-  /** One more use of the image. */
+  /** Adds a user of the image. */
   private hold(placed: PlacedImage): Holding {
     const known = this.holdings.get(placed);
     if (known) {
@@ -153,12 +153,12 @@ export class ImageStore implements ImageEncoder {
     const holding: Holding = { held: Promise.resolve(), begun: false, bytes: 0, pins: 1 };
     this.holdings.set(placed, holding);
     holding.held = this.encodings.run(async () => {
-      // Nobody may want it any more when its turn comes.
+      // All users may be gone when its turn comes.
       if (holding.pins === 0) return;
       holding.begun = true;
       await this.encode(placed, holding);
     });
-    // Those who pinned it hear of it; perhaps nobody waits any more. It is tried anew when it is asked for again.
+    // Those who pinned it get the error; perhaps all of them are gone. The next request tries again.
     holding.held.catch(() => this.holdings.delete(placed));
     return holding;
   }
@@ -167,7 +167,7 @@ export class ImageStore implements ImageEncoder {
     holding.pins--;
     if (holding.pins > 0 || this.holdings.get(placed) !== holding) return;
     this.holdings.delete(placed);
-    // The one used last comes last.
+    // Most recently used last.
     if (holding.begun) this.holdings.set(placed, holding);
   }
 
@@ -193,7 +193,7 @@ export class ImageStore implements ImageEncoder {
     this.makeRoom();
   }
 
-  /** Memory is known before anything is decoded. @throws EngineError beyond the limit. */
+  /** The memory is known before decoding. @throws EngineError beyond the limit. */
   private checkMemory(placed: PlacedImage): void {
     const { encoding } = this.options;
     if (!encoding) return;
@@ -211,7 +211,7 @@ export class ImageStore implements ImageEncoder {
     });
   }
 
-  /** Drops what nothing uses, the one unused longest first, until the rest fits. */
+  /** Drops unused images, least recently used first, until the rest fits. */
   private makeRoom(): void {
     const { counts } = this;
     for (const [placed, holding] of this.holdings) {

@@ -33,7 +33,7 @@ function expectSameBits(received: GenerateResult, expected: GenerateResult): voi
   expect([...received.logprobs]).toEqual([...expected.logprobs]);
 }
 
-/** Of a tied output: less sure of each token. */
+/** For a tied output: makes the distributions less peaked. */
 const soft = { embeddingScale: 0.3 };
 const wide = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
 const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1], parity: number][] = [
@@ -60,7 +60,7 @@ describe("vectors of images among tokens", () => {
       expect(expected.stats).toMatchObject({ prefillTokens: 30, reusedTokens: 0 });
       expect(new Set(expected.tokenIds).size).toBeGreaterThan(1);
 
-      // Decoding and the trainer agree; nothing predicts a vector.
+      // Decoding and the trainer agree; vectors are not predicted.
       const whole = [...prompt, ...expected.tokenIds];
       const [scored] = await model.score([{ tokenIds: whole }], { temperature: 0.9 });
       expected.logprobs.forEach((logprob, t) => {
@@ -70,13 +70,13 @@ describe("vectors of images among tokens", () => {
       expect([...vectors]).toEqual(Array(12).fill(0));
       expect(scored!.logprobs.filter((logprob) => logprob === 0)).toHaveLength(13);
 
-      // What the image shows makes a difference.
+      // The image's content makes a difference.
       const [other] = await model.score([{ tokenIds: [...makePrompt(model, dog), ...expected.tokenIds] }], {
         temperature: 0.9,
       });
       expect(Math.abs(other!.logprobs[30]! - scored!.logprobs[30]!)).toBeGreaterThan(1e-3);
 
-      // Among neighbours, after a fork, after a flush, with two threads, in other chunks.
+      // With neighbours, after a fork, after a flush, with two threads, in other chunks.
       const neighbours = [2, 3, 4, 5].map((seed) => ask(model, makePrompt(model, makeStubImage(20 + seed)), seed));
       expectSameBits(await ask(model, prompt), expected);
       await Promise.all(neighbours);
@@ -89,7 +89,7 @@ describe("vectors of images among tokens", () => {
       for (const other of [...reusing, { prefixReuse: false, seed: 9 }]) {
         const another = await load(other);
         another.images.place(dog);
-        // Its ids are others.
+        // Here the image has other ids.
         const shifted = makePrompt(another, cat);
         expect(shifted).not.toEqual(prompt);
         if (options?.lora)
@@ -112,11 +112,11 @@ describe("vectors of images among tokens", () => {
       const again = await ask(model, prompt);
       expect(again.stats).toMatchObject({ prefillTokens: 0, reusedTokens: 30 });
       expectSameBits(again, first);
-      // The mark before the image is the same.
+      // The mark before the image is shared.
       expect((await ask(model, makePrompt(model, dog))).stats).toMatchObject({ reusedTokens: 10, prefillTokens: 20 });
       const longer = await ask(model, makePrompt(model, cat, randomTokens(5, 77)));
       expect(longer.stats).toMatchObject({ reusedTokens: 23, prefillTokens: 5 });
-      // The cat's vectors were needed by two models' prompts, and encoded once.
+      // Prompts with the cat's vectors ran twice, but the cat was encoded once.
       expect(model.projector.encoded).toEqual([5, 9]);
     });
 
@@ -133,7 +133,7 @@ describe("vectors of images among tokens", () => {
           }),
         );
         for (const { seed, sequence, said } of turns) {
-          // A tool answers with a picture, and nothing behind it.
+          // A tool answers with only a picture.
           const vectors = model.images.place(dog).tokenIds.subarray(0, 13);
           const next = await sequence.generate([3, 4, ...vectors], { ...sampling, seed: 50 + seed });
           const whole = [
@@ -218,7 +218,7 @@ describe("vectors of images among tokens", () => {
     const layout = () => [{ vectors: 1, columns: 0, rows: 0 }];
     const model = await models.loadWithStub({ layers: 1 }, sizes, { layout });
     const placeIn = ({ images }: Model) => [...images.place(cat).tokenIds];
-    // All that is evaluated in one step is the first chunk of the long prompt.
+    // One step evaluates no more than the first chunk of the long prompt.
     const results = await Promise.all([ask(model, randomTokens(4150, 1)), ask(model, placeIn(model))]);
     expect(results.map(({ stats }) => stats.prefillTokens)).toEqual([4150, 1]);
     const alone = await models.loadWithStub({ layers: 1 }, {}, { layout });
@@ -296,7 +296,7 @@ describe("a request whose images are still encoded", () => {
     expect(sequence.tokenCount).toBe(38);
     sequence.reset();
     expect(sequence.tokenCount).toBe(0);
-    // Nothing of the failed one stays.
+    // The failed request leaves nothing behind.
     await expect(sequence.generate([...makePrompt(model, dog), 1, 2], { maxTokens: 999 })).rejects.toThrow(/fit/);
     expect(sequence.tokenCount).toBe(0);
   });
@@ -340,7 +340,7 @@ describe("loadModel with a projector", () => {
     said.logprobs.forEach((logprob, t) => {
       expect(Math.abs(logprob - scored!.logprobs[prompt.length + t]!)).toBeLessThan(1e-5);
     });
-    // Nothing stays beyond its memory; encoded again the images have the same bits.
+    // Nothing stays beyond the memory limit; encoded again, the images have the same bits.
     expect(images.stats()).toMatchObject({ held: 0, heldBytes: 0, encoded: 4, encodedAgain: 2 });
     const other = await models.load({}, { path, mmproj, trainable: "full", threads: 2 });
     const shown = [one, two].map((image) => [...other.images!.place(image).tokenIds]);

@@ -16,7 +16,9 @@ afterAll(() => models.cleanUp());
 type Model = Awaited<ReturnType<TinyModels["loadWithStub"]>>;
 const [cat, dog, owl] = [makeStubImage(5, 16, 16), makeStubImage(9, 24, 8), makeStubImage(11, 8, 16)];
 
-/** Conversations that share a prompt with an image, one of them with a second image, and one that begins with one. */
+/**
+ * Conversations that share a prompt with an image, one of them with a second image, and one that begins with an image.
+ */
 function makeBatch({ images, info }: Model): TrainSequence[] {
   const place = (image: typeof cat) => [...images.place(image).tokenIds];
   const prompt = [5, 6, 7, ...place(cat), 8];
@@ -64,13 +66,14 @@ describe("training on images", () => {
         expect(relativeError, name).toBeLessThan(0.02);
       }
       if (options?.trainable !== "full") return;
-      // A tied output gives every token of the vocabulary a gradient; that of the input alone is told apart untied.
+      // A tied output gives every token of the vocabulary a gradient; untied, the gradient of the input shows
+      // separately.
       const untied = await models.loadWithStub({ ...tiny, tied: false }, options, stub);
       await untied.train(makeBatch(untied), weightedLogprobs, null);
       const gradient = await untied.readTensor("token_embd.weight", "gradient");
       const { embeddingSize } = untied.info;
       const norm = (id: number) => Math.hypot(...gradient.subarray(id * embeddingSize, (id + 1) * embeddingSize));
-      // What stands in the place of vectors gets nothing of theirs.
+      // The token that replaces vectors gets none of their gradient.
       expect(norm(0)).toBe(0);
       expect(norm(6)).toBeGreaterThan(0);
     });
@@ -101,7 +104,7 @@ describe("training on images", () => {
     expect(await readGradients(second)).toEqual(expected);
     await second.train(shifted, weightedLogprobs, null, train);
     expect(await readGradients(second)).toEqual(expected);
-    // A batch's order is no reason for other rows.
+    // A batch's order does not change the rows.
     const seen: GradientShard[] = [];
     const look = (shard: GradientShard, here: () => Promise<never>) => {
       seen.push(shard);
@@ -111,7 +114,7 @@ describe("training on images", () => {
     await first.zeroGradients();
     expect(seen.map(({ tokens }) => tokens)).toEqual(shards.map(({ tokens }) => tokens));
 
-    // Ids of a shard count from the vocabulary's end on, by their first appearance.
+    // Ids of a shard count from the vocabulary's end, in the order of their first appearance.
     for (const { tokens, images } of shards) {
       const vectors = [...new Set(tokens.filter((id) => id >= first.info.vocabSize))];
       expect(vectors).toEqual(vectors.map((_, i) => first.info.vocabSize + i));
@@ -134,7 +137,7 @@ describe("training on images", () => {
     const layout = () => [{ vectors: 3, columns: 0, rows: 0 }];
     const otherwise = await models.loadWithStub({}, options, { layout });
     await expect(otherwise.computeScores(found[0]!)).rejects.toThrow(/another number of vectors in this engine/);
-    // Nothing is left pinned by what failed.
+    // The failed call leaves nothing pinned.
     otherwise.images.place(cat);
     expect(otherwise.images.stats().held).toBeGreaterThan(0);
   });

@@ -6,13 +6,13 @@ import { defaultEncodeMemory, readTowerShape } from "./encoding-memory.js";
 import { ImageStore } from "./image-store.js";
 import { openProjector } from "./open-projector.js";
 
-/** Bytes of images' vectors and files that stay in memory when nothing uses them, unless told otherwise. */
+/** Default for the bytes of images' vectors and files that stay in memory without users. */
 export const defaultImageMemory = 512 * 2 ** 20;
 
 /**
- * The images of a model, where its options name a projector.
- * @param contextSize of the prompts that they stand in; a critic has none.
- * @throws EngineError as `openProjector` does; HubError when the projector's address cannot be followed.
+ * The images of a model whose options name a projector.
+ * @param contextSize context of the prompts with images; a critic has none.
+ * @throws EngineError as `openProjector` does; HubError when the projector's address cannot be resolved.
  */
 export async function openImages(
   native: NativeModel,

@@ -32,10 +32,10 @@ afterAll(async () => {
   await models.cleanUp();
 });
 
-/** The numbers of the loaded release, without a suffix. */
+/** Release number of the loaded llama.cpp, without a suffix. */
 const llamaRelease = () => /^[\d.]+\d/.exec(getRuntimeInfo().llamaVersion)![0];
 
-/** What the library's header counts. */
+/** The interface version in the library's header. */
 const visionInterface = Number(
   /CRIA_VISION_ABI (\d+)/.exec(
     readFileSync(new URL("../../../../native/vision/cria_vision.h", import.meta.url), "utf8"),
@@ -97,7 +97,7 @@ describe("a projector", () => {
   });
 
   it("computes what its family's formula says", async () => {
-    // A tower of one layer is none: llama.cpp leaves the last one out.
+    // A tower with one layer has none: llama.cpp leaves the last layer out.
     const file = describeTinyProjector({ layers: 1 });
     const projector = await open(await write({ layers: 1 }));
     const rgb = Uint8Array.from({ length: 32 * 32 * 3 }, (_, i) => Math.imul(i, 2654435761) >>> 19);
@@ -106,7 +106,7 @@ describe("a projector", () => {
     const differences = Array.from(vectors, (value, i) => Math.abs(value - expected[i]!));
     expect(vectors.length).toBe(16 * 32);
     expect(Math.hypot(...expected) / Math.sqrt(expected.length)).toBeGreaterThan(0.3);
-    // ggml takes GELU from a table of 16-bit floats.
+    // ggml looks GELU up in a table of 16-bit floats.
     expect(Math.max(...differences)).toBeLessThan(5e-3);
   });
 
@@ -137,7 +137,9 @@ describe("a projector", () => {
   });
 });
 
-/** LLaVA's projector over one layer's input, in doubles: patches, positions, two linear layers with GELU between. */
+/**
+ * LLaVA's projector over one layer's input, in doubles: patches, positions, two linear layers with GELU between them.
+ */
 function computeMlp({ tensors }: GgufFile, rgb: Uint8Array): number[] {
   const read = (name: string) => tensors.find((tensor) => tensor.name === name)!.data;
   const [side, patch, size] = [32, 8, 32];
@@ -223,7 +225,7 @@ describe.concurrent("a projector that cannot be used is refused, with the reason
     expect(await refuse(join(models.folder, "none.gguf"))).toMatchObject({ code: "engine/file-not-found" });
   });
 
-  // Each of these met an assertion of ggml, which ends the process.
+  // Each of these once triggered an assertion of ggml, which ends the process.
   const damage: [string, (file: GgufFile) => void][] = [
     ["a position table of other length", shrink("v.position_embd.weight", [32, 9])],
     ["a layer of other inputs", shrink("mm.0.weight", [16, 32])],
@@ -261,14 +263,14 @@ function shrink(name: string, shape: number[]) {
 describe("the check of a file", () => {
   it("is made once: files that passed are remembered, others are not", async () => {
     const path = await write();
-    // No child is as quick as that.
+    // No child process is that fast.
     const hurried = { timeLimit: 1 };
     expect((await refuse(path, hurried)).message).toMatch(/ends the process that tries it.*no end within 0\.001 s/s);
     await open(path);
     await open(path, hurried);
     const [file] = readdirSync(join(process.env.XDG_CACHE_HOME!, "cria", "projectors"));
     expect(readFileSync(join(process.env.XDG_CACHE_HOME!, "cria", "projectors", file!), "utf8")).toMatch(/"projector"/);
-    // Another file, and another limit of tokens.
+    // Another file, and another token limit.
     await refuse(await write({ seed: 2 }), hurried);
     await refuse(path, { ...hurried, maxTokens: 100 });
   });
@@ -278,7 +280,7 @@ describe("the check of a file", () => {
     await open(await write());
   });
 
-  /** A library whose projectors do what the C code says; it is loaded in a child alone. */
+  /** A library whose projectors run the given C code; only a child process loads it. */
   function compileLibrary(name: string, body: string): string {
     const folder = join(models.folder, name);
     mkdirSync(folder);
@@ -309,7 +311,7 @@ describe("the check of a file", () => {
 
 describe("libcria-vision.so", () => {
   it("that is missing: what to install", async () => {
-    // As if neither a build nor the package were there.
+    // Simulates that neither a build nor the package exists.
     vi.resetModules();
     vi.doMock("@cria/native", async (original) => ({ ...(await original<object>()), findVisionLibrary: () => null }));
     const fresh = await import("./open-projector.js");

@@ -6,18 +6,23 @@ import { checkProjector } from "./check-projector.js";
 import { loadVisionLibrary } from "./vision-library.js";
 
 export interface OpenProjectorOptions {
-  /** A GGUF file. */
+  /** Path of a GGUF file. */
   path: string;
-  /** Of the encoder; vectors do not depend on it. Default: the model's, and 1 for a file below 16 MiB. */
+  /** Threads of the encoder; vectors do not depend on them. Default: the model's, and 1 for a file below 16 MiB. */
   threads?: number;
-  /** Tokens of an image at least and at most, where the projector takes images of any size. Default: as the file says. */
+  /**
+   * Minimum and maximum tokens of an image, for projectors that take images of any size. Default: the file's limits.
+   */
   minTokens?: number;
   maxTokens?: number;
-  /** Of the check of a file that is new here, in milliseconds. Default ten minutes. */
+  /** Time limit for checking a file that is new on this machine, in milliseconds. Default ten minutes. */
   timeLimit?: number;
 }
 
-/** In bytes. One as small encodes an image in less time than threads need to wait for each other, which on busy cores is long. */
+/**
+ * In bytes. A smaller projector encodes an image in less time than threads need to synchronize, which takes long on
+ * busy cores.
+ */
 const smallProjector = 16 * 1024 * 1024;
 
 export interface OpenedProjector {

@@ -46,7 +46,8 @@ describe("a picture is decoded as libvips decodes it", () => {
       expect(await loadImage({ bytes: Buffer.from(file, "base64") })).toMatchObject({ width, height });
       const expected = Buffer.from(rgb, "base64");
       const differences = Array.from(picture.rgb, (value, i) => Math.abs(value - expected[i]!));
-      // JPEG leaves the rounding of its transform, and how colours are scaled up, to the decoder; libvips cuts off what white adds.
+      // The JPEG standard leaves the transform's rounding and the scaling of colours to the decoder; libvips truncates
+      // when it adds white.
       const [most, mostMean] = name.endsWith(".jpg") ? [40, 2.5] : /rgba|alpha/.test(name) ? [1, 1] : [0, 0];
       expect(Math.max(...differences)).toBeLessThanOrEqual(most);
       const mean = differences.reduce((sum, x) => sum + x, 0) / differences.length;
@@ -64,7 +65,7 @@ describe("a picture that cannot be decoded is an error", () => {
   for (const { name, file } of pictures) {
     it(`${name}, cut off`, async () => {
       const bytes = Buffer.from(file, "base64");
-      // What comes behind a GIF's first picture is not read.
+      // Data behind a GIF's first picture are not read.
       for (const part of name === "two.gif" ? [0.3] : [0.3, 0.8]) {
         expect(await fail(bytes.subarray(0, bytes.length * part))).toMatchObject({ code: "engine/bad-image" });
       }
@@ -88,7 +89,7 @@ describe("a picture that cannot be decoded is an error", () => {
 
   it("an unknown part that must be read: the message is plain text, whatever its name", async () => {
     const png = read("rgb.png");
-    // Of a lower-case first letter a reader may skip the part; of no other.
+    // A reader may skip a part whose name begins with a lower-case letter, and no other part.
     png.write("\x07\x1b\xff\x01", png.indexOf("IEND"), "latin1");
     const { message } = await fail(png);
     expect(message).toContain("???? PNG chunk not known");
@@ -112,7 +113,7 @@ function readPngWith(rows: Buffer): Buffer {
   const data = deflateSync(rows);
   const length = Buffer.alloc(4);
   length.writeUInt32BE(data.length);
-  // stb does not look at the sum.
+  // stb does not check the checksum.
   const chunk = Buffer.concat([length, Buffer.from("IDAT"), data, Buffer.alloc(4)]);
   return Buffer.concat([png.subarray(0, at), chunk, png.subarray(end)]);
 }

@@ -2,20 +2,20 @@ import { EngineError } from "@cria/core";
 import { findVisionLibrary, nameVisionPackage } from "@cria/native";
 import { callNativeSync, getAddon } from "../native.js";
 
-/** Whether models can see images here. */
+/** Whether models can see images on this machine. */
 export interface VisionSupport {
-  /** Of libcria-vision.so; null when it is missing. */
+  /** Path of libcria-vision.so; null when it is missing. */
   library: string | null;
   /** The release of llama.cpp that it was compiled for; null when it cannot be loaded. */
   release: string | null;
-  /** Why it cannot be used, and what to do about it; null when it can. */
+  /** The reason it cannot be used, and a remedy; null when it can. */
   problem: string | null;
   remedy: string | null;
 }
 
 const remedy = () => `npm install ${nameVisionPackage()}, or build it (C++17 compiler, git, node-llama-cpp)`;
 
-/** Looks for libcria-vision.so, and loads it where it is. @throws EngineError when the addon cannot be loaded. */
+/** Looks for libcria-vision.so, and loads it if it exists. @throws EngineError when the addon cannot be loaded. */
 export function inspectVision(): VisionSupport {
   const library = findVisionLibrary();
   if (library === null) {
@@ -31,7 +31,10 @@ export function inspectVision(): VisionSupport {
   }
 }
 
-/** The library's path, loaded. @throws EngineError "engine/vision-missing", or why it cannot be loaded. */
+/**
+ * Loads the library and returns its path. @throws EngineError "engine/vision-missing", or with the reason why it cannot
+ * be loaded.
+ */
 export function loadVisionLibrary(): string {
   const library = findVisionLibrary();
   if (library === null) {

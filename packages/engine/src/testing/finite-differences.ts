@@ -11,13 +11,13 @@ export interface GradientCheck {
   relativeError: number;
 }
 
-/** What is needed of a model whose gradients are checked. */
+/** The methods of a model that the gradient check uses. */
 export type CheckedModel = Pick<LlamaModel, "train" | "zeroGradients" | "listTensors" | "readTensor" | "writeTensor">;
 
 /**
  * Compares the gradient of each trained tensor with central differences along a direction that mixes the gradient
- * itself (so that the signal stands above single-precision noise) and a random one (so that no component hides).
- * Gradients must not be accumulated when called; none are left behind.
+ * itself (so that the signal exceeds single-precision noise) and a random one (so that no component is hidden). Call it
+ * without accumulated gradients; it leaves none.
  */
 export async function checkGradients(
   model: CheckedModel,
@@ -44,7 +44,7 @@ export async function checkGradients(
     const random = Float64Array.from(gradient, () => normal());
     const gradientNorm = Math.hypot(...gradient) || 1;
     const randomNorm = Math.hypot(...random);
-    // Half as much of the random one: a tensor of one element would otherwise cancel.
+    // Half the weight for the random direction: otherwise a tensor of one element would cancel.
     const direction = random.map((x, i) => (0.5 * x) / randomNorm + gradient[i]! / gradientNorm);
     const value = await model.readTensor(name);
     const shifted = (sign: number) => Float32Array.from(value, (x, i) => x + sign * step * direction[i]!);
@@ -65,7 +65,7 @@ export async function checkGradients(
   return checks;
 }
 
-/** A loss with a gradient of its own at every token: sum of weight * logprob + entropyWeight * entropy. */
+/** A loss with a different gradient at every token: sum of weight * logprob + entropyWeight * entropy. */
 export const weightedLogprobs: LossFunction = ({ logprobs, entropy, columns }) => {
   const weights = columns.weights!;
   const entropyWeights = columns.entropyWeights ?? new Float32Array(logprobs.length);

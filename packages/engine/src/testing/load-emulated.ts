@@ -3,8 +3,8 @@ import { type LoadModelOptions, loadNative } from "../load-native.js";
 import type { NativeLoadOptions } from "../native-types.js";
 
 /**
- * Loads a model whose training runs as on a device that is not the CPU, though on the CPU: the graphs and kernels of a GPU
- * can be checked without one.
+ * Loads a model that trains on the CPU in the way it would on another device, to check a GPU's graphs and kernels
+ * without one.
  */
 export async function loadEmulated(
   options: LoadModelOptions,

@@ -1,7 +1,9 @@
 import { writeGguf } from "../gguf-files/write-gguf.js";
 import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-types.js";
 
-/** A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type. */
+/**
+ * A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type.
+ */
 export interface TinyModelOptions {
   architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "lfm2";
   type?: GgufTensorType;
@@ -13,20 +15,20 @@ export interface TinyModelOptions {
   feedForward?: number;
   tied?: boolean;
   contextLength?: number;
-  /** Tokens at least; those beyond bytes, ChatML's and the ones below are unused ones. */
+  /** Minimum number of tokens; those beyond bytes, ChatML's and the options below are unused. */
   vocabulary?: number;
-  /** More control tokens, for example those that a projector puts around an image. */
+  /** Additional control tokens, for example those that a projector puts around an image. */
   controlTokens?: readonly string[];
-  /** Words of two tokens, as merges have them, for example "Ċ Ċ" for an empty line. */
+  /** Words of two tokens in the form of merges, for example "Ċ Ċ" for an empty line. */
   merges?: readonly string[];
-  /** Of qwen3vl: layers behind which a part of an image's vectors is added. Default 2. */
+  /** For qwen3vl: number of layers after which a part of an image's vectors is added. Default 2. */
   deepLayers?: number;
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
   embeddingScale?: number;
 }
 
-/** Deterministic standard normals (mulberry32 and Box-Muller). */
+/** Standard normals, deterministic (mulberry32 and Box-Muller). */
 export function makeNormals(seed: number): () => number {
   let state = seed >>> 0;
   const uniform = () => {
@@ -39,7 +41,7 @@ export function makeNormals(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
-/** Values of tensors of real sizes repeat, with a period that no axis has: drawing each would take minutes. */
+/** Values of full-size tensors repeat, with a period that no axis has: drawing each would take minutes. */
 function drawValues(count: number, draw: () => number): Float32Array {
   const data = new Float32Array(count);
   const drawn = Math.min(count, 262_139);
@@ -48,7 +50,7 @@ function drawValues(count: number, draw: () => number): Float32Array {
   return data;
 }
 
-/** GPT-2's printable stand-ins for bytes, in byte order. */
+/** GPT-2's printable replacements for bytes, in byte order. */
 function byteTokens(): string[] {
   const printable = (b: number) => (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255);
   let extra = 0;
@@ -59,13 +61,19 @@ const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 const CHATML =
   "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/** Layers of a tiny qwen3vl whose outputs an image's vectors add to. */
+/** Number of layers of a tiny qwen3vl whose outputs an image's vectors are added to. */
 export const DEEP_LAYERS = 2;
 
-/** Tokens that a convolution of lfm2 sees; its state are those before the newest. Every other layer has one, from the first on. */
+/**
+ * Tokens that a convolution of lfm2 sees; its state is those before the newest. Every other layer has one, starting
+ * with the first.
+ */
 const CONVOLUTION_TOKENS = 3;
 
-/** Which pairs of a head follow an image's time, row and column, as published models of these architectures divide them. */
+/**
+ * Dimension pairs of a head that follow an image's time, row and column, divided as in published models of these
+ * architectures.
+ */
 const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
 
 export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {

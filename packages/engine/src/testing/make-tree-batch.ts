@@ -1,21 +1,21 @@
 import type { TrainSequence } from "@cria/core";
 import { makeNormals } from "./make-tiny-model.js";
 
-/** What a sequence of `makeTreeBatch` holds, in tokens, all together: each shared token once, then the lone sequence. */
+/** Tokens of the sequences of `makeTreeBatch` together: each shared token once, then the separate sequence. */
 export const TREE_TOKENS = 20 + (10 + 4 + 5) + (8 + 6 + 3);
 export const LONE_TOKENS = 9;
 
 /**
- * Sequences that share tokens at three levels: a prompt, two first turns after it, two second turns after each of these. Two
- * sequences are the same, one ends within a first turn, and one stands alone. Shared tokens are scored by each sequence,
- * with weights of its own; all have columns `weights` and `entropyWeights`. Their last token is scored.
+ * Sequences that share tokens at three levels: a prompt, two first turns after it, two second turns after each of
+ * these. Two sequences are equal, one ends within a first turn, and one shares nothing. Each sequence scores shared
+ * tokens with different weights; all have columns `weights` and `entropyWeights`. Their last token is scored.
  */
 export function makeTreeBatch(seed = 5): TrainSequence[] {
   const normal = makeNormals(seed);
   const draw = (count: number) => Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 1000)) % 256);
   const prompt = draw(20);
   const [first, second] = [draw(10), draw(8)];
-  // The last token of a sequence is only predicted: it does not go through the network.
+  // The last token of a sequence is only predicted: the network does not evaluate it.
   const turns = (turn: number[], length: number) => [...prompt, ...turn, ...draw(length + 1)];
   const once = turns(first, 4);
   const sequences = [

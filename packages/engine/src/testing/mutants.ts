@@ -41,7 +41,7 @@ const integers = [
 ];
 const floats = [Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1e-45, 1e38];
 
-/** Ways to damage a file's bytes; `header`: where most of the damage is. */
+/** Ways to damage a file's bytes; `header`: the range with most of the damage. */
 const byteMutations: readonly ((bytes: Buffer, draw: Draw, header: number) => Buffer)[] = [
   function flipBits(bytes, draw, header) {
     for (let n = 1 + draw(4); n > 0; n--) bytes[draw(header)]! ^= 1 << draw(8);
@@ -68,13 +68,13 @@ const byteMutations: readonly ((bytes: Buffer, draw: Draw, header: number) => Bu
   },
 ];
 
-/** A file damaged in one way; the same for the same seed. `header`: the bytes in which most of the damage is. */
+/** A file damaged in one way; the same for the same seed. `header`: number of leading bytes with most of the damage. */
 export function mutateBytes(file: Uint8Array, seed: number, header = file.length): Buffer {
   const draw = makeDraw(seed);
   return pick(byteMutations, draw)(Buffer.from(file), draw, Math.min(header, file.length));
 }
 
-/** Families of llama.cpp, and keys that some of them read. */
+/** Projector families of llama.cpp, and keys that some of them read. */
 const projectorTypes = (
   "mlp ldp ldpv2 resampler adapter qwen2vl_merger qwen2.5vl_merger qwen3vl_merger step3vl gemma3 gemma3nv gemma4v phi4 idefics3 " +
   "pixtral internvl llama4 qwen2.5o lfm2 kimivl paddleocr lightonocr cogvlm janus_pro dots_ocr deepseekocr glm4v youtuvl yasa2 " +
@@ -105,7 +105,7 @@ const reshape = (tensor: GgufTensor, shape: number[]): void => {
   tensor.shape = shape;
 };
 
-/** Ways to change what a file says, so that it stays a GGUF. */
+/** Ways to change a file's content so that it stays a GGUF. */
 const contentMutations: readonly ((file: GgufFile, draw: Draw) => void)[] = [
   function setCount({ metadata }, draw) {
     const keys = Object.keys(metadata).filter((key) => metadata[key]!.type === "uint32");

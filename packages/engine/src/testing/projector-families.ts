@@ -1,15 +1,18 @@
 import type { ProjectorBuilder, ProjectorShape } from "./projector-builder.js";
 
-/** As llama.cpp names families of projectors, in `clip.projector_type`. */
+/** llama.cpp's names of projector families, in `clip.projector_type`. */
 export type ProjectorFamily = keyof typeof projectorFamilies;
 
-/** How a tower differs from a plain ViT: patches of one picture, biases everywhere, layer norms, a norm behind its layers. */
+/**
+ * Differences between a tower and a plain ViT: patches of one picture, biases everywhere, layer norms, a norm behind
+ * its layers.
+ */
 interface Tower {
-  /** Vectors of the position table; 0 where attention rotates instead. */
+  /** Number of vectors in the position table; 0 if attention rotates instead. */
   positions: number;
   classToken?: boolean;
   patchBias?: boolean;
-  /** Pictures that a patch convolves: 2 where a film's neighbours are one patch. */
+  /** Pictures that a patch convolves: 2 if neighbouring frames of a film share one patch. */
   frames?: number;
   rms?: boolean;
   bias?: boolean;
@@ -18,7 +21,7 @@ interface Tower {
   layerScale?: boolean;
   normBefore?: boolean;
   normBehind?: boolean;
-  /** Of the feed-forward part; the projectors' own are fixed. */
+  /** Activation of the feed-forward part; those of the projectors themselves are fixed. */
   activation?: "gelu" | "silu" | "gelu_quick";
 }
 
@@ -59,7 +62,7 @@ function addTower(build: ProjectorBuilder, shape: ProjectorShape, tower: Tower):
 
 const countPatches = ({ imageSize, patchSize }: ProjectorShape) => (imageSize / patchSize) ** 2;
 
-/** Families of projectors that are tested, with what their towers and they are made of in published files. */
+/** The tested families of projectors, with the structure of their towers and projectors in published files. */
 export const projectorFamilies = {
   /** LLaVA: each patch is a vector. llama.cpp leaves the tower's last layer out. */
   mlp: {
@@ -83,7 +86,7 @@ export const projectorFamilies = {
       build.linear("mm.2", projection, projection, scale);
     },
   },
-  /** SmolVLM: tiles and the whole picture, 2 x 2 patches a vector. */
+  /** SmolVLM: tiles and the whole picture, 2 x 2 patches per vector. */
   idefics3: {
     defaults: {},
     describe(build, shape) {
@@ -94,7 +97,7 @@ export const projectorFamilies = {
       build.weight("mm.model.fc", 4 * embedding, projection, scale);
     },
   },
-  /** InternVL: tiles and the whole picture, 2 x 2 patches a vector. */
+  /** InternVL: tiles and the whole picture, 2 x 2 patches per vector. */
   internvl: {
     defaults: {},
     describe(build, shape) {
@@ -109,18 +112,18 @@ export const projectorFamilies = {
       build.linear("mm.model.mlp.3", projection, projection, scale);
     },
   },
-  /** MiniCPM-V: queries that look at a slice, as many for each. llama.cpp gives them heads of 128. */
+  /** MiniCPM-V: a fixed number of queries looks at each slice. llama.cpp gives them heads of 128. */
   resampler: {
     defaults: { projection: 128, embedding: 16, heads: 2 },
     describe(build, shape) {
       const { embedding, projection, scale, minicpmVersion } = shape;
-      // Positions are those of a picture of 70 x 70 patches, whatever the picture's size.
+      // The position table is for a picture of 70 x 70 patches, at any picture size.
       addTower(build, shape, { positions: 70 * 70 });
       build.metadata["clip.minicpmv_version"] = { type: "int32", value: minicpmVersion };
       const queries = 5;
       build.metadata["clip.minicpmv_query_num"] = { type: "uint32", value: queries };
       build.add("resampler.query", [projection, queries], 1);
-      // The file must have it, and llama.cpp computes it instead.
+      // The file must contain it, but llama.cpp computes it instead.
       build.add("resampler.pos_embed_k", [projection, 1], 1);
       build.weight("resampler.kv", embedding, projection);
       for (const part of ["q", "k", "v", "out"]) build.linear(`resampler.attn.${part}`, projection, projection);
@@ -128,7 +131,10 @@ export const projectorFamilies = {
       build.weight("resampler.proj", projection, projection, scale);
     },
   },
-  /** Pixtral: any size, each patch a vector, and one behind each row but the last. Mistral Small merges 2 x 2 patches before. */
+  /**
+   * Pixtral: any size, each patch a vector, and one vector after each row except the last. Mistral Small first merges 2
+   * x 2 patches.
+   */
   pixtral: {
     defaults: {},
     describe(build, shape) {
@@ -154,7 +160,7 @@ export const projectorFamilies = {
       build.add("v.token_embd.img_break", [projection], scale);
     },
   },
-  /** Qwen2-VL: any size, 2 x 2 patches a vector. */
+  /** Qwen2-VL: any size, 2 x 2 patches per vector. */
   qwen2vl_merger: {
     defaults: { projection: 64, embedding: 16, heads: 2 },
     describe(build, shape) {
@@ -162,7 +168,7 @@ export const projectorFamilies = {
       addMerger(build, shape);
     },
   },
-  /** Qwen2.5-VL: the same, with attention in windows of 112 pixels in all layers but every second here. */
+  /** Qwen2.5-VL: the same, with attention in windows of 112 pixels, except in every second layer here. */
   "qwen2.5vl_merger": {
     defaults: { projection: 64, embedding: 16, heads: 2 },
     describe(build, shape) {
@@ -178,7 +184,7 @@ export const projectorFamilies = {
       addMerger(build, shape);
     },
   },
-  /** Qwen3-VL: a vector has a part for the model's input, and one for behind each of its first layers. */
+  /** Qwen3-VL: a vector has a part for the model's input, and one to add after each of its first layers. */
   qwen3vl_merger: {
     defaults: { embedding: 16, heads: 2, layers: 3 },
     describe(build, shape) {

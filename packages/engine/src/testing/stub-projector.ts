@@ -4,21 +4,21 @@ import type { NativeProjector } from "../native-types.js";
 import { makeNormals } from "./make-tiny-model.js";
 
 export interface StubProjectorOptions {
-  /** Floats of a vector: the embedding size of the model it is for, times 1 + its deep layers. */
+  /** Floats of a vector: the embedding size of its model, times 1 + its deep layers. */
   vectorSize: number;
   /** Default: a mark (token 1), a vector for each 8 x 8 pixels, and a mark (token 2). */
   layout?: (width: number, height: number) => ImagePiece[];
-  /** Whether that says that the vectors lie in rows and columns. */
+  /** Whether the layout arranges vectors in rows and columns. */
   hasGrid?: boolean;
-  /** Against 1 for those of an embedding table. Default 1. */
+  /** Scale of the vectors, relative to 1 for those of an embedding table. Default 1. */
   scale?: number;
 }
 
-/** A projector without a tower: an image's vectors are random numbers that follow from its bytes. */
+/** A projector without a tower: an image's vectors are random numbers derived from its bytes. */
 export class StubProjector implements NativeProjector {
-  /** Files that were encoded, in their order, by their first byte. */
+  /** First bytes of the encoded files, in order. */
   readonly encoded: number[] = [];
-  /** Encodings wait for it. */
+  /** Encodings wait for this promise. */
   gate: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: StubProjectorOptions) {}
@@ -52,7 +52,7 @@ export class StubProjector implements NativeProjector {
   async dispose(): Promise<void> {}
 }
 
-/** An image that the stub takes; `seed` 1 to 255. Its file cannot be decoded where it is 0. */
+/** An image that the stub takes; `seed` 1 to 255. With seed 0 its file cannot be decoded. */
 export function makeStubImage(seed: number, width = 32, height = 24): LoadedImage {
   const bytes = Uint8Array.of(seed, width, height, 7);
   const hash = createHash("sha256").update(bytes).digest("hex");

@@ -3,9 +3,9 @@ import type { GgufFile, GgufValue } from "../native-types.js";
 import { ProjectorBuilder, type ProjectorShape } from "./projector-builder.js";
 import { type ProjectorFamily, projectorFamilies } from "./projector-families.js";
 
-/** A random projector (mmproj) of a few thousand weights, for tests: llama.cpp's real structure of its family. */
+/** A random projector (mmproj) of a few thousand weights, for tests, with llama.cpp's real structure of its family. */
 export interface TinyProjectorOptions extends Partial<ProjectorShape> {
-  /** As llama.cpp names the family. Default "mlp". */
+  /** llama.cpp's name of the family. Default "mlp". */
   type?: ProjectorFamily;
 }
 

@@ -6,12 +6,14 @@ export interface VisionPair {
   name: string;
   model: TinyModelOptions;
   projector: TinyProjectorOptions;
-  /** Of the picture that `drawPicture` draws, in pixels. */
+  /** Width and height of the picture that `drawPicture` draws, in pixels. */
   width: number;
   height: number;
 }
 
-/** Tokens that stand around and between images' vectors in the vocabularies of published models; of tiles, those of a 2 x 2 grid. */
+/**
+ * Tokens around and between images' vectors in the vocabularies of published models; for tiles, those of a 2 x 2 grid.
+ */
 export const imageTokens: readonly string[] = [
   ...["<|vision_start|>", "<|vision_end|>", "<|image_pad|>"],
   ...["<image>", "</image>", "<slice>", "</slice>"],
@@ -21,13 +23,13 @@ export const imageTokens: readonly string[] = [
   ...["<row_1_col_1>", "<row_1_col_2>", "<row_2_col_1>", "<row_2_col_2>"],
 ];
 
-/** Where the image stands, between texts that are tokenized apart. */
+/** Texts before and after the image, tokenized separately. */
 export const pairPrompt = ["<|im_start|>user\nLook: ", " What?<|im_end|>\n<|im_start|>assistant\n"] as const;
 
 const llama = { architecture: "llama" } as const;
 const qwen2 = { architecture: "qwen2" } as const;
 const qwen3 = { architecture: "qwen3" } as const;
-/** MiniCPM-V's resampler has heads of 128, so its vectors are as long at least. */
+/** MiniCPM-V's resampler has heads of 128, so its vectors have at least that length. */
 const wide = { embedding: 128, heads: 8 } as const;
 const landscape = { width: 60, height: 40 };
 
@@ -63,7 +65,7 @@ const pairs: VisionPair[] = [
   { name: "Pixtral", model: llama, projector: { type: "pixtral" }, ...landscape },
   { name: "Mistral Small 3.1", model: llama, projector: { type: "pixtral", patchMerger: true, seed: 2 }, ...landscape },
   { name: "Qwen2-VL", model: { architecture: "qwen2vl" }, projector: { type: "qwen2vl_merger" }, ...landscape },
-  // Wider than one window of attention.
+  // Larger than one window of attention.
   {
     name: "Qwen2.5-VL",
     model: { architecture: "qwen2vl" },
@@ -74,7 +76,10 @@ const pairs: VisionPair[] = [
   { name: "Qwen3-VL", model: { architecture: "qwen3vl" }, projector: { type: "qwen3vl_merger" }, ...landscape },
 ];
 
-/** One of each family, and of each architecture that it stands above. Untied, or they would repeat what they read. */
+/**
+ * One of each family, and of each architecture that it is used with. Untied, because a tied model would repeat its
+ * input.
+ */
 export const visionPairs: readonly VisionPair[] = pairs.map((pair) => ({
   ...pair,
   model: { controlTokens: imageTokens, merges: ["Ċ Ċ"], tied: false, ...pair.model },
@@ -94,12 +99,12 @@ export function drawPicture(width: number, height: number): Uint8Array {
   file.writeUInt16LE(24, 28);
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {
-      // Whole numbers alone: every machine draws the same.
+      // Only whole numbers, so that every machine draws the same picture.
       const edge = 2 * x > 3 * y ? 90 : 0;
       const blue = ((7 * x + 3 * y) % 128) + edge;
       const green = ((x * y) % 160) + edge;
       const red = (5 * ((x >> 3) + (y >> 2)) * 11) % 256;
-      // Rows come from the bottom up.
+      // Rows are stored from the bottom up.
       file.set([blue, green, red], 54 + rowBytes * (height - 1 - y) + 3 * x);
     }
   }

@@ -1,7 +1,7 @@
 import { EngineError, type ModelInfo } from "@cria/core";
 import type { ImageStore } from "../images/image-store.js";
 
-/** The one place where training inputs are checked before the native code sees them. */
+/** All training inputs are checked here, before the native code sees them. */
 export function checkTokens(
   tokenIds: ArrayLike<number>,
   info: ModelInfo,

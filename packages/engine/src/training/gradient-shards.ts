@@ -6,7 +6,7 @@ import { checkLength, checkTemperature } from "./check-batch.js";
 import { type PlannedMicroBatch, spreadScores, sumGradients } from "./plan-micro-batches.js";
 import { withVectors } from "./shard-images.js";
 
-/** Forward, loss, backward: the gradient is added to those that the addon has. */
+/** Forward, loss, backward: adds the gradient to the addon's. */
 export async function runShard(
   native: NativeModel,
   store: ImageStore | undefined,
@@ -32,7 +32,7 @@ export async function runShard(
   return { loss: outputs.loss, metrics: outputs.metrics ?? {} };
 }
 
-/** The same alone: the addon's gradients are thrown away before and after. */
+/** Computes only this shard's gradient: discards the addon's gradients before and after. */
 export async function computeShard(
   native: NativeModel,
   store: ImageStore | undefined,
@@ -50,7 +50,7 @@ export async function computeShard(
   }
 }
 
-/** Adds gradients in the order in which they come, in F32, as the addon does, to those that the addon has. */
+/** Adds gradients in their order of arrival, in F32 like the addon, to the addon's gradients. */
 export class GradientSum {
   private constructor(
     private readonly native: NativeModel,
@@ -75,7 +75,7 @@ export class GradientSum {
     for (let i = 0; i < sum.length; i++) sum[i]! += gradient[i]!;
   }
 
-  /** Hands the sum to the addon. */
+  /** Writes the sum to the addon. */
   async write(): Promise<void> {
     let start = 0;
     for (const { name, size } of listTrained(this.native)) {
@@ -86,7 +86,7 @@ export class GradientSum {
   }
 }
 
-/** A planned micro-batch with what the loss sees of it. */
+/** Combines a planned micro-batch with the inputs of its loss. */
 export function makeShard(plan: PlannedMicroBatch, inputs: GradientShard["inputs"]): GradientShard {
   const { adapter: _, ...microBatch } = plan.microBatch;
   return { ...microBatch, scores: plan.scores, inputs };
@@ -109,7 +109,7 @@ function listTrained(native: NativeModel): { name: string; size: number }[] {
     .map(({ name, shape }) => ({ name, size: shape.reduce((product, axis) => product * axis, 1) }));
 }
 
-/** What came from elsewhere; the addon checks the tokens themselves. */
+/** Checks data that came from elsewhere; the addon checks the tokens themselves. */
 function checkShard({ inputs, scores, targets, temperature }: GradientShard): void {
   checkTemperature(temperature);
   if (scores.every((score) => score >= 0 && score < targets.length)) {

@@ -2,9 +2,9 @@ import type { ModelInfo } from "@cria/core";
 import type { PackCost } from "./pack-rows.js";
 
 /**
- * Work of a row, as packing weighs it: linear layers by token, attention by pair of tokens (7 products of headSize
- * forward and backward against 3 of the linear layers', and 2.5 times slower each; measured on the embedded policy).
- * Which pairs count depends on `attendsBlockwise` of the addon.
+ * Cost of a row for packing: linear layers by token, attention by pair of tokens (7 products of headSize forward and
+ * backward against 3 of the linear layers', and 2.5 times slower each; measured on the embedded policy).
+ * `attendsBlockwise` of the addon decides which pairs count.
  */
 export function estimateCost(info: ModelInfo, attendsBlockwise: boolean): PackCost {
   const embedding = info.vocabSize * info.embeddingSize;
@@ -13,7 +13,7 @@ export function estimateCost(info: ModelInfo, attendsBlockwise: boolean): PackCo
   return { perToken, perTokenPair, pairs: attendsBlockwise ? "seen" : "all" };
 }
 
-/** Tokens of a micro-batch when nobody says: enough to fill the cores, little enough to stay near the caches. */
+/** Default number of tokens of a micro-batch: enough to use all cores, few enough to stay in the caches. */
 export function chooseMicroBatchTokens(info: ModelInfo): number {
   const bytesPerToken = info.layerCount * info.embeddingSize * 4 * 24;
   return Math.min(8192, Math.max(512, Math.floor((128 << 20) / bytesPerToken)));

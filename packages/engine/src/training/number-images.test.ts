@@ -3,7 +3,7 @@ import { makeStubImage } from "../testing/index.js";
 import { numberByPlace } from "./number-images.js";
 
 const vocabSize = 100;
-/** By their hashes; B has the lower ids. */
+/** In the order of their hashes; B has the lower ids. */
 const [b, a, c] = [3, 2, 1].map((count, i) => ({
   first: vocabSize + [0, 3, 5][i]!,
   count,

@@ -1,16 +1,16 @@
 import type { LoadedImage, ShardImage } from "@cria/core";
 import type { ImageStore } from "../images/image-store.js";
 
-/** Ids that say which image of a batch a vector is of, by what the images are rather than when they came. */
+/** Ids that identify the image of each vector by its content, not by its order of arrival. */
 export interface NumberedBatch {
   sequences: readonly Int32Array[];
-  /** By their first id. */
+  /** In the order of their first ids. */
   images: readonly ShardImage[];
 }
 
 /**
- * Numbers the images of sequences by their hashes: rows are sorted by token ids, and what is computed must not depend on who
- * placed which image first, nor on the sequences' order.
+ * Numbers the images of sequences by their hashes. Rows are sorted by token ids, and results must not depend on the
+ * order in which images were placed, nor on the sequences' order.
  */
 export function numberByHash(
   sequences: readonly Int32Array[],
@@ -41,7 +41,7 @@ export function numberByHash(
   return { sequences: images.length === 0 ? sequences : sequences.map((tokenIds) => tokenIds.map(renumber)), images };
 }
 
-/** Numbers the images of a micro-batch anew, by their first appearance in it; changes its tokens. */
+/** Renumbers the images of a micro-batch by their first appearance in it; changes its tokens. */
 export function numberByPlace(tokens: Int32Array, images: readonly ShardImage[]): ShardImage[] {
   const shown: ShardImage[] = [];
   const start = images[0]?.first ?? Number.POSITIVE_INFINITY;

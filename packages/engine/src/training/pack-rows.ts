@@ -1,40 +1,44 @@
 /**
- * Packs sequences into rows of a micro-batch. Sequences that begin with the same tokens may share a row, which is then the
- * radix tree of their tokens, depth first: each token that several of them share, at whatever depth, is there once, and
- * what differs follows as branches. What a token sees, and at which position, is the same as alone.
+ * Packs sequences into rows of a micro-batch. Sequences with the same beginning may share a row, which is then the
+ * radix tree of their tokens in depth-first order: a token that several of them share, at any depth, is stored once,
+ * and the different parts follow as branches. Each token sees the same tokens at the same positions as in a separate
+ * row.
  */
 
 export interface PackedSequence {
   /** Index into the sequences. */
   index: number;
-  /** Leading tokens that an earlier sequence of the row has put there. */
+  /** Number of leading tokens that an earlier sequence of the row already contains. */
   shared: number;
-  /** Where the other tokens start in the row; they lie together. */
+  /** Place of the first remaining token in the row; they are adjacent. */
   start: number;
 }
 
 export interface PackedRow {
-  /** In the order of their branches: the next one leaves the path of the one before after its shared tokens. */
+  /** In the order of their branches: after its shared tokens, each sequence leaves the path of the previous one. */
   sequences: PackedSequence[];
-  /** Tokens of the row. */
+  /** Number of tokens in the row. */
   length: number;
 }
 
-/** Cost of a row: of its tokens, and of pairs of them. Units cancel out. */
+/** Cost of a row's tokens and of pairs of them, in any common unit. */
 export interface PackCost {
   perToken: number;
   perTokenPair: number;
-  /** Of which pairs: those where one token sees the other (or itself), or all of the row. */
+  /** The pairs that count: those where one token sees the other (or itself), or all pairs of the row. */
   pairs: "seen" | "all";
 }
 
 /**
- * Rows of least cost, of at most `maxRowLength` tokens each but for a sequence that is longer. In the order of a tree's
- * branches a row's sequences are neighbours, so that only the places of the cuts between rows are to be found.
+ * Packs rows with the least total cost, of at most `maxRowLength` tokens each, except for a longer sequence. In the
+ * order of a tree's branches a row's sequences are neighbours, so only the cuts between rows have to be found.
  */
 export function packRows(sequences: readonly Int32Array[], cost: PackCost, maxRowLength: number): PackedRow[] {
   const order = sequences.map((_, i) => i).sort((a, b) => compareTokens(sequences[a]!, sequences[b]!) || a - b);
-  /** Leading tokens that the i-th in order has in common with the one before, thus the most with any before. */
+  /**
+   * Leading tokens that the i-th sequence in this order has in common with the previous one, which is the most with any
+   * earlier one.
+   */
   const shared = order.map((index, i) => (i > 0 ? countShared(sequences[order[i - 1]!]!, sequences[index]!) : 0));
   const starts = cutRows(
     order.map((index) => sequences[index]!.length),
@@ -57,13 +61,14 @@ function countShared(a: Int32Array, b: Int32Array): number {
   return n;
 }
 
-/** Where the rows of least total cost start, by the least cost of every head of the list. */
+/** Starts of the rows with the least total cost, found from the least cost of every head of the list. */
 function cutRows(lengths: readonly number[], shared: readonly number[], cost: PackCost, maxRowLength: number) {
   const least = [0];
   const lastStart = [0];
   for (let end = 1; end <= lengths.length; end++) {
     least[end] = Number.POSITIVE_INFINITY;
-    // The row [start, end) grows to the front: its first sequence brings all of its tokens, the others what they alone have.
+    // Extends the row [start, end) to the front: its first sequence contributes all of its tokens, the others only
+    // their unshared tokens.
     let tokens = 0;
     let seen = 0;
     for (let start = end - 1; start >= 0; start--) {
@@ -75,7 +80,7 @@ function cutRows(lengths: readonly number[], shared: readonly number[], cost: Pa
         least[end] = total;
         lastStart[end] = start;
       }
-      // Without a shared token nothing is won.
+      // Without a shared token there is nothing to gain.
       if (shared[start] === 0) break;
       tokens += lengths[start]! - shared[start]!;
       seen += countSeen(lengths[start]!) - countSeen(shared[start]!);
@@ -86,7 +91,7 @@ function cutRows(lengths: readonly number[], shared: readonly number[], cost: Pa
   return starts.reverse();
 }
 
-/** Pairs of a sequence's tokens of which the later one sees the earlier, or itself. */
+/** Number of pairs of a sequence's tokens in which the later one sees the earlier, or itself. */
 function countSeen(length: number): number {
   return (length * (length + 1)) / 2;
 }

@@ -6,7 +6,7 @@ import { type PlanInput, planMicroBatches, spreadScores, sumGradients } from "./
 // Fixed values, unless CRIA_SEED says otherwise.
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
-/** Few different tokens: prefixes are shared at any depth, sequences are equal or end within another. */
+/** Few different tokens, so that prefixes are shared at any depth, and sequences are equal or end within another. */
 const sequences = fc.array(fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 9 }), { maxLength: 7 });
 const costs = fc.record<PackCost>({
   perToken: fc.integer({ min: 1, max: 60 }),
@@ -36,7 +36,7 @@ function costOf(list: readonly ArrayLike<number>[], { perToken, perTokenPair, pa
   return heads.length * perToken + (pairs === "all" ? heads.length ** 2 : seen) * perTokenPair;
 }
 
-/** The least cost of cutting `list` into rows, of all ways to cut it. */
+/** The least cost of cutting `list` into rows, over all possible cuts. */
 function findLeastCost(list: number[][], cost: PackCost, limit: number): number {
   if (list.length === 0) return 0;
   const counts = list.map((_, i) => i + 1).filter((n) => n === 1 || listHeads(list.slice(0, n)).length <= limit);
@@ -91,12 +91,12 @@ describe("rows of sequences", () => {
       ],
       length: 9,
     });
-    // Where all pairs of a row cost: 9^2 + 9 against (6^2 + 6) + (5^2 + 5).
+    // If all pairs of a row cost: 9^2 + 9 against (6^2 + 6) + (5^2 + 5).
     expect(packRows(tree, { ...cost, pairs: "all" }, 100).map(({ length }) => length)).toEqual([6, 5]);
   });
 });
 
-/** Each scored token of each sequence, as the micro-batches have it. */
+/** Each scored token of each sequence, as in the micro-batches. */
 const inputs = fc.array(
   fc
     .array(fc.integer({ min: 0, max: 2 }), { minLength: 2, maxLength: 12 })
@@ -118,7 +118,7 @@ describe("micro-batches", () => {
           const { rows, rowLength, tokens, positions, ends, sources, targets } = plan.microBatch;
           for (const array of [tokens, positions, ends]) expect(array.length).toBe(rows * rowLength);
           expect(rowLength % 8).toBe(0);
-          // What the addon's kernels rely on: a token ends behind itself, and not behind one that it continues.
+          // Assumption of the addon's kernels: a token ends after itself, and not after one that it continues.
           ends.forEach((end, place) => {
             const i = place % rowLength;
             const row = ends.subarray(place - i, place - i + rowLength);

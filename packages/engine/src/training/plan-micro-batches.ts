@@ -9,30 +9,30 @@ export interface PlanInput {
   scored: Int32Array;
 }
 
-/** A micro-batch ready for the addon, and which scored tokens of which input sequences it holds, in order. */
+/** A micro-batch for the addon, and the scored tokens of input sequences that it holds, in order. */
 export interface PlannedMicroBatch {
   microBatch: MicroBatchShard & { adapter: boolean };
   sequenceIndices: Int32Array;
   /** Scored tokens of the i-th of `sequenceIndices` are [offsets[i], offsets[i + 1]). */
   offsets: Int32Array;
   /**
-   * Of each scored token, the place of its score among the addon's: sequences that score the same token after the same
+   * For each scored token, the index of its score among the addon's: sequences that score the same token after the same
    * tokens share one.
    */
   scores: Int32Array;
 }
 
 export interface PlanOptions {
-  /** Most tokens of one micro-batch, padding included (one longer row still gets a micro-batch of its own). */
+  /** Most tokens of one micro-batch, padding included (a longer row still gets its own micro-batch). */
   maxTokens: number;
   cost: PackCost;
   temperature: number;
   adapter: boolean;
-  /** Knows whose vectors the tokens from its `firstId` on are. Absent: all tokens are text. */
+  /** Finds the images of the vectors, whose token ids start at `firstId`. Absent: all tokens are text. */
   images?: Pick<ImageStore, "find" | "firstId">;
 }
 
-/** Cuts sequences into micro-batches of rows of similar length; sequences without scored tokens are left out. */
+/** Cuts sequences into micro-batches of rows of similar length; leaves out sequences without scored tokens. */
 export function planMicroBatches(inputs: readonly PlanInput[], options: PlanOptions): PlannedMicroBatch[] {
   const kept = inputs.map((input, index) => ({ input, index, needed: cutUnread(input) })).filter(hasScored);
   const sequences = kept.map(({ needed }) => needed);
@@ -48,7 +48,7 @@ export function planMicroBatches(inputs: readonly PlanInput[], options: PlanOpti
     batch = [];
   };
   for (const row of rows) {
-    // Rows come longest first, so the first row's length is the padded length of all.
+    // Rows are sorted longest first, so the first row's length is the padded length of all.
     const padded = batch.length > 0 ? batch[0]!.length : row.length;
     if (batch.length > 0 && ((batch.length + 1) * padded > options.maxTokens || row.length < padded * 0.6)) flush();
     batch.push(row);
@@ -60,11 +60,11 @@ export function planMicroBatches(inputs: readonly PlanInput[], options: PlanOpti
 interface KeptSequence {
   input: PlanInput;
   index: number;
-  /** The tokens that go through the network. */
+  /** The tokens that the network evaluates. */
   needed: Int32Array;
 }
 
-/** Nothing reads the hidden state of the last scored token, nor of what follows it. */
+/** Cuts the last scored token and everything after it, whose hidden states are not read. */
 function cutUnread({ tokenIds, scored }: PlanInput): Int32Array {
   return tokenIds.subarray(0, scored.at(-1) ?? 0);
 }
@@ -79,7 +79,7 @@ function buildMicroBatch(
   images: readonly ShardImage[],
   options: PlanOptions,
 ): PlannedMicroBatch {
-  // A multiple of the vector width: ggml's fast products need it in every axis that they sum over.
+  // A multiple of the vector width, which ggml's fast products need in every axis that they sum over.
   const rowLength = Math.ceil(Math.max(...rows.map((row) => row.length)) / 8) * 8;
   const size = rows.length * rowLength;
   const tokens = new Int32Array(size);
@@ -92,7 +92,7 @@ function buildMicroBatch(
   const offsets = [0];
   rows.forEach((row, r) => {
     const base = r * rowLength;
-    /** Places of the tokens of the sequence at hand, and the addon's scores that each of them is the source of. */
+    /** Places of the current sequence's tokens, and the addon's scores that each of them predicts. */
     const path: { place: number; scores: number[] }[] = [];
     for (const { index, shared, start } of row.sequences) {
       const { input, needed, index: original } = kept[index]!;
@@ -140,12 +140,12 @@ function buildMicroBatch(
   };
 }
 
-/** What the addon found for each of its scores, for each scored token of the sequences. */
+/** The addon's value for each scored token of the sequences. */
 export function spreadScores(scores: Int32Array, values: Float32Array): Float32Array {
   return Float32Array.from(scores, (score) => values[score]!);
 }
 
-/** The gradient by each of the addon's `count` scores: the sum over the tokens that share it. */
+/** The gradient of each of the addon's `count` scores: the sum over the tokens that share it. */
 export function sumGradients(scores: Int32Array, count: number, gradients: ArrayLike<number>): Float32Array {
   const sums = new Float32Array(count);
   scores.forEach((score, i) => {

@@ -16,7 +16,7 @@ import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
 import { planMicroBatches, spreadScores } from "./plan-micro-batches.js";
 import { withVectors } from "./shard-images.js";
 
-/** Logprobs (entropies, sums of squared probabilities) of given tokens by the training graph. */
+/** Logprobs (entropies, sums of squared probabilities) of given tokens, from the training graph. */
 export async function scoreSequences(
   native: NativeModel,
   info: ModelInfo,
@@ -28,7 +28,7 @@ export async function scoreSequences(
     const tokenIds = checkTokens(sequence.tokenIds, info, images, `score: sequence ${i}`);
     const from = Math.max(1, sequence.from ?? 1);
     const all = Int32Array.from({ length: Math.max(0, tokenIds.length - from) }, (_, k) => from + k);
-    // Nothing predicts the vectors of an image.
+    // Vectors of images are not predicted.
     return { tokenIds, scored: all.filter((t) => tokenIds[t]! < info.vocabSize) };
   });
   const results: ScoreResult[] = inputs.map(({ tokenIds }) => ({
@@ -104,7 +104,7 @@ async function computeHere(
   return found;
 }
 
-/** Asks for all at once; those that come back here take turns. */
+/** Starts all at once; those computed here take turns. */
 async function computeElsewhere(
   native: NativeModel,
   images: ImageStore | undefined,
@@ -115,7 +115,7 @@ async function computeElsewhere(
   const asked = shards.map((shard) =>
     compute!(shard, () => here.run(() => computeScores(native, images, shard, signal))),
   );
-  // Nothing may use the addon behind the back of who comes next.
+  // Waits for all, so that none uses the addon during the next call.
   await Promise.allSettled(asked);
   return Promise.all(asked);
 }

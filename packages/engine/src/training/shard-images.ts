@@ -2,9 +2,9 @@ import { EngineError, type ShardImage } from "@cria/core";
 import type { ImageStore } from "../images/image-store.js";
 
 /**
- * Calls `work` with the ids that stand in this engine for a shard's own numbering of vectors, while their values are in
- * memory; undefined for a shard of text alone.
- * @throws EngineError when this engine takes no images, or would place these in another way than the engine that planned.
+ * Calls `work` with this engine's ids for the vectors that a shard numbers itself, while their values are in memory;
+ * undefined for a shard of text only.
+ * @throws EngineError when this engine takes no images, or lays these out differently than the engine that planned.
  */
 export async function withVectors<T>(
   store: ImageStore | undefined,

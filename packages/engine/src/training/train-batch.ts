@@ -78,7 +78,7 @@ export async function trainBatch(
       }
     if (optimizer && plans.length > 0) result.gradNorm = await takeStep(native, optimizer);
   } catch (error) {
-    // Half a gradient must not leak into the next step.
+    // A partial gradient must not leak into the next step.
     await callNative(() => native.zeroGradients()).catch(() => undefined);
     throw error;
   } finally {
@@ -164,7 +164,7 @@ function makeLossInputs(
   return { sequenceIndices: plan.sequenceIndices, offsets: plan.offsets, columns, totals };
 }
 
-/** Asks for all shards at once and adds their gradients in order. */
+/** Starts all shards at once and adds their gradients in order. */
 async function computeElsewhere(
   native: NativeModel,
   images: ImageStore | undefined,
@@ -194,7 +194,7 @@ async function computeElsewhere(
       take(shard, found);
     }
   } catch (error) {
-    // Nothing may use the addon behind the back of who comes next.
+    // Waits for all, so that none uses the addon during the next call.
     await Promise.allSettled(asked);
     throw error;
   }

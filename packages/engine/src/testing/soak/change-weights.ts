@@ -32,7 +32,7 @@ export async function restoreState(state: SoakState, saved: WeightState): Promis
   state.counts.statesRestored++;
 }
 
-/** Sum of advantage x logprob, and a little entropy. */
+/** Sum of advantage x logprob, and a small entropy term. */
 const policyGradient: LossFunction = ({ logprobs, entropy, columns, totals }) => {
   const scale = -1 / totals.tokens;
   const dLogprobs = columns.advantages!.map((advantage) => scale * advantage);
@@ -82,7 +82,7 @@ async function expectRefusal(state: SoakState, training: Promise<unknown>, messa
   state.counts.trainRefused++;
 }
 
-/** Prompts with several answers each, as a group of rollouts has them. */
+/** Prompts with several answers each, as in a group of rollouts. */
 function makeBatch(state: SoakState, random: SeededRandom): TrainSequence[] {
   const { vocabSize } = state.model.info;
   const draw = (count: number) => Array.from({ length: count }, () => random.between(0, vocabSize - 1));
@@ -119,7 +119,7 @@ export async function trainCritic(state: SoakState, random: SeededRandom): Promi
   }
 }
 
-/** Calls that must be refused with an error of ours, and change nothing. */
+/** Calls that must be refused with one of our errors, and change nothing. */
 export async function provokeRefusals(state: SoakState): Promise<void> {
   const { model, path, folder } = state;
   const { vocabSize, contextSize } = model.info;

@@ -3,14 +3,14 @@ import { loadModel } from "../../load-model.js";
 import type { SoakState } from "./soak-state.js";
 import type { Turn } from "./turn.js";
 
-/** What was compared with undisturbed runs. */
+/** Comparisons with undisturbed runs. */
 export interface SoakChecks {
-  /** Tokens whose logprob was compared with that of score(), and the largest difference, in nats. */
+  /** Number of tokens whose logprob was compared with that of score(), and the largest difference, in nats. */
   scoredTokens: number;
   worstDifference: number;
   /**
-   * Requests generated again alone, each from nothing: tokens, logprobs and text must be equal bit for bit, whether
-   * their KV was kept, restored, taken from another sequence or evaluated again.
+   * Number of requests that were generated again by themselves, from an empty cache. Tokens, logprobs and text must be
+   * equal bit for bit, whether their KV was kept, restored, taken from another sequence or evaluated again.
    */
   replayedRequests: number;
   replayedTokens: number;
@@ -23,9 +23,9 @@ export interface SoakChecks {
 export const SCORE_TOLERANCE = 1e-4;
 
 /**
- * Checks turns that ended under the present weights, on a second model that loads the saved adapter, shares no prefixes
- * and does nothing else: each of their tokens against score(), and up to `replays` turns generated again.
- * The weights must not change meanwhile.
+ * Checks turns that ended under the current weights, on a second model that loads the saved adapter, shares no prefixes
+ * and does nothing else: compares each of their tokens with score(), and generates up to `replays` turns again. The
+ * weights must not change meanwhile.
  */
 export async function checkTurns(state: SoakState, checks: SoakChecks, replays: number): Promise<void> {
   const turns = state.takeTurns().filter(({ weights, tokenIds }) => weights === state.weights && tokenIds.length > 0);
@@ -44,7 +44,7 @@ export async function checkTurns(state: SoakState, checks: SoakChecks, replays: 
   try {
     await compareWeights(state, calm);
     await compareScores(state, calm, turns, checks);
-    // Evenly over the whole time since the last check.
+    // Spread evenly over the time since the last check.
     const stride = Math.max(1, turns.length / replays);
     for (let i = 0; i < turns.length; i += stride) await replay(state, calm, turns[Math.floor(i)]!, checks);
   } finally {
@@ -52,7 +52,7 @@ export async function checkTurns(state: SoakState, checks: SoakChecks, replays: 
   }
 }
 
-/** The adapter went through a file: every value must have come back. */
+/** The adapter was saved to a file: every value must be restored. */
 async function compareWeights(state: SoakState, calm: LlamaModel): Promise<void> {
   for (const { name, trainable } of state.model.listTensors()) {
     if (!trainable) continue;
@@ -80,7 +80,7 @@ async function compareScores(state: SoakState, calm: LlamaModel, turns: Turn[], 
   }
 }
 
-/** Runs a request again, alone. What came before an abort must be the beginning of what comes without. */
+/** Runs a request again by itself. Output before an abort must be the beginning of the output without it. */
 async function replay(state: SoakState, calm: LlamaModel, turn: Turn, checks: SoakChecks): Promise<void> {
   const aborted = turn.finishReason === "aborted";
   const sequence = calm.createSequence();

@@ -2,12 +2,12 @@ import type { GenerateOptions, GenerateResult } from "@cria/core";
 import type { LlamaSequence } from "../../llama-sequence.js";
 import type { SoakState } from "./soak-state.js";
 
-/** Forks of one root that there may be, forks of forks included: the load must not grow with time. */
+/** Most forks of one root, including forks of forks: the load must not grow with time. */
 const MOST_FORKS = 8;
 
-/** A sequence, and what was sent and sampled, noted beside it. */
+/** A sequence, with a separate record of the tokens sent and sampled. */
 export class Conversation {
-  /** @param temperature of every request. */
+  /** @param temperature temperature of every request. */
   constructor(
     private readonly state: SoakState,
     readonly temperature: number,
@@ -38,7 +38,7 @@ export class Conversation {
     return new Conversation(this.state, this.temperature, this.sequence.fork(), [...this.tokens], this.family);
   }
 
-  /** Begins with no tokens, in the same sequence or in another. */
+  /** Starts again without tokens, in the same sequence or in another. */
   restart(resets: boolean): void {
     if (resets) {
       this.sequence.reset();
@@ -50,7 +50,7 @@ export class Conversation {
     this.state.counts.restarts++;
   }
 
-  /** The engine must hold the same tokens. */
+  /** Checks that the engine holds the same tokens. */
   checkTokens(): void {
     const held = this.sequence.tokenIds;
     if (

@@ -1,5 +1,5 @@
 export interface MemorySample {
-  /** Since the start of the run. */
+  /** Time since the start of the run. */
   seconds: number;
   /** Resident set of the process, bytes. */
   rss: number;
@@ -11,17 +11,17 @@ export interface MemorySample {
 export interface MemoryTrend {
   /** Samples before this time count as warm-up. */
   warmUpSeconds: number;
-  /** Medians of RSS over the first and the last third of what follows the warm-up, bytes. */
+  /** Medians of RSS over the first and the last third of the time after the warm-up, bytes. */
   first: number;
   last: number;
   growth: number;
-  /** Median of the slopes between all pairs of samples (Theil, 1950), bytes an hour. */
+  /** Median of the slopes between all pairs of samples (Theil, 1950), bytes per hour. */
   slope: number;
 }
 
 /**
- * How RSS moved after the warm-up (the first quarter of the run). Medians and a median slope, as single samples jump with
- * the garbage collector; null with too few samples to say.
+ * Trend of RSS after the warm-up (the first quarter of the run). Uses medians and a median slope, because single
+ * samples jump with the garbage collector; null with too few samples.
  */
 export function measureMemoryTrend(samples: readonly MemorySample[]): MemoryTrend | null {
   const warmUpSeconds = (samples.at(-1)?.seconds ?? 0) / 4;

@@ -17,7 +17,7 @@ const SHARED_PROMPTS = [
 
 const WORDS = ["pens", "12", "how many", "and", "7", "left", "each box", "?", "3 + 4", "Tom", "buys", "1009"];
 
-/** One conversation and its forks from beginning to end: joins, turns, aborts, idle times, leaves. */
+/** One conversation and its forks from beginning to end: start, turns, aborts, idle times, disposal. */
 export async function runFamily(state: SoakState, random: SeededRandom): Promise<void> {
   const root = new Conversation(state, random.pick(TEMPERATURES));
   state.counts.conversations++;
@@ -43,7 +43,7 @@ function makePrompt(state: SoakState, random: SeededRandom): number[] {
   return [...state.model.tokenize(`<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`)];
 }
 
-/** Turns of one conversation until it is full or leaves; forks of it are awaited too. */
+/** Takes turns of one conversation until it is full or ends; also awaits its forks. */
 async function talk(
   state: SoakState,
   random: SeededRandom,
@@ -56,7 +56,7 @@ async function talk(
     const request = makeRequest(random, conversation.temperature);
     if (conversation.tokens.length + delta.length + request.maxTokens > state.model.info.contextSize) break;
     if (delta.length > 0 && random.chance(0.1)) {
-      // Two requests instead of one; the first may be interrupted anywhere.
+      // Two requests instead of one; the first may be interrupted at any time.
       await conversation.prefill(delta, random.chance(0.3) ? AbortSignal.timeout(random.between(0, 5)) : undefined);
       delta = [];
       if (random.chance(0.3)) await sleep(random.between(0, 40));
@@ -74,7 +74,7 @@ async function talk(
   await Promise.all(forks);
 }
 
-/** Goes on as a client of a stateless server does, which sends everything again, sometimes from an earlier place. */
+/** Continues as a client of a stateless server does, which sends everything again, sometimes from an earlier point. */
 function resend(random: SeededRandom, conversation: Conversation, delta: number[]): number[] {
   const { tokens } = conversation;
   const kept = random.chance(0.5) ? tokens.length : random.between(1, tokens.length);
@@ -83,7 +83,7 @@ function resend(random: SeededRandom, conversation: Conversation, delta: number[
   return whole;
 }
 
-/** What others add between two turns; sometimes nothing, sometimes a single token. */
+/** Text added by others between two turns; sometimes nothing, sometimes a single token. */
 function makeDelta(state: SoakState, random: SeededRandom): number[] {
   if (random.chance(0.1)) return [];
   const text = Array.from({ length: random.between(1, 6) }, () => random.pick(WORDS)).join(" ");

@@ -12,21 +12,23 @@ import { SeededRandom } from "./seeded-random.js";
 import { type SoakCounts, SoakState } from "./soak-state.js";
 
 export interface SoakOptions {
-  /** A GGUF with F32 weights. */
+  /** Path of a GGUF with F32 weights. */
   path: string;
-  /** How long the load runs; the last check comes after. */
+  /** Duration of the load; the last check comes after. */
   seconds: number;
   /** Time between two changes of the weights. Default 8. */
   epochSeconds?: number;
-  /** Seed of every choice; the clock decides which requests meet. Default 1. */
+  /** Seed of every choice; timing decides which requests coincide. Default 1. */
   seed?: number;
-  /** Families of conversations at once. Default 8, for 4 KV slots. */
+  /** Families of conversations at the same time. Default 8, for 4 KV slots. */
   families?: number;
   /** Threads of the engine under load; undisturbed runs use one. Default 1. */
   threads?: number;
-  /** Turns that each check generates again, alone. Default 150. */
+  /** Turns that each check generates again by themselves. Default 150. */
   replays?: number;
-  /** Most bytes that RSS may grow by after the warm-up. Default 8 MiB; Infinity for runs that are all warm-up. */
+  /**
+   * Most bytes that RSS may grow by after the warm-up. Default 8 MiB; Infinity for runs that consist of warm-up only.
+   */
   maxGrowth?: number;
   onEpoch?: (
     epoch: number,
@@ -42,14 +44,15 @@ export interface SoakReport {
   checks: SoakChecks;
   scheduler: SchedulerStats;
   memory: { samples: MemorySample[]; trend: MemoryTrend | null };
-  /** What went wrong, in words; empty when nothing did. */
+  /** Descriptions of failures; empty when there were none. */
   failures: string[];
 }
 
 /**
- * Mixed load on one model for a while: conversations that join, fork, are aborted, evicted and leave, scoring, training,
- * flushes, saved and restored states, a critic, and calls that must be refused. Logprobs are compared with undisturbed runs, and at the end
- * nothing may be left over. Call it in a process of its own where RSS is to be judged; `--expose-gc` makes samples calmer.
+ * Mixed load on one model for a while: conversations that start, fork, are aborted, evicted and disposed of, scoring,
+ * training, flushes, saved and restored states, a critic, and calls that must be refused. Compares logprobs with
+ * undisturbed runs, and checks that nothing is left at the end. Call it in a separate process to judge RSS;
+ * `--expose-gc` makes samples more stable.
  */
 export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   const {
@@ -64,8 +67,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   const started = performance.now();
   const elapsed = () => (performance.now() - started) / 1000;
   const folder = mkdtempSync(join(tmpdir(), "cria-soak-"));
-  // Four slots and room for a few saved states: both ways of eviction happen all the time. A context beyond 256 tokens, where
-  // llama.cpp's attention takes another block of cells.
+  // Four slots and memory for a few saved states, so that both ways of eviction happen all the time. A context of more
+  // than 256 tokens, where llama.cpp's attention uses another block of cells.
   const model = await loadModel({
     path: options.path,
     threads,
@@ -100,7 +103,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
         if (round % 4 === 1) await trainCritic(state, random);
         await state.changeWeights(async () => {
           await trainSome(state, random);
-          // Back to the start now and then: the policy would drift off under random advantages.
+          // Restores the initial state now and then: with random advantages the policy would drift away.
           if (round % 5 === 4) await restoreState(state, initial);
         });
         globalThis.gc?.();
@@ -128,7 +131,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   }
 }
 
-/** Between conversations: scoring, flushes, looks at the state, refused calls. */
+/** Between conversations: scoring, flushes, reading the state, refused calls. */
 async function disturb(state: SoakState, random: SeededRandom): Promise<void> {
   await sleep(random.between(5, 200));
   const kind = random.next();

@@ -28,7 +28,7 @@ export class SeededRandom {
     return items[this.between(0, items.length - 1)]!;
   }
 
-  /** Another stream of choices; it does not depend on how many choices this one has made. */
+  /** Another stream of choices, independent of the number of choices made so far. */
   derive(index: number): SeededRandom {
     return new SeededRandom(Math.imul(this.seed ^ Math.imul(index + 1, 0x9e3779b1), 0x85ebca6b));
   }

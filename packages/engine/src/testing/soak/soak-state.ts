@@ -2,11 +2,11 @@ import type { LlamaModel } from "../../llama-model.js";
 import type { SeededRandom } from "./seeded-random.js";
 import type { Turn } from "./turn.js";
 
-/** How often what happened. */
+/** Number of events by kind. */
 export interface SoakCounts {
   conversations: number;
   forks: number;
-  /** Conversations sent again whole, or from an earlier place. */
+  /** Conversations that were sent again, whole or from an earlier point. */
   restarts: number;
   generations: number;
   prefills: number;
@@ -24,10 +24,10 @@ export interface SoakCounts {
   refused: number;
 }
 
-/** Most turns that one check sees, so that memory does not depend on how fast the machine is. */
+/** Most turns per check, so that memory does not depend on the machine's speed. */
 const MOST_TURNS = 400;
 
-/** What the actors of one run share. */
+/** State shared by the actors of one run. */
 export class SoakState {
   readonly counts: SoakCounts = {
     conversations: 0,
@@ -70,7 +70,7 @@ export class SoakState {
     return this.changing ? null : this.version;
   }
 
-  /** Runs `work`, which may change weights; what is computed meanwhile belongs to no version. */
+  /** Runs `work`, which may change weights; results computed meanwhile belong to no version. */
   async changeWeights(work: () => Promise<void>): Promise<void> {
     this.changing = true;
     try {
@@ -82,7 +82,10 @@ export class SoakState {
     }
   }
 
-  /** Keeps a turn to be checked: of all since the last check as many as fit, each as likely (Vitter's algorithm R). */
+  /**
+   * Keeps a turn to be checked: of all turns since the last check as many as fit, all equally likely (Vitter's
+   * algorithm R).
+   */
   noteTurn(turn: Turn): void {
     this.turnsSeen++;
     if (this.turns.length < MOST_TURNS) {
@@ -93,7 +96,7 @@ export class SoakState {
     if (place < MOST_TURNS) this.turns[place] = turn;
   }
 
-  /** Gives the kept turns, and forgets them. */
+  /** Returns the kept turns and forgets them. */
   takeTurns(): Turn[] {
     const { turns } = this;
     this.turns = [];
@@ -101,13 +104,13 @@ export class SoakState {
     return turns;
   }
 
-  /** Notes a failure; many of them end the run. */
+  /** Records a failure; too many of them end the run. */
   fail(what: string): void {
     this.failures.push(what);
     if (this.failures.length >= 20) this.stopping = true;
   }
 
-  /** Runs an actor again and again until the run ends; an error of it is a failure of the run. */
+  /** Runs an actor repeatedly until the run ends; its errors are failures of the run. */
   async repeat(name: string, actor: (round: number) => Promise<void>): Promise<void> {
     for (let round = 0; !this.stopping; round++) {
       try {

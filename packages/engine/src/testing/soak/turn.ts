@@ -1,8 +1,8 @@
 import type { GenerateResult, SamplingOptions } from "@cria/core";
 
-/** What one request was asked and what came of it: all that an undisturbed run needs to do it again. */
+/** One request and its result: all data to repeat it undisturbed. */
 export interface Turn {
-  /** Every token before the first sampled one, however they came into the sequence. */
+  /** Every token before the first sampled one, in whatever way it was added. */
   prompt: readonly number[];
   request: SamplingOptions & {
     maxTokens: number;
@@ -15,7 +15,7 @@ export interface Turn {
   logprobs: Float32Array;
   finishReason: GenerateResult["finishReason"];
   text: string;
-  /** Tokens of the prompt whose KV was there already. */
+  /** Number of the prompt's tokens whose KV was cached. */
   reused: number;
   /** Version of the weights that it was computed with; null when they changed meanwhile. */
   weights: number | null;
