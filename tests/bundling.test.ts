@@ -19,7 +19,7 @@ const MOST_BYTES_OF_VITE = 300 * 1024;
 
 /** What runs a task, and nothing that defines one needs. */
 const HEAVY =
-  /@cria\/(engine|rollout|serve|cluster|hub)|packages\/(engine|rollout|serve|cluster|hub)\/|@nats-io|hono|jiti|hyparquet|prom-client|\/yaml\//;
+  /@cria\/(engine|episodes|rollout|records|serve|cluster|hub)|packages\/(engine|episodes|rollout|records|serve|cluster|hub)\/|@nats-io|hono|jiti|hyparquet|prom-client|\/yaml\//;
 
 beforeAll(() => {
   writeFileSync(

@@ -13,8 +13,10 @@ const arrows: Record<string, string[]> = {
   "packages/engine": ["@cria/core", "@cria/hub", "@cria/native"],
   "packages/tools": ["@cria/core"],
   "packages/algorithms": ["@cria/core"],
-  "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
-  "packages/serve": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/rollout"],
+  "packages/episodes": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
+  "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/episodes"],
+  "packages/records": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/episodes", "@cria/rollout"],
+  "packages/serve": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/episodes", "@cria/rollout"],
   "packages/ai-sdk": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/rollout"],
   "packages/trainer": [
     "@cria/core",
@@ -23,7 +25,9 @@ const arrows: Record<string, string[]> = {
     "@cria/engine",
     "@cria/tools",
     "@cria/algorithms",
+    "@cria/episodes",
     "@cria/rollout",
+    "@cria/records",
     "@cria/serve",
     "@cria/ai-sdk",
   ],
@@ -32,6 +36,7 @@ const arrows: Record<string, string[]> = {
     "@cria/engine",
     "@cria/hub",
     "@cria/rollout",
+    "@cria/records",
     "@cria/tokenizer-delta",
     "@cria/trainer",
   ],
@@ -42,14 +47,16 @@ const arrows: Record<string, string[]> = {
     "@cria/engine",
     "@cria/tools",
     "@cria/algorithms",
+    "@cria/episodes",
     "@cria/rollout",
+    "@cria/records",
     "@cria/ai-sdk",
     "@cria/trainer",
     "@cria/cluster",
     "@cria/serve",
     "@cria/viewer/api",
   ],
-  "apps/viewer": ["@cria/core", "@cria/rollout"],
+  "apps/viewer": ["@cria/core", "@cria/records"],
 };
 
 /** What users could import too, and nothing else: no addon, no file inside of a package. */
@@ -113,9 +120,10 @@ describe.each(consumers)("%s", (folder) => {
 
 /** Folders and files of packages, from the top: each imports only what stands below it. */
 const floors: Record<string, readonly string[]> = {
-  rollout: ["index", "testing", "replay", "filter", "dump", "agents", "loops", "chat", "rewards", "tracing"].concat(
-    ["data", "images", "episode", "unjudged-trajectory", "plain-data", "run-with-deadline"],
-    ["copy-data", "is-fatal", "take-turn", "now"],
+  records: ["index", "replay", "filter", "dump"],
+  rollout: ["index", "testing", "agents", "loops", "chat", "rewards", "tracing"].concat(
+    ["data", "images", "unjudged-trajectory", "plain-data", "run-with-deadline"],
+    ["copy-data", "is-fatal", "take-turn"],
   ),
   trainer: [
     "whole",

@@ -10,7 +10,7 @@ import { cpus, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { readDump } from "../../packages/rollout/dist/index.js";
+import { readDump } from "../../packages/records/dist/index.js";
 import { openReplay } from "../../packages/trainer/dist/index.js";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));

@@ -1,6 +1,7 @@
 import { encodePng } from "@cria/core";
 import { type FakeContext, FakeEngine, type FakeReply } from "@cria/core/testing";
-import { ChatSession, type ChatSessionOptions, isAnswer } from "@cria/rollout";
+import { isAnswer } from "@cria/episodes";
+import { ChatSession, type ChatSessionOptions } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { APICallError, generateText, stepCountIs, streamText, ToolLoopAgent, type ToolSet, tool } from "ai";
 import { describe, expect, it } from "vitest";

@@ -2,7 +2,7 @@ export * from "./agents/index.js";
 export * from "./chat/index.js";
 export { checkProjector, checkSources } from "./data/check-images.js";
 export { DataLoader, type DataLoaderPlace, type DataLoaderState } from "./data/data-loader.js";
-export { type DatasetRow, type ParseRowOptions, parseRow } from "./data/dataset-row.js";
+export { copyRow, type DatasetRow, type ParseRowOptions, parseRow } from "./data/dataset-row.js";
 export { filterOverlongPrompts } from "./data/filter-overlong-prompts.js";
 export {
   type ConvertedFile,
@@ -23,24 +23,22 @@ export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
 export { listToolSchemas, selectTools } from "./data/select-tools.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
-export * from "./dump/index.js";
-export * from "./episode/index.js";
-export * from "./filter/index.js";
-export { findImages, hideVectors, showVectors } from "./images/find-images.js";
+export { findImages, hideVectors, showVectors, VECTOR } from "./images/find-images.js";
 export { type ImageAccess, loadContent, loadMessages } from "./images/load-content.js";
 export { prepareImages } from "./images/prepare-images.js";
 export { fitPrompt, type Truncation } from "./loops/fit-prompt.js";
 export * from "./loops/index.js";
 export { describeData, toPlainData } from "./plain-data.js";
-export * from "./replay/index.js";
 export {
   averageExtras,
   type BatchRewardFunction,
   computeOverlongPenalty,
+  countPromptMessages,
   type EarnedRewards,
   extractFinalAnswer,
   type FoundToolCalls,
   findToolCalls,
+  finishTrajectory,
   type Judgement,
   makeRewardManager,
   makeRewardRequest,

@@ -1,6 +1,6 @@
 // Programs of a user who installed the packages, as text.
 
-const names = ["core", "hub", "tokenizer-delta", "engine", "tools", "algorithms", "rollout"].map(
+const names = ["core", "hub", "tokenizer-delta", "engine", "tools", "algorithms", "episodes", "rollout", "records"].map(
   (name) => `@cria/${name}`,
 );
 // Helpers of tokenizer-delta's tests need the optional node-llama-cpp; algorithms has none.

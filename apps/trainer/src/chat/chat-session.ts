@@ -8,19 +8,15 @@ import {
   showContent,
   type ToolSchema,
 } from "@cria/core";
+import { Conversation, findOpening, type ReadTurn, readTurn, type TurnEnd } from "@cria/episodes";
 import {
   type AnsweredCall,
   CallAnswers,
-  Conversation,
   type DatasetRow,
-  findOpening,
   type MultiTurnOptions,
   parseRow,
-  type ReadTurn,
-  readTurn,
   type SamplingParams,
   ToolSession,
-  type TurnEnd,
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, type ParsedToolCall, resolveToolFormat } from "@cria/tools";

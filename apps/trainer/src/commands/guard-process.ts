@@ -1,5 +1,5 @@
 import { ToolError } from "@cria/core";
-import { findEpisode } from "@cria/rollout";
+import { findEpisode } from "@cria/episodes";
 
 /** Hears of what ends a process behind its command's back, while the command works. */
 export interface ProcessGuard {

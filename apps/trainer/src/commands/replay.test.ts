@@ -1,7 +1,7 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { openSession, trainSession } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { type CommandDef, runCommand as runCitty } from "citty";

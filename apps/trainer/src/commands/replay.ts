@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { type DumpLine, readDump } from "@cria/rollout";
+import { type DumpLine, readDump } from "@cria/records";
 import { checkArgument, openReplay, type Replay, type ReplayResult } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { readEdit, readNumber, resolveReplacement, type TokenEdit } from "../replay/read-replay-args.js";

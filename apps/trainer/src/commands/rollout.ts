@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
-import { type DatasetRow, parseFilter } from "@cria/rollout";
+import { parseFilter } from "@cria/records";
+import type { DatasetRow } from "@cria/rollout";
 import {
   checkTrainPaths,
   countSamples,

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ChatMessage, contentText } from "@cria/core";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { captureOutput } from "../testing/capture-output.js";

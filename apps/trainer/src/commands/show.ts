@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { filterFields, parseFilter } from "@cria/rollout";
+import { filterFields, parseFilter } from "@cria/records";
 import { diagnoseRun } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { drawConversation, drawLegend } from "../show/draw-conversation.js";

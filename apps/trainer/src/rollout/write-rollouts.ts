@@ -1,5 +1,6 @@
 import { DataError, type Trajectory } from "@cria/core";
-import { type DatasetRow, type Filter, makeTrainingMessages, writeTrainingRows } from "@cria/rollout";
+import { type Filter, makeTrainingMessages, writeTrainingRows } from "@cria/records";
+import type { DatasetRow } from "@cria/rollout";
 import { resolveToolFormat } from "@cria/tools";
 import { dumpTrajectories, listShown, type Session, saveDump } from "@cria/trainer";
 

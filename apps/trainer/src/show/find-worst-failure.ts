@@ -1,5 +1,5 @@
 import { findLastAnswer } from "@cria/core";
-import { type DumpLine, readDump } from "@cria/rollout";
+import { type DumpLine, readDump } from "@cria/records";
 import { makePrintableLine } from "../terminal/printable-text.js";
 import { findDumps } from "./find-dumps.js";
 

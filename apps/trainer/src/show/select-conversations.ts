@@ -1,5 +1,5 @@
 import type { ToolSchema } from "@cria/core";
-import { type DumpLine, type Filter, readDump } from "@cria/rollout";
+import { type DumpLine, type Filter, readDump } from "@cria/records";
 import type { DumpFile } from "./find-dumps.js";
 
 export interface SelectOptions {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ConfigError, type ImageRecord, listImages } from "@cria/core";
-import { type DumpLine, nameImageFile } from "@cria/rollout";
+import { type DumpLine, nameImageFile } from "@cria/records";
 import type { EpisodeDetail, GroupPage, PromptEntry, RunDetail, RunSummary } from "@cria/viewer/api";
 import { IndexStore } from "./index/index-store.js";
 import { listGroups } from "./index/list-groups.js";

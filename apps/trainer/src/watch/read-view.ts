@@ -1,4 +1,4 @@
-import { type DumpLine, readDump } from "@cria/rollout";
+import { type DumpLine, readDump } from "@cria/records";
 import { diagnoseRun, type Finding } from "@cria/trainer";
 import type { LiveState, RunSummary } from "@cria/viewer/api";
 import { findRuns } from "../runs/find-runs.js";

@@ -15,7 +15,7 @@ const work = mkdtempSync(join(tmpdir(), "cria-watch-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 afterEach(() => vi.restoreAllMocks());
 
-const dumps = join(import.meta.dirname, "../../../../packages/rollout/fixtures/dumps");
+const dumps = join(import.meta.dirname, "../../../../packages/records/fixtures/dumps");
 
 let count = 0;
 

@@ -1,5 +1,5 @@
 import type { ToolSchema } from "@cria/core";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 
 /** What is known of a conversation without reading its line: a row of the index beside the dump. */
 export interface ConversationEntry {

@@ -1,14 +1,6 @@
 import { hasFailed } from "@cria/core";
-import {
-  type ConversationWork,
-  findOtherText,
-  holdConversation,
-  makeReadCalls,
-  RecordedAnswers,
-  RecordedTokens,
-  replayedLoops,
-  type UnjudgedTrajectory,
-} from "@cria/rollout";
+import { findOtherText, makeReadCalls, RecordedAnswers, RecordedTokens, replayedLoops } from "@cria/records";
+import { type ConversationWork, holdConversation, type UnjudgedTrajectory } from "@cria/rollout";
 import type { CoordinatedRun } from "@cria/trainer";
 import { pack } from "../jobs/pack.js";
 import { compareBits } from "./audit.js";

@@ -1,8 +1,8 @@
 import { ClusterError } from "@cria/core";
+import { replayedLoops } from "@cria/records";
 import {
   agentLoops,
   type ConversationWork,
-  replayedLoops,
   scoresConversations,
   selectInteraction,
   selectTools,

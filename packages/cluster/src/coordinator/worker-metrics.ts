@@ -1,11 +1,5 @@
-import {
-  type DatasetRow,
-  loopCounters,
-  loopMeasures,
-  replayedLoops,
-  selectInteraction,
-  selectTools,
-} from "@cria/rollout";
+import { replayedLoops } from "@cria/records";
+import { type DatasetRow, loopCounters, loopMeasures, selectInteraction, selectTools } from "@cria/rollout";
 import { type CoordinatedRun, OTHER_CLASS, type Report } from "@cria/trainer";
 
 type Metrics = Record<string, number>;

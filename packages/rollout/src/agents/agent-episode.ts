@@ -1,10 +1,9 @@
 import { basename } from "node:path";
 import { type ChatMessage, CriaError, type TrajectorySegment } from "@cria/core";
+import { checkEpisode, layOutGraph } from "@cria/episodes";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
-import { checkEpisode } from "../episode/check-episode.js";
-import { layOutGraph } from "../episode/lay-out-graph.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
 import { describeData, isUsableNumber } from "../plain-data.js";

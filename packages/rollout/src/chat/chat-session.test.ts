@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import { type FakeContext, FakeEngine, type FakeReply, fakeChatTemplate } from "@cria/core/testing";
+import { layOutGraph } from "@cria/episodes";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { describe, expect, it, vi } from "vitest";
-import { layOutGraph } from "../episode/lay-out-graph.js";
 import type { ChatAnswer, ChatEvent, ChatRequest } from "./chat-model.js";
 import { ChatSession, type ChatSessionOptions } from "./chat-session.js";
 

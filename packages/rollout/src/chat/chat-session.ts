@@ -10,29 +10,31 @@ import {
   TokenizerError,
   type ToolSchema,
 } from "@cria/core";
-import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
-import { type GivenToolFormat, resolveToolFormat, type ToolFormat } from "@cria/tools";
-import { copyData } from "../copy-data.js";
-import { findOpening } from "../episode/find-opening.js";
 import {
   type AnswerNode,
   countTokens,
+  findOpening,
+  findTurnForm,
+  formAnswer,
+  hashValue,
   type InputNode,
   isAnswer,
   joinTokens,
   listPath,
   MessageGraph,
+  nameCalls,
+  now,
   type Place,
+  readTurn,
   type Said,
-} from "../episode/message-graph.js";
-import { hashValue } from "../episode/message-key.js";
-import { readTurn } from "../episode/read-turn.js";
-import { formAnswer, nameCalls } from "../episode/template-messages.js";
-import { findTurnForm, type TurnForm } from "../episode/turn-form.js";
+  type TurnForm,
+} from "@cria/episodes";
+import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
+import { type GivenToolFormat, resolveToolFormat, type ToolFormat } from "@cria/tools";
+import { copyData } from "../copy-data.js";
 import { hideVectors } from "../images/find-images.js";
 import type { ImageAccess } from "../images/load-content.js";
 import { countImageTokens } from "../images/prepare-images.js";
-import { now } from "../now.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
 import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";

@@ -1,6 +1,6 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
+import type { BranchCredit } from "@cria/episodes";
 import type { ChatModel } from "../chat/chat-model.js";
-import type { BranchCredit } from "../episode/lay-out-graph.js";
 import type { AgentEndpoint } from "./agent-endpoint.js";
 
 /** Makes the policy a model of the AI SDK. */

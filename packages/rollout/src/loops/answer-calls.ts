@@ -6,13 +6,12 @@ import {
   type PolicyEngine,
   toContent,
 } from "@cria/core";
+import { nameId, now } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool, ParsedToolCall } from "@cria/tools";
-import { nameId } from "../episode/turn-form.js";
 import { loadContent } from "../images/load-content.js";
 import { countImageTokens, prepareImages } from "../images/prepare-images.js";
 import { isBadImage } from "../is-fatal.js";
-import { now } from "../now.js";
 import { traceTool } from "../tracing/trace-work.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { MultiTurnOptions } from "./agent-loop.js";

@@ -7,12 +7,12 @@ import {
   ToolError,
   type Trajectory,
 } from "@cria/core";
+import { runInEpisode } from "@cria/episodes";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolFormat } from "@cria/tools";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
 import { loadRow } from "../data/load-row.js";
 import { listToolSchemas } from "../data/select-tools.js";
-import { runInEpisode } from "../episode/episode-place.js";
 import { findImages } from "../images/find-images.js";
 import { isBadImage, isFatal } from "../is-fatal.js";
 import {

@@ -1,5 +1,5 @@
 import { type AgentState, CriaError, type RequestState, type StateTransition } from "@cria/core";
-import { now } from "../now.js";
+import { now } from "@cria/episodes";
 
 type Edges<State extends string> = Record<State, readonly State[]>;
 

@@ -8,19 +8,26 @@ import {
   type PolicySequence,
   type ToolSchema,
 } from "@cria/core";
+import {
+  type AnswerNode,
+  Conversation,
+  type EarnedReward,
+  findOpening,
+  findTurnForm,
+  type LaidOutGraph,
+  now,
+  placeRewards,
+  readTurn,
+  structureTurn,
+  type TurnEnd,
+  type TurnForm,
+} from "@cria/episodes";
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
 import { type ParsedToolCall, resolveToolFormat, type ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { listToolSchemas } from "../data/select-tools.js";
-import { Conversation, type EarnedReward, placeRewards } from "../episode/conversation.js";
-import { findOpening } from "../episode/find-opening.js";
-import type { LaidOutGraph } from "../episode/lay-out-graph.js";
-import type { AnswerNode } from "../episode/message-graph.js";
-import { readTurn, type TurnEnd } from "../episode/read-turn.js";
-import { findTurnForm, structureTurn, type TurnForm } from "../episode/turn-form.js";
 import { countImageTokens } from "../images/prepare-images.js";
 import { isFatal } from "../is-fatal.js";
-import { now } from "../now.js";
 import { describeError } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";

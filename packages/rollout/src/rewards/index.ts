@@ -19,4 +19,4 @@ export type { BatchRewardFunction, RewardFunction, RewardInfo, RewardResult } fr
 export type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 export { RewardQueue } from "./reward-queue.js";
 export { registerReward, rewardFunctions } from "./reward-registry.js";
-export { makeRewardRequest, nameSample } from "./reward-request.js";
+export { countPromptMessages, makeRewardRequest, nameSample } from "./reward-request.js";

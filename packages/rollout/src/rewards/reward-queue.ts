@@ -1,5 +1,5 @@
 import { DataError, type ScorePart } from "@cria/core";
-import { runOutsideEpisodes } from "../episode/episode-place.js";
+import { runOutsideEpisodes } from "@cria/episodes";
 import { isFatal } from "../is-fatal.js";
 import { describeData, isUsableNumber, keepRecord, toPlainData } from "../plain-data.js";
 import { describeError } from "../run-with-deadline.js";

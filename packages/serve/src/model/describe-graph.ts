@@ -1,4 +1,5 @@
-import { type AnswerNode, type ChatSession, hideVectors, type InputNode, isAnswer, listAnswers } from "@cria/rollout";
+import { type AnswerNode, type InputNode, isAnswer, listAnswers } from "@cria/episodes";
+import { type ChatSession, hideVectors } from "@cria/rollout";
 
 /**
  * A session's record as JSON: the nodes of its graph, each after its parent, with the tokens that it added: -1 where they are of an

@@ -40,7 +40,7 @@ it("finds the conversations where the config put them, and in them whether there
   for (const path of [folder, dumps]) mkdirSync(path);
   writeFileSync(join(folder, "metrics.jsonl"), line(1) + line(2) + line(3));
   writeFileSync(join(folder, "config.json"), JSON.stringify({ trainer: { rollout_data_dir: dumps } }));
-  const file = join(import.meta.dirname, "../../../rollout/fixtures/dumps/version-2-train.jsonl");
+  const file = join(import.meta.dirname, "../../../records/fixtures/dumps/version-2-train.jsonl");
   const [first] = readFileSync(file, "utf8").split("\n");
   writeFileSync(join(dumps, "3.jsonl"), `${JSON.stringify({ ...JSON.parse(first!), tools: ["search"] })}\n`);
   const [found] = await diagnoseRun(folder);

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readDump } from "@cria/rollout";
+import { readDump } from "@cria/records";
 import { isMapping, readJson, readKey } from "../config/raw-config.js";
 import { readMetricLines } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseFilter } from "@cria/rollout";
+import { parseFilter } from "@cria/records";
 import { describe, expect, it } from "vitest";
 import { listLeaves } from "../config/check-config.js";
 import { trainConfigSchema } from "../config/train-config.js";

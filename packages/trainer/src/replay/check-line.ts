@@ -1,4 +1,5 @@
-import { type DatasetRow, type DumpLine, replayedLoops, restoreRow } from "@cria/rollout";
+import { type DumpLine, replayedLoops, restoreRow } from "@cria/records";
+import type { DatasetRow } from "@cria/rollout";
 import { refuseReplay } from "./check-run.js";
 
 /** Name of a conversation in errors. */

@@ -1,4 +1,5 @@
-import type { DumpLine, UnjudgedTrajectory } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
+import type { UnjudgedTrajectory } from "@cria/rollout";
 
 export interface RecordedToken {
   id: number;

@@ -1,16 +1,13 @@
 import type { Trajectory, TrajectorySampling } from "@cria/core";
 import {
   type Change,
-  type ConversationReplay,
-  type DatasetRow,
   type DumpLine,
   makeReadCalls,
   RecordedAnswers,
   type RecordedAnswersOptions,
   Steering,
-  startRollouts,
-  type UnjudgedTrajectory,
-} from "@cria/rollout";
+} from "@cria/records";
+import { type ConversationReplay, type DatasetRow, startRollouts, type UnjudgedTrajectory } from "@cria/rollout";
 import type { Session } from "../run/session.js";
 import type { Environment } from "../task/environment.js";
 

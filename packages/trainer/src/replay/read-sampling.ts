@@ -1,5 +1,5 @@
 import { hashSeed, type TrajectorySampling } from "@cria/core";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import type { TrainConfig } from "../config/train-config.js";
 import { VALIDATION_SEED } from "../validation/validate.js";
 

@@ -6,7 +6,8 @@ import {
   type TokenCandidate,
   type TrajectorySampling,
 } from "@cria/core";
-import { type Change, type DatasetRow, type DumpLine, isOfRow, Semaphore } from "@cria/rollout";
+import { type Change, type DumpLine, isOfRow } from "@cria/records";
+import { type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Session } from "../run/session.js";

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import { type DumpLine, readDump } from "@cria/rollout";
+import { type DumpLine, readDump } from "@cria/records";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunEvent } from "../events.js";
 import { openSession } from "../run/session.js";

@@ -1,5 +1,6 @@
 import { hasFailed } from "@cria/core";
-import { averageExtras, type DumpLine, type JudgedAgain } from "@cria/rollout";
+import type { DumpLine, JudgedAgain } from "@cria/records";
+import { averageExtras } from "@cria/rollout";
 import type { StepMetrics } from "../step-metrics.js";
 import { makeValidationMetrics } from "../validation/validation-metrics.js";
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import { type DumpLine, readDump } from "@cria/rollout";
+import { type DumpLine, readDump } from "@cria/records";
 import { afterAll, expect, it } from "vitest";
 import { openTinySession } from "../testing/tiny-session.js";
 import { trainSession } from "./train-session.js";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type LoadedImage, listImages } from "@cria/core";
 import { FakeEngine, FakeValueEngine, fakeImageFile } from "@cria/core/testing";
 import { TinyModels } from "@cria/engine/testing";
-import { readDump } from "@cria/rollout";
+import { readDump } from "@cria/records";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";

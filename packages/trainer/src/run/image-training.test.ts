@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { losses } from "@cria/algorithms";
 import { drawPicture, makeTinyProjector, TinyModels, visionPairs } from "@cria/engine/testing";
-import { type DumpLine, readDump } from "@cria/rollout";
+import { type DumpLine, readDump } from "@cria/records";
 import { tool } from "@cria/tools";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";

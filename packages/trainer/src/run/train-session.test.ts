@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { RunFolder } from "../checkpoints/run-folder.js";
 import { diagnoseRun } from "../diagnose/diagnose-run.js";

@@ -1,5 +1,5 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
-import { parseFilter } from "@cria/rollout";
+import { parseFilter } from "@cria/records";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { getToolFormat, noCalls } from "@cria/tools";
 import { resolvePath } from "../config/paths.js";

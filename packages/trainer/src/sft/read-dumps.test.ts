@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describeTrajectories, parseFilter } from "@cria/rollout";
+import { describeTrajectories, parseFilter } from "@cria/records";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { CalculatorTool, getToolFormat } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";

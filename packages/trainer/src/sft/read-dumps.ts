@@ -1,5 +1,6 @@
 import { DataError, type ToolSchema } from "@cria/core";
-import { type DatasetRecord, DumpImages, type Filter, makeTrainingMessages, parseDumpLine } from "@cria/rollout";
+import { DumpImages, type Filter, makeTrainingMessages, parseDumpLine } from "@cria/records";
+import type { DatasetRecord } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { noCalls, type ToolParser } from "@cria/tools";
 

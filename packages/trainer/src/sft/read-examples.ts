@@ -8,9 +8,9 @@ import {
   type ToolSchema,
   withoutLibraryTexts,
 } from "@cria/core";
+import type { Filter } from "@cria/records";
 import {
   type DatasetRecord,
-  type Filter,
   type ImageAccess,
   loadMessages,
   mapRecord,

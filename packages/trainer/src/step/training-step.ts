@@ -7,7 +7,8 @@ import {
   resampleByScore,
 } from "@cria/algorithms";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
-import type { DatasetRow, OnRequestState, TokenDetails } from "@cria/rollout";
+import type { TokenDetails } from "@cria/records";
+import type { DatasetRow, OnRequestState } from "@cria/rollout";
 import type { Coordination } from "../cluster/training-bus.js";
 import { countSamples } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";

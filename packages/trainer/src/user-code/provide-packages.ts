@@ -1,6 +1,8 @@
 import * as algorithms from "@cria/algorithms";
 import * as core from "@cria/core";
 import * as engine from "@cria/engine";
+import * as episodes from "@cria/episodes";
+import * as records from "@cria/records";
 import * as rollout from "@cria/rollout";
 import * as tokenizerDelta from "@cria/tokenizer-delta";
 import * as tools from "@cria/tools";
@@ -11,6 +13,8 @@ export function providePackages(): void {
     "@cria/algorithms": algorithms,
     "@cria/core": core,
     "@cria/engine": engine,
+    "@cria/episodes": episodes,
+    "@cria/records": records,
     "@cria/rollout": rollout,
     "@cria/tokenizer-delta": tokenizerDelta,
     "@cria/tools": tools,

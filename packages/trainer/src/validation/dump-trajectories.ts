@@ -1,5 +1,6 @@
 import type { LoadedImage, PolicyEngine, Trajectory } from "@cria/core";
-import { type DatasetRow, type DumpContext, type DumpLine, describeTrajectories, writeDump } from "@cria/rollout";
+import { type DumpContext, type DumpLine, describeTrajectories, writeDump } from "@cria/records";
+import type { DatasetRow } from "@cria/rollout";
 import { guardRunWrite } from "../checkpoints/run-folder.js";
 import type { Environment } from "../task/environment.js";
 

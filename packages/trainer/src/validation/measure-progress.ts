@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readDump } from "@cria/rollout";
+import { readDump } from "@cria/records";
 import { findFirstValidation } from "../checkpoints/first-validation.js";
 import type { StepMetrics } from "../step-metrics.js";
 

@@ -1,4 +1,4 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { getToolFormat } from "@cria/tools";
 import { expect, it } from "vitest";
 import { ToolStatistics } from "./tool-statistics.js";

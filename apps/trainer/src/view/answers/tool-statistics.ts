@@ -1,5 +1,5 @@
 import { type ChatMessage, contentText } from "@cria/core";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import type { ToolParser } from "@cria/tools";
 import type { ArgumentHistogram, EnvironmentDetail, ToolDetail } from "@cria/viewer/api";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ChatMessage, encodePng } from "@cria/core";
-import { DUMP_FORMAT_VERSION, type DumpLine } from "@cria/rollout";
+import { DUMP_FORMAT_VERSION, type DumpLine } from "@cria/records";
 import type { ClusterView, WorkerView } from "@cria/viewer/api";
 
 /** What a model may write to hurt who looks at it: markup, a terminal's commands, characters that turn text around. */

@@ -1,5 +1,5 @@
 import { showContent } from "@cria/core";
-import { type DumpLine, type FilterValue, filterFields, findMismatch } from "@cria/rollout";
+import { type DumpLine, type FilterValue, filterFields, findMismatch } from "@cria/records";
 import type { ConversationEntry } from "@cria/viewer/api";
 
 /** What the index knows of a line of a dump. */

@@ -1,5 +1,5 @@
 import { contentText } from "@cria/core";
-import { type DumpLine, type Filter, type FilterValue, parseDumpLine, parseFilter, parseFilterOf } from "@cria/rollout";
+import { type DumpLine, type Filter, type FilterValue, parseDumpLine, parseFilter, parseFilterOf } from "@cria/records";
 import type { DumpIndex } from "./dump-index.js";
 import { findReader, type IndexRow } from "./index-row.js";
 import { scanLines } from "./scan-lines.js";

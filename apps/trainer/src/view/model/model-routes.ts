@@ -1,5 +1,5 @@
 import { CriaError } from "@cria/core";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { RequestError } from "@cria/serve";
 import { checkReplayModel } from "@cria/trainer";
 import type { Alternatives, ApiError, ForkEvent, NowLogprobs } from "@cria/viewer/api";

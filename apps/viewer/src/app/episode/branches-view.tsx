@@ -1,5 +1,5 @@
 import type { ChatMessage } from "@cria/core";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { createMemo, createSignal, For } from "solid-js";
 import { readBranch, showContent } from "../logic/split-conversation.js";
 import { showControls } from "../logic/visible-text.js";

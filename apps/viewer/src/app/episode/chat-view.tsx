@@ -1,5 +1,5 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { createMemo, createSignal, For, Match, Show, Switch } from "solid-js";
 import { bindKeys } from "../keys.js";
 import { formatNumber, formatSeconds } from "../logic/format.js";

@@ -1,4 +1,4 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { createEffect, createMemo, For, Show } from "solid-js";
 import { formatNumber, formatSeconds } from "../logic/format.js";
 import { makeTimeline, type TimelineBar } from "../logic/timeline.js";

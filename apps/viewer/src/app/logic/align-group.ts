@@ -1,4 +1,4 @@
-import type { DumpLine, DumpSpan } from "@cria/rollout";
+import type { DumpLine, DumpSpan } from "@cria/records";
 
 /** How many tokens all conversations begin with. */
 export function countShared(lines: readonly DumpLine[]): number {

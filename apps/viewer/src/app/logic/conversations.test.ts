@@ -1,4 +1,4 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { describe, expect, it } from "vitest";
 import { alignText, countShared, readPrefix } from "./align-group.js";
 import { readBranch, splitConversation } from "./split-conversation.js";

@@ -1,5 +1,5 @@
 import type { ChatMessage, ImageRecord, ImageSource } from "@cria/core";
-import type { DumpLine, DumpTurn } from "@cria/rollout";
+import type { DumpLine, DumpTurn } from "@cria/records";
 
 export type MessagePart =
   | { kind: "text"; text: string }

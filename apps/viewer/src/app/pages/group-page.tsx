@@ -1,4 +1,4 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { createEffect, createMemo, createSignal, For, on, Show } from "solid-js";
 import type { GroupDetail } from "../../api/index.js";
 import { onChange } from "../data/events.js";

@@ -1,4 +1,4 @@
-import type { DumpImage, DumpLine } from "@cria/rollout";
+import type { DumpImage, DumpLine } from "@cria/records";
 
 /** What can be pointed at: a token, an image, or a span where the dump does not say where tokens end. */
 export interface Cell {

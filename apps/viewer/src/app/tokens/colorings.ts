@@ -1,4 +1,4 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import { formatNumber } from "../logic/format.js";
 
 export type ColoringId =

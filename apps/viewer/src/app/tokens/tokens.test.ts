@@ -1,4 +1,4 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine } from "@cria/records";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cutCells } from "./cells.js";

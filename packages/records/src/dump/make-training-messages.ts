@@ -1,8 +1,8 @@
 import { type ChatMessage, contentText, type ToolSchema } from "@cria/core";
+import { structureTurn } from "@cria/episodes";
+import { VECTOR } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolParser } from "@cria/tools";
-import { structureTurn } from "../episode/turn-form.js";
-import { VECTOR } from "../images/find-images.js";
 import type { DumpLine } from "./dump-line.js";
 
 /** A row for supervised training: the columns of `cria sft`. */

@@ -1,12 +1,11 @@
 import type { ChatMessage } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
+import { listToolSchemas, startRollouts } from "@cria/rollout";
+import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { BaseInteraction, resolveToolFormat, tool } from "@cria/tools";
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { listToolSchemas } from "../data/select-tools.js";
 import { type DumpLine, describeTrajectories } from "../dump/index.js";
-import { startRollouts } from "../loops/run-rollouts.js";
-import { makeFakeRollout, makeRow } from "../testing/index.js";
 import { RecordedAnswers, type RecordedAnswersOptions } from "./recorded-answers.js";
 import { type Change, Steering } from "./steered-sequence.js";
 

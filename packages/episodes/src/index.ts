@@ -1,14 +1,22 @@
+export { checkEpisode } from "./check-episode.js";
 export { Conversation, type EarnedReward, placeRewards } from "./conversation.js";
-export { type EpisodePlace, findEpisode } from "./episode-place.js";
+export { type EpisodePlace, findEpisode, runInEpisode, runOutsideEpisodes } from "./episode-place.js";
 export { findOpening } from "./find-opening.js";
 export { type BranchCredit, type LaidOutGraph, type LayOutOptions, layOutGraph } from "./lay-out-graph.js";
 export {
   type AnswerNode,
+  countTokens,
   type InputNode,
   isAnswer,
+  joinTokens,
   listAnswers,
   listPath,
   MessageGraph,
+  type Place,
   type Said,
 } from "./message-graph.js";
+export { hashValue } from "./message-key.js";
+export { now } from "./now.js";
 export { type ReadTurn, readTurn, type TurnEnd } from "./read-turn.js";
+export { formAnswer, nameCalls } from "./template-messages.js";
+export { findTurnForm, nameId, structureTurn, type TurnForm } from "./turn-form.js";

@@ -1,6 +1,6 @@
 import type { ChatMessage, FinishReason, PolicySequence, TokenCandidate, ToolSchema, TurnRecord } from "@cria/core";
-import { now } from "../now.js";
 import { hashValue, haveSameIds, haveSameThoughts, keyOfMessage, keyOfTools, PathHash } from "./message-key.js";
+import { now } from "./now.js";
 
 /** What others said between two answers, or before the first one. */
 export interface InputNode {

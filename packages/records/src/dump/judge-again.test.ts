@@ -1,12 +1,15 @@
+import {
+  type BatchRewardFunction,
+  makeRewardManager,
+  placeAsEarned,
+  type RewardAggregator,
+  type RewardFunction,
+} from "@cria/rollout";
+import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import type { BaseTool } from "@cria/tools";
 import { defineToolSchema, BaseTool as Tool } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import type { RewardAggregator } from "../rewards/finish-trajectory.js";
-import { makeRewardManager } from "../rewards/make-reward-manager.js";
-import { placeAsEarned } from "../rewards/place-as-earned.js";
-import type { BatchRewardFunction, RewardFunction } from "../rewards/reward-function.js";
-import { makeFakeRollout, makeRow } from "../testing/fake-rollout.js";
 import { describeTrajectories } from "./describe-trajectories.js";
 import type { DumpLine } from "./dump-line.js";
 import { judgeAgain } from "./judge-again.js";

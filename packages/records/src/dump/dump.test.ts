@@ -2,10 +2,10 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Trajectory } from "@cria/core";
+import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { BaseTool, defineToolSchema } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { makeFakeRollout, makeRow } from "../testing/fake-rollout.js";
 import { describeTrajectories } from "./describe-trajectories.js";
 import type { DumpLine } from "./dump-line.js";
 import { readDump } from "./read-dump.js";

@@ -1,11 +1,15 @@
 import { type ChatMessage, ConfigError, contentText, showContent } from "@cria/core";
+import { now } from "@cria/episodes";
+import {
+  type AnswerSource,
+  type DatasetRow,
+  listToolSchemas,
+  type NextTurn,
+  type RolloutOptions,
+  type SaidTurn,
+} from "@cria/rollout";
 import { type ParsedToolCall, resolveToolFormat } from "@cria/tools";
-import type { DatasetRow } from "../data/dataset-row.js";
-import { listToolSchemas } from "../data/select-tools.js";
 import type { DumpLine } from "../dump/dump-line.js";
-import type { AnswerSource, NextTurn, SaidTurn } from "../loops/agent-loop.js";
-import type { RolloutOptions } from "../loops/rollout-options.js";
-import { now } from "../now.js";
 
 export interface RecordedAnswersOptions {
   /** Reads the calls of an assistant's turn. */

@@ -1,8 +1,5 @@
 import { basename } from "node:path";
-import type { DatasetRow } from "../data/dataset-row.js";
-import type { FoundToolCalls } from "../rewards/find-tool-calls.js";
-import { countPromptMessages } from "../rewards/reward-request.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
+import { countPromptMessages, type DatasetRow, type FoundToolCalls, type UnjudgedTrajectory } from "@cria/rollout";
 import { toJson } from "./describe-trajectories.js";
 import type { DumpLine } from "./dump-line.js";
 

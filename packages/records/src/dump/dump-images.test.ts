@@ -3,15 +3,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type ChatMessage, isLoaded, listImages, loadImage } from "@cria/core";
 import { FakeEngine, fakeImageFile } from "@cria/core/testing";
+import { loadRow, showVectors, startRollouts } from "@cria/rollout";
+import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolveToolFormat, tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { loadRow } from "../data/load-row.js";
-import { showVectors } from "../images/find-images.js";
-import { startRollouts } from "../loops/run-rollouts.js";
 import { makeReadCalls, RecordedAnswers } from "../replay/recorded-answers.js";
-import { makeFakeRollout, makeRow } from "../testing/index.js";
 import {
   DumpImages,
   type DumpLine,

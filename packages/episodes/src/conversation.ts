@@ -1,5 +1,4 @@
 import type { ChatMessage, GenerateResult, ToolSchema, TurnRecord } from "@cria/core";
-import { now } from "../now.js";
 import { isTaught, type LaidOutGraph, type LayOutOptions, layOutGraph } from "./lay-out-graph.js";
 import {
   type AnswerNode,
@@ -12,6 +11,7 @@ import {
   MessageGraph,
   type Said,
 } from "./message-graph.js";
+import { now } from "./now.js";
 import type { ReadTurn } from "./read-turn.js";
 
 /** A reward that an answer earned. Where it lands is known at the end, since later turns may rewrite earlier ones. */

@@ -1,13 +1,14 @@
 import type { Trajectory } from "@cria/core";
-import { copyRow, type DatasetRow } from "../data/dataset-row.js";
 import {
+  copyRow,
+  type DatasetRow,
   finishTrajectory,
   makeRewardRequest,
   type RewardAggregator,
   type RewardManager,
   RewardQueue,
-} from "../rewards/index.js";
-import { takeTurn } from "../take-turn.js";
+  takeTurn,
+} from "@cria/rollout";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import type { DumpLine } from "./dump-line.js";
 import { isOfRow, listRecordedCalls, restoreRow, restoreTrajectory } from "./restore-trajectory.js";

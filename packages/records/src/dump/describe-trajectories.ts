@@ -1,11 +1,7 @@
 import { basename } from "node:path";
 import type { PolicyEngine, Trajectory, TrajectoryImage } from "@cria/core";
+import { countPromptMessages, type DatasetRow, hideVectors, listToolSchemas, toPlainData } from "@cria/rollout";
 import type { BaseTool } from "@cria/tools";
-import type { DatasetRow } from "../data/dataset-row.js";
-import { listToolSchemas } from "../data/select-tools.js";
-import { hideVectors } from "../images/find-images.js";
-import { toPlainData } from "../plain-data.js";
-import { countPromptMessages } from "../rewards/reward-request.js";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import { DUMP_FORMAT_VERSION, type DumpImage, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 import { TokenTexts } from "./token-texts.js";

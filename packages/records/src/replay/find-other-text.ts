@@ -1,7 +1,7 @@
 import { contentText, type PolicyEngine } from "@cria/core";
+import { findOpening } from "@cria/episodes";
+import type { UnjudgedTrajectory } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { findOpening } from "../episode/find-opening.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 
 /**
  * Whether the assistant's messages of a built-in loop's conversation say what its sampled tokens say. It reads the record alone, so

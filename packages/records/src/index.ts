@@ -1,0 +1,3 @@
+export * from "./dump/index.js";
+export * from "./filter/index.js";
+export * from "./replay/index.js";
