@@ -129,7 +129,7 @@ describe("replay", () => {
     const old = (line: DumpLine): DumpLine => ({
       ...line,
       sampling: undefined,
-      rollout_logprobs: line.rollout_logprobs.map((x) => Number(x.toFixed(6))),
+      rollout_logprobs: line.rollout_logprobs.map((x) => Number(Math.fround(x).toFixed(6))),
     });
     const lines = (await readLines("rollouts/1.jsonl")).map(old);
     expect((await replay.replay(lines)).every(({ equal }) => equal)).toBe(true);
