@@ -1,4 +1,5 @@
 import { rmSync } from "node:fs";
+import type { Plugin } from "esbuild";
 import type { Options } from "tsup";
 
 /** What every build has in common: ESM for Node 20, types beside it, sources mapped. */
@@ -38,9 +39,25 @@ export function publishedBuild(entry: Record<string, string>, options: Published
   rmSync("dist", { recursive: true, force: true });
   const { programs = {}, apart = {}, esmOnly = [], external = [] } = options;
   const common: Options = { clean: false, dts: false, external };
+  const commonJs: Options = { ...common, format: ["cjs"], splitting: false, shims: true, noExternal: esmOnly };
+  const { index, ...others } = entry;
+  const commonJsBuilds =
+    index === undefined || others["internal"] === undefined
+      ? [libraryBuild(entry, commonJs)]
+      : [libraryBuild(others, commonJs), libraryBuild({ index }, { ...commonJs, esbuildPlugins: [namesOfInternal] })];
   return [
     libraryBuild({ ...entry, ...programs, ...apart }, common),
-    libraryBuild(entry, { ...common, format: ["cjs"], splitting: false, shims: true, noExternal: esmOnly }),
+    ...commonJsBuilds,
     libraryBuild(entry, { ...common, format: ["esm", "cjs"], dts: { only: true } }),
   ];
 }
+
+/** `index.cjs` names what `internal.cjs` has: CommonJS files share no chunks, and each class and registry must be there once. */
+const namesOfInternal: Plugin = {
+  name: "names of internal",
+  setup(build) {
+    build.onResolve({ filter: /^\.\.?\// }, ({ kind }) =>
+      kind === "entry-point" ? undefined : { path: "./internal.cjs", external: true },
+    );
+  },
+};

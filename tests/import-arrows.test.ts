@@ -82,15 +82,20 @@ function listSources(folder: string): string[] {
 
 const isOurs = (name: string) => name.startsWith("@cria/") || name === "cria" || name.startsWith("cria/");
 
+/** Parts of a package that its arrow allows too; users' programs take what is public. */
+const subpathsOf = (folder: string) =>
+  consumers.includes(folder) ? /\/testing$|(?<=^cria)\/(serve|cluster)$/ : /\/(testing|internal)$/;
+
 /** Imports of ours that are not allowed, and imports that leave the folder by a relative path. */
 function findWrong(folder: string, allowed: readonly string[]): string[] {
+  const subpaths = subpathsOf(folder);
   return listSources(folder).flatMap((file) =>
     listImports(file)
       .filter((name) =>
         // A package may read its own manifest.
         name.startsWith(".") && name !== "../package.json"
           ? relative(join(root, folder), resolve(dirname(file), name)).startsWith("..")
-          : isOurs(name) && !allowed.includes(name.replace(/\/testing$|(?<=^cria)\/(serve|cluster)$/, "")),
+          : isOurs(name) && !allowed.includes(name.replace(subpaths, "")),
       )
       .map((name) => `${relative(root, file)} imports ${name}`),
   );
@@ -126,7 +131,7 @@ const floors: Record<string, readonly string[]> = {
     ["copy-data", "is-fatal", "take-turn"],
   ),
   trainer: [
-    "whole",
+    "internal",
     "index",
     "light",
     "testing",

@@ -1,4 +1,6 @@
 import { defineConfig } from "tsup";
 import { publishedBuild } from "../../tsup.base.js";
 
-export default defineConfig(() => publishedBuild({ index: "src/index.ts", testing: "src/testing/index.ts" }));
+export default defineConfig(() =>
+  publishedBuild({ index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" }),
+);

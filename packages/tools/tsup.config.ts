@@ -3,7 +3,7 @@ import { publishedBuild } from "../../tsup.base.js";
 
 export default defineConfig(() =>
   publishedBuild(
-    { index: "src/index.ts", testing: "src/testing/index.ts" },
+    { index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" },
     {
       // The sandboxes start their children, and these their watchdogs, from files of their own.
       programs: {
@@ -11,7 +11,7 @@ export default defineConfig(() =>
         "quickjs-child": "src/sandbox/quickjs-child.mjs",
         watchdog: "src/sandbox/watchdog.mjs",
       },
-      apart: { light: "src/light.ts", whole: "src/whole.ts" },
+      apart: { light: "src/light.ts" },
       external: [/^@modelcontextprotocol\/sdk/, "pyodide", "quickjs-emscripten-core", /^@jitl\//],
     },
   ),

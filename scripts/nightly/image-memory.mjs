@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { loadImage } from "../../packages/core/src/index.ts";
 import { estimateEncoding } from "../../packages/engine/src/images/encoding-memory.ts";
-import { loadModel, readGguf, readTowerShape } from "../../packages/engine/src/index.ts";
+import { loadModel, readGguf, readTowerShape } from "../../packages/engine/src/internal.ts";
 import { drawPicture, makeTinyModel, makeTinyProjector, visionPairs } from "../../packages/engine/src/testing/index.ts";
 
 const pictures = {

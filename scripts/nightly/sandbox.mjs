@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { JavaScriptSandbox, PythonSandbox } from "../../packages/tools/dist/index.js";
+import { JavaScriptSandbox, PythonSandbox } from "../../packages/tools/dist/internal.js";
 import { javascriptPrograms } from "../../packages/tools/src/sandbox/hostile/javascript-programs.mjs";
 import { pythonPrograms } from "../../packages/tools/src/sandbox/hostile/python-programs.mjs";
 import { runBatch, runHostile } from "../../packages/tools/src/sandbox/hostile/run-hostile.mjs";

@@ -15,7 +15,7 @@ import { estimateMemory, readModelShape } from "../../apps/trainer/src/doctor/es
 import { getModelFile } from "../../benchmarks/models/index.ts";
 import { makeBatch, policyGradient, toSequences } from "../../benchmarks/train/batch.ts";
 import { loadModel, readGguf } from "../../packages/engine/src/index.ts";
-import { checkConfig, trainConfigSchema } from "../../packages/trainer/src/index.ts";
+import { checkConfig, trainConfigSchema } from "../../packages/trainer/src/internal.ts";
 
 const { values } = parseArgs({
   options: {

@@ -6,7 +6,8 @@ import {
   type LanguageModelV3ToolResultPart,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import { type ChatMessage, type ImagePart, joinContent, type ToolCall, toContentPart } from "@cria/core";
+import type { ChatMessage, ImagePart, ToolCall } from "@cria/core";
+import { joinContent, toContentPart } from "@cria/core/internal";
 import { sortToolAnswers } from "./sort-tool-answers.js";
 
 /**

@@ -8,7 +8,7 @@ import {
   defaultRewardAggregation,
   type RewardAggregation,
   rewardStrategies,
-} from "./index.js";
+} from "./internal.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 

@@ -14,7 +14,7 @@ import {
   parseRejectionRules,
   penalizeRewards,
   resampleByScore,
-} from "./index.js";
+} from "./internal.js";
 import { rejectTokens } from "./rejection-rules.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1), numRuns: 50 });

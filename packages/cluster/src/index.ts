@@ -4,7 +4,6 @@ export {
   type BusStats,
   type BusTimes,
   type CheckpointPointer,
-  defaultTimes,
   type JobBus,
   type JobContext,
   type JobHandler,
@@ -13,16 +12,13 @@ export {
   type JobResult,
   jobKindNames,
   type Lease,
-  MAX_MESSAGE_BYTES,
   type PolicyPointer,
-  PROTOCOL,
   type PublishedPolicy,
   type SubmitOptions,
   type Worker,
   type WorkerInfo,
   type WorkerOptions,
 } from "./bus/job-bus.js";
-export { hashBytes, jobId } from "./bus/job-record.js";
 export type { ClusterBus } from "./cluster-bus.js";
 export { LocalHub } from "./local/local-store.js";
 export { type LocalBusOptions, openLocalBus } from "./local/open-local-bus.js";

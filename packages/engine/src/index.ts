@@ -1,25 +1,16 @@
-export { isAddress, type ResolveModelOptions, resolveModel, resolveProjector } from "@cria/hub";
+export { isAddress, resolveModel } from "@cria/hub";
 export { type CudaPart, inspectCuda } from "./cuda.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";
 export { listQuantizeTypes, type QuantizeOptions, quantizeModel } from "./gguf-files/quantize-model.js";
-export {
-  type GgufEntry,
-  type GgufHeader,
-  type GgufTensorInfo,
-  readGguf,
-  readTensorBytes,
-} from "./gguf-files/read-gguf.js";
+export { type GgufEntry, type GgufHeader, type GgufTensorInfo, readGguf } from "./gguf-files/read-gguf.js";
 export type { TensorType } from "./gguf-files/tensor-types.js";
 export { type GgufContent, type LazyGgufTensor, writeGguf } from "./gguf-files/write-gguf.js";
-export { estimateLargestEncoding, readTowerShape, type TowerShape } from "./images/encoding-memory.js";
-export { defaultImageMemory } from "./images/open-images.js";
-export { type OpenedProjector, type OpenProjectorOptions, openProjector } from "./images/open-projector.js";
+export type { TowerShape } from "./images/encoding-memory.js";
 export { inspectVision, type VisionSupport } from "./images/vision-library.js";
 export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";
 export { loadModel } from "./load-model.js";
 export type { LoadModelOptions, LoraOptions } from "./load-native.js";
-export { lockFile } from "./lock-file.js";
 export type {
   GgufFile,
   GgufTensor,
@@ -30,4 +21,3 @@ export type {
   TensorPart,
 } from "./native-types.js";
 export { getRuntimeInfo } from "./runtime-info.js";
-export { type LoadValueModelOptions, loadValueModel, ValueModel } from "./value-model.js";

@@ -1,6 +1,6 @@
 import type { TrainSequence } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
-import { type LoadValueModelOptions, loadValueModel, type ValueModel } from "./index.js";
+import { type LoadValueModelOptions, loadValueModel, type ValueModel } from "./internal.js";
 import { type CheckedModel, checkGradients, makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();

@@ -15,7 +15,7 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type HubProgress, type HubSettings, readHubSettings, resolveData, resolveModel } from "./index.js";
+import { type HubProgress, type HubSettings, readHubSettings, resolveData, resolveModel } from "./internal.js";
 import { HubServer } from "./testing/index.js";
 
 const q8 = randomBytes(3_000_000);

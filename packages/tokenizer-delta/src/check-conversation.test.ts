@@ -1,7 +1,7 @@
 import type { ChatMessage } from "@cria/core";
 import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
 import { describe, expect, it } from "vitest";
-import { ChatTemplate, checkConversation, checkTokenization, DeltaTokenizer, type TextTokenizer } from "./index.js";
+import { ChatTemplate, checkConversation, checkTokenization, DeltaTokenizer, type TextTokenizer } from "./internal.js";
 
 const AB = 5000;
 const bytes = new FakeTokenizer();

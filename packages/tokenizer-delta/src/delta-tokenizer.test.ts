@@ -2,7 +2,7 @@ import type { ChatMessage } from "@cria/core";
 import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ChatTemplate, checkConversation, checkTokenization, DeltaTokenizer, type TextTokenizer } from "./index.js";
+import { ChatTemplate, checkConversation, checkTokenization, DeltaTokenizer, type TextTokenizer } from "./internal.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 

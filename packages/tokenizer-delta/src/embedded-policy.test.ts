@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type LlamaModel, loadModel } from "@cria/engine";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkConversation, DeltaTokenizer, InferenceConversation, ownText } from "./index.js";
+import { checkConversation, DeltaTokenizer, InferenceConversation, ownText } from "./internal.js";
 import { comparePaths } from "./matrix/compare-paths.js";
 import { conversations } from "./matrix/conversations.js";
 

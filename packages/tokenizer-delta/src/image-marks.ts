@@ -1,11 +1,5 @@
-import {
-  type ChatMessage,
-  contentText,
-  type ImageRecord,
-  type ImageSource,
-  showContent,
-  TokenizerError,
-} from "@cria/core";
+import { type ChatMessage, contentText, type ImageRecord, type ImageSource, TokenizerError } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import { makeMark } from "./make-mark.js";
 import type { RenderedImage } from "./rendered-text.js";
 

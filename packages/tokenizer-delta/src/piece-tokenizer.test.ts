@@ -3,7 +3,7 @@ import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { cutAtSpecialTokens } from "./cut-at-special-tokens.js";
-import { ChatTemplate, DeltaTokenizer, ownText } from "./index.js";
+import { ChatTemplate, DeltaTokenizer, ownText } from "./internal.js";
 import { PieceTokenizer } from "./piece-tokenizer.js";
 import { SpecialTokens } from "./special-tokens.js";
 import { BundledVocabulary } from "./testing/index.js";

@@ -1,4 +1,5 @@
-import { type ImageEncoder, type ImageRecord, isLoaded } from "@cria/core";
+import type { ImageEncoder, ImageRecord } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import { type Cut, cutAtSpecialTokens } from "./cut-at-special-tokens.js";
 import { notLoaded } from "./image-marks.js";
 import { cutAtImages, ownText, type RenderedText, sliceRendered } from "./rendered-text.js";

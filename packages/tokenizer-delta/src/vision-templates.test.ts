@@ -1,4 +1,5 @@
-import { listImages, showContent } from "@cria/core";
+import { listImages } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import type { FakeTokenizer } from "@cria/core/testing";
 import { describe, expect, it } from "vitest";
 import { checkConversation, type DeltaTokenizer } from "./index.js";

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type JsonSchema, ToolError, toContentPart } from "@cria/core";
+import { type JsonSchema, ToolError } from "@cria/core";
+import { toContentPart } from "@cria/core/internal";
 import { BaseTool, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
 import { describeParts } from "./describe-parts.js";
 import { type ReadSchema, readInputSchema, refuseArguments } from "./input-schema.js";

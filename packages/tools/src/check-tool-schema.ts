@@ -1,4 +1,5 @@
-import { findNearest, type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
+import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
+import { findNearest } from "@cria/core/internal";
 import type { ErrorObject } from "ajv";
 import { compileParameters, getAjv, nameOf, preview } from "./validate-arguments.js";
 

@@ -7,8 +7,8 @@ import {
   scalePicture,
   ToolError,
   type ToolSchema,
-  toImageSource,
 } from "@cria/core";
+import { toImageSource } from "@cria/core/internal";
 import { z } from "zod";
 import { BaseTool, type CreateOptions, type ToolImages, type ToolResult } from "./base-tool.js";
 import { InstanceStore } from "./instance-store.js";

@@ -5,8 +5,16 @@ import { join } from "node:path";
 import { tool as sdkTool, ToolLoopAgent } from "ai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import * as ours from "./index.js";
-import { CalculatorTool, createTools, disposeTools, mcpServer, openTools, provideHostModules, tool } from "./index.js";
+import * as ours from "./internal.js";
+import {
+  CalculatorTool,
+  createTools,
+  disposeTools,
+  mcpServer,
+  openTools,
+  provideHostModules,
+  tool,
+} from "./internal.js";
 
 const shout = tool({
   name: "shout",

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { ConfigError, describeIssue, formatValue, readOrThrow, withoutLibraryTexts } from "@cria/core";
+import { ConfigError, readOrThrow } from "@cria/core";
+import { describeIssue, formatValue, withoutLibraryTexts } from "@cria/core/internal";
 import type { z } from "zod";
 import { parseYaml } from "./parse-yaml.js";
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import * as tools from "./index.js";
+import * as tools from "./internal.js";
 import {
   BaseTool,
   CalculatorTool,
@@ -12,7 +12,7 @@ import {
   provideHostModules,
   registerToolClass,
   toolClasses,
-} from "./index.js";
+} from "./internal.js";
 
 let folder: string;
 const myTool = `

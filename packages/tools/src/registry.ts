@@ -1,4 +1,5 @@
-import { type ConfigError, findNearest, ToolError } from "@cria/core";
+import { type ConfigError, ToolError } from "@cria/core";
+import { findNearest } from "@cria/core/internal";
 import { findAiSdkTools, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
 import { type BaseTool, isTool } from "./base-tool.js";
 import { toolClasses } from "./builtin-tools.js";

@@ -1,4 +1,5 @@
-import { type JsonSchema, ToolError, toContentPart, toImageSource } from "@cria/core";
+import { type JsonSchema, ToolError } from "@cria/core";
+import { toContentPart, toImageSource } from "@cria/core/internal";
 import {
   BaseTool,
   type CreateOptions,

@@ -24,7 +24,7 @@ const body = `  const model = await loadModel({ path: process.argv[2], threads: 
 export const esmConsumer = `
 import { loadModel } from "@cria/engine";
 import { ChatTemplate } from "@cria/tokenizer-delta";
-import { JavaScriptSandbox } from "@cria/tools";
+import { JavaScriptSandbox } from "@cria/tools/internal";
 import { readRecords, writeParquet } from "@cria/rollout";
 ${all.map((name) => `if (Object.keys(await import("${name}")).length === 0) throw new Error("${name} exports nothing");`).join("\n")}
 ${body}
@@ -34,7 +34,7 @@ console.log(JSON.stringify({ text, build: "esm" }));
 export const cjsConsumer = `
 const { loadModel } = require("@cria/engine");
 const { ChatTemplate } = require("@cria/tokenizer-delta");
-const { JavaScriptSandbox } = require("@cria/tools");
+const { JavaScriptSandbox } = require("@cria/tools/internal");
 const { readRecords, writeParquet } = require("@cria/rollout");
 for (const name of ${JSON.stringify(all)}) if (Object.keys(require(name)).length === 0) throw new Error(name + " exports nothing");
 async function main() {

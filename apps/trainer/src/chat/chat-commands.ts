@@ -1,4 +1,4 @@
-import { findNearest, showContent } from "@cria/core";
+import { findNearest, showContent } from "@cria/core/internal";
 import { describeImage } from "./chat-images.js";
 import type { ChatSession } from "./chat-session.js";
 

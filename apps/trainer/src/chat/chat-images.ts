@@ -3,13 +3,11 @@ import {
   type ContentPart,
   DataError,
   type ImageEncoder,
-  isLoaded,
   type LoadedImage,
   listImages,
   loadImage,
-  showContent,
-  toContent,
 } from "@cria/core";
+import { isLoaded, showContent, toContent } from "@cria/core/internal";
 import type { ToolImages } from "@cria/tools";
 
 type Content = ChatMessage["content"];

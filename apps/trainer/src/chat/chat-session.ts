@@ -5,9 +5,9 @@ import {
   hashSeed,
   type PolicyEngine,
   type PolicySequence,
-  showContent,
   type ToolSchema,
 } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import { Conversation, findOpening, type ReadTurn, readTurn, type TurnEnd } from "@cria/episodes";
 import {
   type AnsweredCall,
@@ -19,7 +19,8 @@ import {
   ToolSession,
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { type BaseTool, type ParsedToolCall, resolveToolFormat } from "@cria/tools";
+import type { BaseTool, ParsedToolCall } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import { ChatImages } from "./chat-images.js";
 
 export interface ChatOptions {

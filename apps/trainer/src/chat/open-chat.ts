@@ -3,15 +3,10 @@ import type { ChatMessage } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 import { type MultiTurnOptions, readRecords, type SamplingParams } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { type BaseTool, disposeTools, loadToolConfig, loadToolFormat } from "@cria/tools";
-import {
-  checkArgument,
-  Disposables,
-  makeMultiTurnOptions,
-  openRegistries,
-  resolvePath,
-  type TrainConfig,
-} from "@cria/trainer";
+import { type BaseTool, disposeTools, loadToolConfig } from "@cria/tools";
+import { loadToolFormat } from "@cria/tools/internal";
+import { checkArgument, openRegistries, type TrainConfig } from "@cria/trainer";
+import { Disposables, makeMultiTurnOptions, resolvePath } from "@cria/trainer/internal";
 import { type FindSubjectOptions, findSubject, type Subject } from "../subject/find-subject.js";
 import { makePlainMultiTurn } from "../subject/plain-multi-turn.js";
 

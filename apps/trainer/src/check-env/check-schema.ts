@@ -1,5 +1,6 @@
 import type { JsonSchema, ToolSchema } from "@cria/core";
-import { findSchemaProblem, type ToolOrigin } from "@cria/tools";
+import type { ToolOrigin } from "@cria/tools";
+import { findSchemaProblem } from "@cria/tools/internal";
 import type { Findings } from "./finding.js";
 
 /**

@@ -2,20 +2,18 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, extname } from "node:path";
 import { ConfigError, readOrThrow } from "@cria/core";
+import { type BaseInteraction, type BaseTool, createTools, loadToolConfig } from "@cria/tools";
 import {
-  type BaseInteraction,
-  type BaseTool,
   createInteractions,
-  createTools,
   findAiSdkTools,
   fromAiSdkTools,
   importModule,
   interactionEntrySchema,
   isToolSource,
-  loadToolConfig,
   readConfigList,
-} from "@cria/tools";
-import { checkArgument, providePackages } from "@cria/trainer";
+} from "@cria/tools/internal";
+import { checkArgument } from "@cria/trainer";
+import { providePackages } from "@cria/trainer/internal";
 import { parse as parseYaml } from "yaml";
 import { parseServer } from "../init/from-mcp.js";
 

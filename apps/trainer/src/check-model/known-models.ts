@@ -1,5 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
-import { userCacheFolder, writeFileAtomically } from "@cria/core";
+import { writeFileAtomically } from "@cria/core";
+import { userCacheFolder } from "@cria/core/internal";
 
 /** Files whose name, size and date are known; the newest last. */
 const MOST = 100;

@@ -1,12 +1,6 @@
 import { open } from "node:fs/promises";
-import {
-  type GgufHeader,
-  type GgufTensorInfo,
-  type LazyGgufTensor,
-  readGguf,
-  readTensorBytes,
-  writeGguf,
-} from "@cria/engine";
+import { type GgufHeader, type GgufTensorInfo, type LazyGgufTensor, readGguf, writeGguf } from "@cria/engine";
+import { readTensorBytes } from "@cria/engine/internal";
 
 const BLOCK = /^blk\.(\d+)\./;
 

@@ -1,7 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadModel, loadValueModel } from "@cria/engine";
+import { loadModel } from "@cria/engine";
+import { loadValueModel } from "@cria/engine/internal";
 import { TinyModels } from "@cria/engine/testing";
 import { HubServer } from "@cria/hub/testing";
 import { readRecords } from "@cria/rollout";

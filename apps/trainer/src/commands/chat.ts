@@ -1,4 +1,4 @@
-import { fetchModel } from "@cria/trainer";
+import { fetchModel } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { ChatSession } from "../chat/chat-session.js";
 import { type Chat, openChat } from "../chat/open-chat.js";

@@ -1,4 +1,5 @@
-import { ConfigError, findNearest } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { findNearest } from "@cria/core/internal";
 import { type ArgsDef, type CommandDef, parseArgs } from "citty";
 
 const HELP = ["--help", "-h"];

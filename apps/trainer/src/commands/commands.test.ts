@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { lockFile } from "@cria/engine";
+import { lockFile } from "@cria/engine/internal";
 import { TinyModels } from "@cria/engine/testing";
 import type { Finding } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { configFiles, convertVerlFiles, findConfigFile, findKeys, formatConversion } from "@cria/trainer";
+import { configFiles, convertVerlFiles, findConfigFile, findKeys, formatConversion } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { formatKey, formatKeys } from "../terminal/print-keys.js";
 import { commonArgs, runCommand } from "./run-command.js";

@@ -1,20 +1,16 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
+import { checkArgument, findCheckpoint, openSession, type TrainConfig, trainConfigSchema } from "@cria/trainer";
 import {
-  checkArgument,
   checkTrainPaths,
   type FetchAddressesOptions,
   fetchModel,
   fetchTrainAddresses,
-  findCheckpoint,
   loadConfiguredModel,
-  openSession,
   readSuccess,
   runValidation,
-  type TrainConfig,
-  trainConfigSchema,
-} from "@cria/trainer";
+} from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { restoreModel } from "../export/restore-model.js";
 import { printValidation } from "../terminal/print-validation.js";

@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import { type ExportModelResult, exportModel, listQuantizeTypes } from "@cria/engine";
-import { checkArgument, fetchModel } from "@cria/trainer";
+import { checkArgument } from "@cria/trainer";
+import { fetchModel } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { type ExportResult, exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";

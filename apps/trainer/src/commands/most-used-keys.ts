@@ -1,4 +1,5 @@
-import { listKeys, trainConfigSchema } from "@cria/trainer";
+import { trainConfigSchema } from "@cria/trainer";
+import { listKeys } from "@cria/trainer/internal";
 
 const MOST_USED = [
   "actor_rollout_ref.model.path",

@@ -1,15 +1,8 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  listLeaves,
-  listMissingTrainPaths,
-  loadConfig,
-  pathKeys,
-  resolvePath,
-  sftConfigSchema,
-  trainConfigSchema,
-} from "@cria/trainer";
+import { loadConfig, sftConfigSchema, trainConfigSchema } from "@cria/trainer";
+import { listLeaves, listMissingTrainPaths, pathKeys, resolvePath } from "@cria/trainer/internal";
 import { runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { captureOutput } from "../testing/capture-output.js";

@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
-import { checkArgument, type FetchAddressesOptions, fetchProjector } from "@cria/trainer";
+import { checkArgument } from "@cria/trainer";
+import { type FetchAddressesOptions, fetchProjector } from "@cria/trainer/internal";
 
 /** A number of the command line. @throws ConfigError that names the option, when it is none or out of its range. */
 export function readNumber(

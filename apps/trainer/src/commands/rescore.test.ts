@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import { openSession, type RescoreResult, RunFolder, trainSession } from "@cria/trainer";
+import { openSession, RunFolder, trainSession } from "@cria/trainer";
+import type { RescoreResult } from "@cria/trainer/internal";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { type CommandDef, runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, expect, it } from "vitest";

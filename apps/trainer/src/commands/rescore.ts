@@ -1,13 +1,12 @@
 import { ConfigError } from "@cria/core";
+import { checkArgument, type Tracker } from "@cria/trainer";
 import {
   type ChangedJudgement,
-  checkArgument,
   makeTrackers,
   type RescoreCounts,
   type RescoreResult,
   rescoreRun,
-  type Tracker,
-} from "@cria/trainer";
+} from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintableLine } from "../terminal/printable-text.js";

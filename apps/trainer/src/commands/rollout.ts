@@ -2,15 +2,8 @@ import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { parseFilter } from "@cria/records";
 import type { DatasetRow } from "@cria/rollout";
-import {
-  checkTrainPaths,
-  countSamples,
-  fetchTrainAddresses,
-  openSession,
-  rollOut,
-  type Session,
-  trainConfigSchema,
-} from "@cria/trainer";
+import { openSession, rollOut, type Session, trainConfigSchema } from "@cria/trainer";
+import { checkTrainPaths, countSamples, fetchTrainAddresses } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { type RolloutSummary, summarizeRollouts } from "../rollout/summarize-rollouts.js";
 import { type RolloutForm, rolloutForms, type WrittenRollouts, writeRollouts } from "../rollout/write-rollouts.js";

@@ -1,8 +1,5 @@
 import {
-  fetchTrainAddresses,
-  findModelFile,
   type LoadedConfig,
-  resolvePath,
   type TrainConfig,
   type TrainingBus,
   TrainingInterrupted,
@@ -10,6 +7,7 @@ import {
   type TrainResult,
   train,
 } from "@cria/trainer";
+import { fetchTrainAddresses, findModelFile, resolvePath } from "@cria/trainer/internal";
 import { isNewModel } from "../check-model/known-models.js";
 import { listTrainWarnings } from "../doctor/examine-config.js";
 import { describeTraining, printTraining } from "../terminal/print-training.js";

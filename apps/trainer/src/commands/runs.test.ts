@@ -2,7 +2,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import { type Finding, RunLock } from "@cria/trainer";
+import type { Finding } from "@cria/trainer";
+import { RunLock } from "@cria/trainer/internal";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { checkTrainPaths } from "@cria/trainer";
+import { checkTrainPaths } from "@cria/trainer/internal";
 import type { RunSummary } from "@cria/viewer/api";
 import { defineCommand } from "citty";
 import { compareRuns, drawComparison } from "../manage/compare-runs.js";

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "@cria/core";
-import { authenticateByKey, checkExposure, isLoopback, listen, type ServedModel } from "@cria/serve";
-import { checkArgument, fetchModel } from "@cria/trainer";
+import { authenticateByKey, listen, type ServedModel } from "@cria/serve";
+import { checkExposure, isLoopback } from "@cria/serve/internal";
+import { checkArgument } from "@cria/trainer";
+import { fetchModel } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { followRun } from "../serve/follow-run.js";
 import { openServed } from "../serve/open-served.js";

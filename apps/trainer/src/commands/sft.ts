@@ -1,11 +1,5 @@
-import {
-  fetchAddresses,
-  listAddresses,
-  listMissingPaths,
-  runSft,
-  type SftResult,
-  sftConfigSchema,
-} from "@cria/trainer";
+import { runSft, type SftResult, sftConfigSchema } from "@cria/trainer";
+import { fetchAddresses, listAddresses, listMissingPaths } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";

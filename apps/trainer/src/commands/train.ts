@@ -1,4 +1,5 @@
-import { checkTrainPaths, trainConfigSchema } from "@cria/trainer";
+import { trainConfigSchema } from "@cria/trainer";
+import { checkTrainPaths } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { busArgs, openBusAs, readBusArgs } from "../cluster/bus-args.js";
 import { readConfig } from "./read-config.js";

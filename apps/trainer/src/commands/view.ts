@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { ConfigError } from "@cria/core";
-import { isLoopback } from "@cria/serve";
+import { isLoopback } from "@cria/serve/internal";
 import { defineCommand } from "citty";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintableLine } from "../terminal/printable-text.js";

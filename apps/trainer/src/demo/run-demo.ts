@@ -1,20 +1,18 @@
-import { showContent, type Trajectory } from "@cria/core";
+import type { Trajectory } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import {
   CheckpointStore,
   countSteps,
-  dumpTrajectories,
   loadConfig,
   openSession,
   type Report,
   RunFolder,
-  readSuccess,
   type Session,
-  saveDump,
   trainConfigSchema,
   trainSession,
   validate,
-  writeAtomically,
 } from "@cria/trainer";
+import { dumpTrajectories, readSuccess, saveDump, writeAtomically } from "@cria/trainer/internal";
 import { demoConfigPath } from "../assets/embedded-policy.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";

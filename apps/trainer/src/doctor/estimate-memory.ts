@@ -1,5 +1,7 @@
-import { defaultImageMemory, estimateLargestEncoding, type GgufHeader, type TowerShape } from "@cria/engine";
-import { readContextSize, type TrainConfig, usesLora } from "@cria/trainer";
+import type { GgufHeader, TowerShape } from "@cria/engine";
+import { defaultImageMemory, estimateLargestEncoding } from "@cria/engine/internal";
+import type { TrainConfig } from "@cria/trainer";
+import { readContextSize, usesLora } from "@cria/trainer/internal";
 
 /** One thing that takes memory. */
 export interface MemoryItem {

@@ -1,6 +1,9 @@
 import { stat } from "node:fs/promises";
-import { inspectCuda, readGguf, readTowerShape } from "@cria/engine";
-import { isAddress, readHubSettings, resolveProjector } from "@cria/hub";
+import { inspectCuda, readGguf } from "@cria/engine";
+import { readTowerShape } from "@cria/engine/internal";
+import { isAddress } from "@cria/hub";
+import { readHubSettings, resolveProjector } from "@cria/hub/internal";
+import type { TrainConfig } from "@cria/trainer";
 import {
   describeContext,
   findModelFile,
@@ -9,9 +12,8 @@ import {
   listInert,
   listWarnings,
   resolvePath,
-  type TrainConfig,
   usesLora,
-} from "@cria/trainer";
+} from "@cria/trainer/internal";
 import { formatBytes } from "../terminal/format-bytes.js";
 import { readAvailableMemory } from "./available-memory.js";
 import { bad, type Check, ok } from "./check.js";

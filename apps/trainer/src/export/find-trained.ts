@@ -6,18 +6,14 @@ import { isAddress } from "@cria/hub";
 import {
   type Checkpoint,
   CheckpointStore,
-  checkConfig,
   findCheckpoint,
-  loadConfiguredModel,
-  loadSftModel,
-  nameCommand,
   type RunOrigin,
   type SftConfig,
   sftConfigSchema,
   type TrainConfig,
   trainConfigSchema,
-  usesLora,
 } from "@cria/trainer";
+import { checkConfig, loadConfiguredModel, loadSftModel, nameCommand, usesLora } from "@cria/trainer/internal";
 
 /** What a run trained, found by its folder or by one of its checkpoints. */
 export interface Trained {

@@ -1,5 +1,6 @@
 import type { LlamaModel } from "@cria/engine";
-import { type Checkpoint, restoreEngines } from "@cria/trainer";
+import type { Checkpoint } from "@cria/trainer";
+import { restoreEngines } from "@cria/trainer/internal";
 
 /**
  * Gives a model the weights that a checkpoint holds.

@@ -1,6 +1,6 @@
 import { ChatTemplate } from "@cria/tokenizer-delta";
 import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
-import { probeTemplate } from "@cria/trainer";
+import { probeTemplate } from "@cria/trainer/internal";
 import { describe, expect, it } from "vitest";
 
 const ends = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|call|>", "<|return|>", "<｜end▁of▁sentence｜>"];

@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
-import { checkConfig, trainConfigSchema } from "@cria/trainer";
+import { trainConfigSchema } from "@cria/trainer";
+import { checkConfig } from "@cria/trainer/internal";
 import { readAvailableMemory } from "../doctor/available-memory.js";
 import { estimateMemory } from "../doctor/estimate-memory.js";
 import { QUIET, type ReadModel } from "./read-model.js";

@@ -1,7 +1,9 @@
 import { dirname } from "node:path";
 import { ConfigError, readOrThrow, ToolError } from "@cria/core";
-import { type AiSdkTool, findAiSdkTools, fromAiSdkTool, importModule } from "@cria/tools";
-import { checkArgument, providePackages } from "@cria/trainer";
+import type { AiSdkTool } from "@cria/tools";
+import { findAiSdkTools, fromAiSdkTool, importModule } from "@cria/tools/internal";
+import { checkArgument } from "@cria/trainer";
+import { providePackages } from "@cria/trainer/internal";
 import { stringify } from "yaml";
 import { showPath } from "./show-path.js";
 import { selectNames, type ToolSource } from "./tool-source.js";

@@ -1,6 +1,7 @@
 import { ConfigError, ToolError, type ToolSchema } from "@cria/core";
-import { fromMcpTool, McpConnection, type McpServerConfig } from "@cria/tools";
-import { ShellReader, showWord } from "@cria/trainer";
+import { fromMcpTool, type McpServerConfig } from "@cria/tools";
+import { McpConnection } from "@cria/tools/internal";
+import { ShellReader, showWord } from "@cria/trainer/internal";
 import { stringify } from "yaml";
 import { showPath } from "./show-path.js";
 import { selectNames, type ToolSource } from "./tool-source.js";

@@ -3,7 +3,8 @@ import { type GgufHeader, loadModel, readGguf } from "@cria/engine";
 import { isAddress } from "@cria/hub";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { checkArgument, fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer";
+import { checkArgument } from "@cria/trainer";
+import { fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer/internal";
 import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 import { TRAINABLE } from "../doctor/examine-config.js";
 

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
+import { trainConfigSchema } from "@cria/trainer";
 import {
   applyOverride,
   configFiles,
@@ -11,9 +12,8 @@ import {
   listRenamedKeys,
   makeReferenceFiles,
   setAsideForeignKeys,
-  trainConfigSchema,
   writeKey,
-} from "@cria/trainer";
+} from "@cria/trainer/internal";
 import { Ajv, type ValidateFunction } from "ajv";
 import formats from "ajv-formats";
 import { afterAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-import { type ConfigDifference, compareConfigs } from "@cria/trainer";
+import { type ConfigDifference, compareConfigs } from "@cria/trainer/internal";
 import type { RunSummary } from "@cria/viewer/api";
 import { findRuns } from "../runs/find-runs.js";
 import { heldOutName } from "../runs/metrics-file.js";

@@ -1,14 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DataError, readOrThrow } from "@cria/core";
-import {
-  checkConfig,
-  type LoadedConfig,
-  nameCommand,
-  type RunOrigin,
-  type TrainConfig,
-  trainConfigSchema,
-} from "@cria/trainer";
+import { type LoadedConfig, type RunOrigin, type TrainConfig, trainConfigSchema } from "@cria/trainer";
+import { checkConfig, nameCommand } from "@cria/trainer/internal";
 import { checkRunFolder } from "./check-run-folder.js";
 
 /**

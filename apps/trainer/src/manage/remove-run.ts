@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { ConfigError, DataError } from "@cria/core";
-import { RunLock } from "@cria/trainer";
+import { RunLock } from "@cria/trainer/internal";
 import { findRuns } from "../runs/find-runs.js";
 import { readRun } from "../runs/run-reader.js";
 import { checkRunFolder } from "./check-run-folder.js";

@@ -1,11 +1,11 @@
 import { basename } from "node:path";
 import { type CriaProvider, createProvider } from "@cria/ai-sdk";
-import { type ChecksOf, checkOptions, isText, optionChecks, refuseOption } from "@cria/core";
+import { type ChecksOf, checkOptions, isText, optionChecks, refuseOption } from "@cria/core/internal";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { resolveModel } from "@cria/hub";
 import { ChatPool, type ChatPoolOptions, defaultMultiTurn } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { probeTemplate } from "@cria/trainer";
+import { probeTemplate } from "@cria/trainer/internal";
 
 export interface CreateCriaOptions
   extends Pick<LoadModelOptions, "contextSize" | "maxSequences" | "device" | "threads" | "deterministic">,

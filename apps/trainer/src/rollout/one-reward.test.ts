@@ -2,17 +2,12 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { aggregateReward, defaultRewardAggregation } from "@cria/algorithms";
+import { aggregateReward } from "@cria/algorithms";
+import { defaultRewardAggregation } from "@cria/algorithms/internal";
 import type { Trajectory } from "@cria/core";
 import { placeAsEarned, runRollouts } from "@cria/rollout";
-import {
-  dumpTrajectories,
-  loadConfig,
-  openSession,
-  type Session,
-  trainConfigSchema,
-  trainSession,
-} from "@cria/trainer";
+import { loadConfig, openSession, type Session, trainConfigSchema, trainSession } from "@cria/trainer";
+import { dumpTrajectories } from "@cria/trainer/internal";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { summarizeRollouts } from "./summarize-rollouts.js";
 

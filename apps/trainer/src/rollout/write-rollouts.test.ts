@@ -5,7 +5,8 @@ import type { Trajectory } from "@cria/core";
 import { parseFilter, readDump } from "@cria/records";
 import { runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { loadConfig, openSession, readExamples, type Session, trainConfigSchema } from "@cria/trainer";
+import { loadConfig, openSession, type Session, trainConfigSchema } from "@cria/trainer";
+import { readExamples } from "@cria/trainer/internal";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { writeRollouts } from "./write-rollouts.js";
 

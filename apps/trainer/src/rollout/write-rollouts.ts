@@ -1,8 +1,9 @@
 import { DataError, type Trajectory } from "@cria/core";
 import { type Filter, makeTrainingMessages, writeTrainingRows } from "@cria/records";
 import type { DatasetRow } from "@cria/rollout";
-import { resolveToolFormat } from "@cria/tools";
-import { dumpTrajectories, listShown, type Session, saveDump } from "@cria/trainer";
+import { resolveToolFormat } from "@cria/tools/internal";
+import type { Session } from "@cria/trainer";
+import { dumpTrajectories, listShown, saveDump } from "@cria/trainer/internal";
 
 /** trajectories: the lines of a dump. messages: the rows that `cria sft` reads. */
 export const rolloutForms = ["trajectories", "messages"] as const;

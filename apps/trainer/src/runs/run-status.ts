@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
-import { RunLock, readLiveState } from "@cria/trainer";
+import { readLiveState } from "@cria/trainer";
+import { RunLock } from "@cria/trainer/internal";
 import type { LiveState, RunStatus } from "@cria/viewer/api";
 import { z } from "zod";
 import { readSmallJson } from "./read-small-json.js";

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { RunLock } from "@cria/trainer";
+import { RunLock } from "@cria/trainer/internal";
 import { afterAll, describe, expect, it } from "vitest";
 import { findRuns } from "./find-runs.js";
 import { makeMetricTable } from "./metrics-file.js";

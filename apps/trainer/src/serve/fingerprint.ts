@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { open, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { hashFile, type ModelInfo, type ProjectorInfo } from "@cria/core";
+import type { ModelInfo, ProjectorInfo } from "@cria/core";
+import { hashFile } from "@cria/core/internal";
 import type { Checkpoint } from "@cria/trainer";
 
 /** Bytes at a file's beginning that tell models apart: names, shapes and the vocabulary. */

@@ -1,5 +1,6 @@
 import { dirname, join } from "node:path";
-import { type ImageRecord, showContent } from "@cria/core";
+import type { ImageRecord } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import { type DumpImage, type DumpLine, nameImageFile } from "@cria/records";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable, makePrintableLine } from "../terminal/printable-text.js";

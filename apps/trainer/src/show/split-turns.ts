@@ -1,4 +1,5 @@
-import { type ChatMessage, contentText, type ImageRecord, listImages, showContent } from "@cria/core";
+import { type ChatMessage, contentText, type ImageRecord, listImages } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import type { DumpLine, DumpTurn } from "@cria/records";
 
 /** A stretch of a message: what the policy sampled and is trained on, what it sampled alone, or what others said. */

@@ -6,14 +6,12 @@ import { isAddress } from "@cria/hub";
 import {
   type Checkpoint,
   checkArgument,
-  describeVision,
   loadConfig,
-  loadConfiguredModel,
-  resolvePath,
   type SftConfig,
   type TrainConfig,
   trainConfigSchema,
 } from "@cria/trainer";
+import { describeVision, loadConfiguredModel, resolvePath } from "@cria/trainer/internal";
 import { demoConfigPath } from "../assets/embedded-policy.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
 import { restoreModel } from "../export/restore-model.js";

@@ -1,7 +1,7 @@
 import type { LlamaModel } from "@cria/engine";
 import { defaultMultiTurn, type MultiTurnOptions } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { probeTemplate } from "@cria/trainer";
+import { probeTemplate } from "@cria/trainer/internal";
 
 /** For a model that no config speaks of: the format of calls is what its own template writes. */
 export function makePlainMultiTurn(engine: LlamaModel, tokenizer: DeltaTokenizer): MultiTurnOptions {

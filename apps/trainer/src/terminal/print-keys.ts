@@ -1,4 +1,4 @@
-import { groupBySection, type KeyDetails } from "@cria/trainer";
+import { groupBySection, type KeyDetails } from "@cria/trainer/internal";
 import { colors as pc } from "./colors.js";
 import { findWidth, wrapParagraph } from "./wrap-text.js";
 

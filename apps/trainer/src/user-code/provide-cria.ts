@@ -1,4 +1,4 @@
-import { provideHostModules } from "@cria/tools";
+import { provideHostModules } from "@cria/tools/internal";
 
 /**
  * What users' modules import as "cria" is then what runs here, though it may not be installed where they lie. For commands:

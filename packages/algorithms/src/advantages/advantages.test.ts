@@ -8,7 +8,7 @@ import {
   estimateGrpo,
   estimateOptimalTokenBaseline,
   estimateRloo,
-} from "../index.js";
+} from "../internal.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1), numRuns: 50 });
 

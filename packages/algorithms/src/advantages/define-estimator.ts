@@ -1,6 +1,6 @@
+import { ConfigError } from "@cria/core";
 import {
   type ChecksOf,
-  ConfigError,
   checkOptions,
   isFunction,
   isObject,
@@ -8,7 +8,7 @@ import {
   optionChecks,
   previewValue,
   refuseOption,
-} from "@cria/core";
+} from "@cria/core/internal";
 import {
   type AdvantageEstimator,
   type AdvantageInputs,

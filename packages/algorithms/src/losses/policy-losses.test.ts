@@ -12,7 +12,7 @@ import {
   parseRejectionRules,
   policyLosses,
   preparePolicyLoss,
-} from "../index.js";
+} from "../internal.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1), numRuns: 50 });
 

@@ -1,4 +1,5 @@
-import { type ImageLimits, type LoadedImage, loadImage, toImageSource } from "@cria/core";
+import { type ImageLimits, type LoadedImage, loadImage } from "@cria/core";
+import { toImageSource } from "@cria/core/internal";
 import type { ConversationWork, DatasetRow } from "@cria/rollout";
 
 /**

@@ -1,6 +1,7 @@
 import { replayedLoops } from "@cria/records";
 import { type DatasetRow, loopCounters, loopMeasures, selectInteraction, selectTools } from "@cria/rollout";
-import { type CoordinatedRun, OTHER_CLASS, type Report } from "@cria/trainer";
+import type { CoordinatedRun, Report } from "@cria/trainer";
+import { OTHER_CLASS } from "@cria/trainer/internal";
 
 type Metrics = Record<string, number>;
 

@@ -1,7 +1,8 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkConfig, defineTask, trainConfigSchema } from "@cria/trainer";
+import { defineTask, trainConfigSchema } from "@cria/trainer";
+import { checkConfig } from "@cria/trainer/internal";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { version } from "../version.js";
 import { findEnvironment } from "./find.js";

@@ -1,7 +1,8 @@
 import { isBuiltin } from "node:module";
 import { isAbsolute, relative } from "node:path";
 import { ClusterError } from "@cria/core";
-import { resolvePath, type TrainConfig } from "@cria/trainer";
+import type { TrainConfig } from "@cria/trainer";
+import { resolvePath } from "@cria/trainer/internal";
 
 /** A key of a config with the file or module that it names. */
 export interface NamedFile {

@@ -1,5 +1,5 @@
 import { ClusterError, type PolicyEngine } from "@cria/core";
-import { countElements, isStateful, listTrained, type StatefulEngine } from "@cria/trainer";
+import { countElements, isStateful, listTrained, type StatefulEngine } from "@cria/trainer/internal";
 
 /** An engine whose trained tensors can be read and written. */
 export type WeightsEngine = PolicyEngine & StatefulEngine;

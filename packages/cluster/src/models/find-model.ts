@@ -1,6 +1,6 @@
 import { ClusterError, CriaError } from "@cria/core";
-import { readHubSettings } from "@cria/hub";
-import { fetchModel, fetchProjector } from "@cria/trainer";
+import { readHubSettings } from "@cria/hub/internal";
+import { fetchModel, fetchProjector } from "@cria/trainer/internal";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 import type { ModelFile } from "../jobs/run-description.js";

@@ -1,6 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { hashFiles } from "@cria/core";
+import { hashFiles } from "@cria/core/internal";
 import type { ModelFile } from "../jobs/run-description.js";
 import { KnownHashes } from "./known-hashes.js";
 import { listParts } from "./list-parts.js";

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { userCacheFolder, writeFileAtomically } from "@cria/core";
+import { writeFileAtomically } from "@cria/core";
+import { userCacheFolder } from "@cria/core/internal";
 import { z } from "zod";
 import { sha256 } from "../jobs/packed.js";
 

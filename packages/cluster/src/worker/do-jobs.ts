@@ -1,5 +1,5 @@
 import { holdConversation } from "@cria/rollout";
-import { computePolicyGradient } from "@cria/trainer";
+import { computePolicyGradient } from "@cria/trainer/internal";
 import type { z } from "zod";
 import type { JobBus, JobContext, JobHandler } from "../bus/job-bus.js";
 import { hideIds } from "../jobs/image-tokens.js";

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
-import { loadConfiguredModel, readContextSize, resolvePath, type TrainConfig } from "@cria/trainer";
+import type { TrainConfig } from "@cria/trainer";
+import { loadConfiguredModel, readContextSize, resolvePath } from "@cria/trainer/internal";
 import { computeClass } from "../jobs/compute-class.js";
 import { writeWeights } from "../jobs/weights.js";
 

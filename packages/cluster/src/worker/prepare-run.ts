@@ -1,14 +1,8 @@
 import { ClusterError, CriaError } from "@cria/core";
 import { inspectVision, type LlamaModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import {
-  type Environment,
-  openConversations,
-  openLosses,
-  type Report,
-  type Task,
-  type TrainConfig,
-} from "@cria/trainer";
+import type { Environment, Report, Task, TrainConfig } from "@cria/trainer";
+import { openConversations, openLosses } from "@cria/trainer/internal";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 import { type EnvironmentPlaces, type FoundEnvironment, findEnvironment } from "../environment/find.js";

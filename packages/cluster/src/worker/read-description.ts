@@ -1,5 +1,6 @@
 import { ClusterError } from "@cria/core";
-import { checkConfig, type TrainConfig, trainConfigSchema } from "@cria/trainer";
+import { type TrainConfig, trainConfigSchema } from "@cria/trainer";
+import { checkConfig } from "@cria/trainer/internal";
 import { z } from "zod";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { type ChecksOf, checkOptions, optionChecks } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { LoadModelOptions } from "@cria/engine";
 import type { Report, Task } from "@cria/trainer";
 import type { JobBus, JobKindName, PublishedPolicy, Worker } from "../bus/job-bus.js";

@@ -6,7 +6,6 @@ import { hashSeed, type ScoreShard, type ShardScores } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { type ConversationWork, holdConversation } from "@cria/rollout";
 import {
-  computePolicyGradient,
   defineTask,
   type GradientWork,
   openSession,
@@ -14,6 +13,7 @@ import {
   type Session,
   type TrainConfig,
 } from "@cria/trainer";
+import { computePolicyGradient } from "@cria/trainer/internal";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";

@@ -1,5 +1,6 @@
 import { open, rename, rm } from "node:fs/promises";
-import { EngineError, suggestWriteRemedy } from "@cria/core";
+import { EngineError } from "@cria/core";
+import { suggestWriteRemedy } from "@cria/core/internal";
 import type { GgufTensor, GgufValue } from "../native-types.js";
 import { encodeValues } from "./encode-values.js";
 import type { GgufEntry } from "./read-gguf.js";

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { EngineError, hashFile, userCacheFolder, writeFileAtomically } from "@cria/core";
+import { EngineError, writeFileAtomically } from "@cria/core";
+import { hashFile, userCacheFolder } from "@cria/core/internal";
 import { projectorTrial } from "@cria/native";
 import { wrapNativeError } from "../native.js";
 import type { NativeProjectorOptions } from "../native-types.js";

@@ -1,15 +1,14 @@
 import {
   EngineError,
   type ImageEncoder,
-  ImageIds,
   type ImageStats,
   type Lifetimes,
   type LoadedImage,
   type Picture,
   type PlacedImage,
   type ProjectorInfo,
-  readOrientation,
 } from "@cria/core";
+import { ImageIds, readOrientation } from "@cria/core/internal";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel, NativeProjector } from "../native-types.js";

@@ -1,4 +1,4 @@
-import { resolveProjector } from "@cria/hub";
+import { resolveProjector } from "@cria/hub/internal";
 import { readGguf } from "../gguf-files/read-gguf.js";
 import type { LoadModelOptions } from "../load-native.js";
 import type { NativeModel } from "../native-types.js";

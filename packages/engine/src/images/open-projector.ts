@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
-import { EngineError, hashFile, type ModelInfo, type ProjectorInfo } from "@cria/core";
+import { EngineError, type ModelInfo, type ProjectorInfo } from "@cria/core";
+import { hashFile } from "@cria/core/internal";
 import { callNative } from "../native.js";
 import type { NativeModel, NativeProjector } from "../native-types.js";
 import { checkProjector } from "./check-projector.js";

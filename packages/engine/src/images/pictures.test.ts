@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
-import { type EngineError, encodePng, loadImage, readOrientation } from "@cria/core";
+import { type EngineError, encodePng, loadImage } from "@cria/core";
+import { readOrientation } from "@cria/core/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadNative } from "../load-native.js";
 import { callNative } from "../native.js";

@@ -1,12 +1,14 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type ChatMessage, isLoaded, listImages, loadImage } from "@cria/core";
+import { type ChatMessage, listImages, loadImage } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import { FakeEngine, fakeImageFile } from "@cria/core/testing";
 import { loadRow, showVectors, startRollouts } from "@cria/rollout";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { resolveToolFormat, tool } from "@cria/tools";
+import { tool } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { makeReadCalls, RecordedAnswers } from "../replay/recorded-answers.js";

@@ -7,14 +7,12 @@ import {
   type ImageMimeType,
   type ImageRecord,
   type ImageSource,
-  isLoaded,
   type LoadedImage,
   listImages,
   loadImage,
-  showContent,
-  toImageRecord,
   writeFileAtomically,
 } from "@cria/core";
+import { isLoaded, showContent, toImageRecord } from "@cria/core/internal";
 import type { DumpLine } from "./dump-line.js";
 
 const extensions: Record<ImageMimeType, string> = {

@@ -1,4 +1,5 @@
-import { ConfigError, findNearest } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { findNearest } from "@cria/core/internal";
 import type { DumpLine } from "../dump/dump-line.js";
 import { type FilterType, type FilterValue, filterFamilies, filterFields } from "./filter-fields.js";
 import { FilterMistake, type FilterToken, scanFilter } from "./scan-filter.js";

@@ -1,4 +1,5 @@
-import { type ChatMessage, ConfigError, contentText, showContent } from "@cria/core";
+import { type ChatMessage, ConfigError, contentText } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import { now } from "@cria/episodes";
 import {
   type AnswerSource,
@@ -8,7 +9,8 @@ import {
   type RolloutOptions,
   type SaidTurn,
 } from "@cria/rollout";
-import { type ParsedToolCall, resolveToolFormat } from "@cria/tools";
+import type { ParsedToolCall } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import type { DumpLine } from "../dump/dump-line.js";
 
 export interface RecordedAnswersOptions {

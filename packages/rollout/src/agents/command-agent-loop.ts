@@ -1,7 +1,8 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ChatMessage, ConfigError, isLoaded } from "@cria/core";
+import { type ChatMessage, ConfigError } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import type { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { AgentEndpoint } from "../loops/agent-endpoint.js";

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { importExport } from "@cria/tools";
+import { importExport } from "@cria/tools/internal";
 import type { AgentLoop, AgentLoopContext, AgentLoopTraits } from "../loops/agent-loop.js";
 import { agentLoops, registerAgentLoop } from "../loops/agent-loops.js";
 import type { AgentFunction } from "./agent-function.js";

@@ -30,7 +30,8 @@ import {
   type TurnForm,
 } from "@cria/episodes";
 import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
-import { type GivenToolFormat, resolveToolFormat, type ToolFormat } from "@cria/tools";
+import type { GivenToolFormat, ToolFormat } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import { copyData } from "../copy-data.js";
 import { hideVectors } from "../images/find-images.js";
 import type { ImageAccess } from "../images/load-content.js";

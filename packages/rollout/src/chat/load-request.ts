@@ -6,8 +6,8 @@ import {
   type ImageSource,
   type LoadedImage,
   loadImage,
-  toContent,
 } from "@cria/core";
+import { toContent } from "@cria/core/internal";
 import type { ImageAccess } from "../images/load-content.js";
 import { prepareImages } from "../images/prepare-images.js";
 

@@ -1,5 +1,6 @@
 import { DataError, EngineError } from "@cria/core";
-import { jsonSchemaToGrammar, type ToolFormat, thinkingTags, toolCallGrammar } from "@cria/tools";
+import { jsonSchemaToGrammar, type ToolFormat, toolCallGrammar } from "@cria/tools";
+import { thinkingTags } from "@cria/tools/internal";
 import type { ChatRequest } from "./chat-model.js";
 
 export interface GrammarContext {

@@ -1,4 +1,5 @@
-import { defineToolSchema, resolveToolFormat, type ToolParser } from "@cria/tools";
+import { defineToolSchema, type ToolParser } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import { describe, expect, it } from "vitest";
 import { readAnswer } from "./read-answer.js";
 

@@ -1,5 +1,6 @@
 import type { ToolSchema } from "@cria/core";
-import { noCalls, type ParsedToolCall, type ParsedTurn, type TurnReader } from "@cria/tools";
+import type { ParsedToolCall, ParsedTurn, TurnReader } from "@cria/tools";
+import { noCalls } from "@cria/tools/internal";
 import type { ChatAnswerMessage, ChatToolCall } from "./chat-model.js";
 
 /** What a turn thinks and says, white space and all. */

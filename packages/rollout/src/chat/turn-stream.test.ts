@@ -2,13 +2,12 @@ import { makeUniform } from "@cria/core";
 import {
   defineToolSchema,
   getToolFormat,
-  noCalls,
-  resolveToolFormat,
   type ToolFormat,
   type TurnReader,
   toolCallGrammar,
   toolFormats,
 } from "@cria/tools";
+import { noCalls, resolveToolFormat } from "@cria/tools/internal";
 import { sampleGrammar } from "@cria/tools/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

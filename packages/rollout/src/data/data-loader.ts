@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { DataError, hashSeed, shuffleIndices } from "@cria/core";
+import { DataError, hashSeed } from "@cria/core";
+import { shuffleIndices } from "@cria/core/internal";
 
 /** The place of a loader in its rows. */
 export interface DataLoaderPlace {

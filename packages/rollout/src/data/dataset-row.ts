@@ -1,4 +1,5 @@
-import { type ChatMessage, DataError, describeIssue, type LoadedImage, withoutLibraryTexts } from "@cria/core";
+import { type ChatMessage, DataError, type LoadedImage } from "@cria/core";
+import { describeIssue, withoutLibraryTexts } from "@cria/core/internal";
 import { z } from "zod";
 import { copyData } from "../copy-data.js";
 import { messageSchema } from "./message-schema.js";

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeEngine } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool, provideHostModules } from "@cria/tools";
+import { CalculatorTool } from "@cria/tools";
+import { provideHostModules } from "@cria/tools/internal";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import {

@@ -1,5 +1,6 @@
 import { dirname, resolve } from "node:path";
-import { DataError, hashSeed, shuffleIndices } from "@cria/core";
+import { DataError, hashSeed } from "@cria/core";
+import { shuffleIndices } from "@cria/core/internal";
 import { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
 import { mapRecord, type RowMap } from "./map-record.js";
 import { type DatasetClass, RolloutDataset } from "./rollout-dataset.js";

@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { ConfigError, readOrThrow } from "@cria/core";
-import { importModule } from "@cria/tools";
+import { importModule } from "@cria/tools/internal";
 
 /**
  * One export of a user's module. TypeScript runs without a build step, through jiti; in it `cria` and

@@ -1,4 +1,5 @@
-import { type ChatMessage, type ContentPart, toContent, toContentPart } from "@cria/core";
+import type { ChatMessage, ContentPart } from "@cria/core";
+import { toContent, toContentPart } from "@cria/core/internal";
 import { z } from "zod";
 import { isImagePlace, nextImage } from "./place-images.js";
 

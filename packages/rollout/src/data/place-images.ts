@@ -1,12 +1,5 @@
-import {
-  type ChatMessage,
-  type ContentPart,
-  DataError,
-  type ImageSource,
-  listImages,
-  toContent,
-  toImageSource,
-} from "@cria/core";
+import { type ChatMessage, type ContentPart, DataError, type ImageSource, listImages } from "@cria/core";
+import { toContent, toImageSource } from "@cria/core/internal";
 
 /** Stands in a message for the next image of the row's column. */
 export const nextImage: ImageSource = Object.freeze({ path: "" });

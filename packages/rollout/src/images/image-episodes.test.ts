@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ImageSource, isLoaded, listImages, loadImage, type Trajectory } from "@cria/core";
+import { type ImageSource, listImages, loadImage, type Trajectory } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import { fakeImageFile } from "@cria/core/testing";
 import { BaseInteraction, type ToolResponse, tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";

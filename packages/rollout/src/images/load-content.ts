@@ -1,4 +1,5 @@
-import { type ChatMessage, type ContentPart, isLoaded, type LoadImageOptions, listImages, loadImage } from "@cria/core";
+import { type ChatMessage, type ContentPart, type LoadImageOptions, listImages, loadImage } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 
 /** Limits of images, and whether what addresses name is fetched. */
 export type ImageAccess = Pick<LoadImageOptions, "maxBytes" | "maxPixels" | "fetch">;

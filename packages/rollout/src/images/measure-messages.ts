@@ -1,12 +1,5 @@
-import {
-  type ChatMessage,
-  type ContentPart,
-  type ImageRecord,
-  type LoadImageOptions,
-  listImages,
-  measureImage,
-  toContent,
-} from "@cria/core";
+import { type ChatMessage, type ContentPart, type ImageRecord, type LoadImageOptions, listImages } from "@cria/core";
+import { measureImage, toContent } from "@cria/core/internal";
 import { isBadImage } from "../is-fatal.js";
 
 /** Messages with records of their images that say no more than the sizes; images that cannot be read are left out. */

@@ -1,4 +1,5 @@
-import { type ChatMessage, type ImageEncoder, isLoaded, type LoadedImage, listImages } from "@cria/core";
+import { type ChatMessage, type ImageEncoder, type LoadedImage, listImages } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 
 /** The images of contents, all of them in memory. */
 function listLoaded(contents: readonly ChatMessage["content"][]): LoadedImage[] {

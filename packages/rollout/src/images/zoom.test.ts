@@ -1,4 +1,5 @@
-import { type ChatMessage, isLoaded, listImages } from "@cria/core";
+import { type ChatMessage, listImages } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import { fakeImageFile } from "@cria/core/testing";
 import { ImageZoomTool, tool } from "@cria/tools";
 import { expect, it } from "vitest";

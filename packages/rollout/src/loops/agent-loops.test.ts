@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { EngineError, type Trajectory } from "@cria/core";
-import { BaseInteraction, BaseTool, defineToolSchema, provideHostModules, type ToolResult } from "@cria/tools";
+import { BaseInteraction, BaseTool, defineToolSchema, type ToolResult } from "@cria/tools";
+import { provideHostModules } from "@cria/tools/internal";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { agentLoops, loadAgentLoops, registerAgentLoop } from "../index.js";

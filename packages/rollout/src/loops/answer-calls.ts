@@ -1,11 +1,5 @@
-import {
-  type ChatMessage,
-  type CriaError,
-  DataError,
-  type LoadImageOptions,
-  type PolicyEngine,
-  toContent,
-} from "@cria/core";
+import { type ChatMessage, type CriaError, DataError, type LoadImageOptions, type PolicyEngine } from "@cria/core";
+import { toContent } from "@cria/core/internal";
 import { nameId, now } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool, ParsedToolCall } from "@cria/tools";

@@ -3,12 +3,11 @@ import {
   ConfigError,
   type FinishReason,
   type ImageEncoder,
-  isLoaded,
-  listPaths,
   type ModelInfo,
   type ToolSchema,
   type TrajectorySegment,
 } from "@cria/core";
+import { isLoaded, listPaths } from "@cria/core/internal";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeData, isUsableNumber, toPlainRecord, usableNumber } from "../plain-data.js";
 import type { AgentLoopOutput } from "./agent-loop.js";

@@ -1,4 +1,5 @@
-import { type ImageEncoder, isLoaded, listImages, loadImage } from "@cria/core";
+import { type ImageEncoder, listImages, loadImage } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import type { ToolImages } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { ImageAccess } from "../images/load-content.js";

@@ -9,7 +9,7 @@ import {
 } from "@cria/core";
 import { runInEpisode } from "@cria/episodes";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
-import { resolveToolFormat } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
 import { loadRow } from "../data/load-row.js";
 import { listToolSchemas } from "../data/select-tools.js";

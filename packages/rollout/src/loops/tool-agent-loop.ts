@@ -23,7 +23,8 @@ import {
   type TurnForm,
 } from "@cria/episodes";
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
-import { type ParsedToolCall, resolveToolFormat, type ToolParser } from "@cria/tools";
+import type { ParsedToolCall, ToolParser } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { listToolSchemas } from "../data/select-tools.js";
 import { countImageTokens } from "../images/prepare-images.js";

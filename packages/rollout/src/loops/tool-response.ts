@@ -1,4 +1,5 @@
-import { type ContentPart, listImages, toContent, toContentPart, toImageSource } from "@cria/core";
+import { type ContentPart, listImages } from "@cria/core";
+import { toContent, toContentPart, toImageSource } from "@cria/core/internal";
 import type { ToolResponse } from "@cria/tools";
 import type { ToolOutcome } from "./tool-outcome.js";
 

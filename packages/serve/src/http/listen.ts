@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type ChecksOf, ConfigError, checkOptions, isObject, optionChecks } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
 import { createAdaptorServer } from "@hono/node-server";
 import { createApp } from "./create-app.js";
 import { Endpoint, type EndpointLimits, type EndpointOptions } from "./endpoint.js";

@@ -1,4 +1,5 @@
-import { type ChatMessage, contentText, isLoaded, listImages } from "@cria/core";
+import { type ChatMessage, contentText, listImages } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import type { OutputItem } from "../protocol/responses.js";
 import type { ResponsesLookUp } from "../protocol/responses-request.js";
 

@@ -1,6 +1,6 @@
 import { DataError, hashSeed } from "@cria/core";
 import { ChatPool, type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
-import { ownText } from "@cria/tokenizer-delta";
+import { ownText } from "@cria/tokenizer-delta/internal";
 import type { SpelledToken } from "../protocol/protocol.js";
 import { describeGraph } from "./describe-graph.js";
 import type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./served-model.js";

@@ -1,4 +1,5 @@
-import { type ChatMessage, type ImagePart, joinContent, type ToolCall } from "@cria/core";
+import type { ChatMessage, ImagePart, ToolCall } from "@cria/core";
+import { joinContent } from "@cria/core/internal";
 import { z } from "zod";
 import { refuseField } from "../request-error.js";
 import type { ChatCall } from "./protocol.js";

@@ -1,4 +1,5 @@
-import { type ChatMessage, type ImagePart, joinContent, toContentPart } from "@cria/core";
+import type { ChatMessage, ImagePart } from "@cria/core";
+import { joinContent, toContentPart } from "@cria/core/internal";
 import { refuseField } from "../request-error.js";
 import { getOwn, showValue } from "./read-fields.js";
 import { readPart, readText } from "./read-text.js";

@@ -1,4 +1,4 @@
-import { describeIssue, formatValue, withoutLibraryTexts } from "@cria/core";
+import { describeIssue, formatValue, withoutLibraryTexts } from "@cria/core/internal";
 import type { z } from "zod";
 import { refuseField } from "../request-error.js";
 

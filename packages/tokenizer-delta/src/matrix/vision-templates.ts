@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ImageEncoder, ImageIds } from "@cria/core";
+import type { ImageEncoder } from "@cria/core";
+import { ImageIds } from "@cria/core/internal";
 import { FakeTokenizer } from "@cria/core/testing";
 import { ChatTemplate } from "../chat-template.js";
 import { DeltaTokenizer } from "../delta-tokenizer.js";

@@ -1,4 +1,5 @@
-import { ConfigError, isObject, Registry } from "@cria/core";
+import { ConfigError, Registry } from "@cria/core";
+import { isObject } from "@cria/core/internal";
 import type { ToolParser } from "../parsers/tool-parser.js";
 import { importExport } from "../user-code/import-export.js";
 import { chatmlJson } from "./chatml-json.js";

@@ -1,4 +1,12 @@
-import { type ChecksOf, checkOptions, isFunction, isObject, isText, optionChecks, refuseOption } from "@cria/core";
+import {
+  type ChecksOf,
+  checkOptions,
+  isFunction,
+  isObject,
+  isText,
+  optionChecks,
+  refuseOption,
+} from "@cria/core/internal";
 import type { TurnGrammar } from "../grammar/turn-grammar.js";
 import { anyTextStart, type CallStartFinder } from "../parsers/call-start.js";
 import { findThinkingEnd } from "../parsers/thinking.js";

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ChatMessage, ToolError } from "@cria/core";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
-import * as ours from "../index.js";
-import { BaseInteraction, createInteractions, interaction, provideHostModules } from "../index.js";
+import * as ours from "../internal.js";
+import { BaseInteraction, createInteractions, interaction, provideHostModules } from "../internal.js";
 
 const say = (content: string): ChatMessage[] => [
   { role: "user", content: "hi" },

@@ -19,7 +19,7 @@ import {
   provideHostModules,
   registerInteractionClass,
   SimulatedUserInteraction,
-} from "../index.js";
+} from "../internal.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-interactions-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

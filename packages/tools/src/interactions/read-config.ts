@@ -1,4 +1,5 @@
-import { ConfigError, describeIssue, formatValue, withoutLibraryTexts } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { describeIssue, formatValue, withoutLibraryTexts } from "@cria/core/internal";
 import type { z } from "zod";
 
 /** Checks an interaction's config. @throws ConfigError naming the key, what it should be and what it is. */

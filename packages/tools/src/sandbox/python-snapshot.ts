@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { userCacheFolder } from "@cria/core";
+import { userCacheFolder } from "@cria/core/internal";
 import { IMPORT_RULES } from "./python-imports.mjs";
 import { REALM } from "./python-realm.mjs";
 import { SETUP } from "./python-setup.mjs";

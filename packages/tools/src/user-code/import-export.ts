@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ConfigError, findNearest } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { findNearest } from "@cria/core/internal";
 import { listHostModules } from "./host-modules.js";
 
 /**

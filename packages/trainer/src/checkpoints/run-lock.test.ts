@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), "cria-lock-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 // Child processes load the built package: `npm test` builds first.
-const engine = new URL("../../../../packages/engine/dist/index.js", import.meta.url).href;
+const engine = new URL("../../../../packages/engine/dist/internal.js", import.meta.url).href;
 
 function runChild(code: string) {
   const program = `import { lockFile } from ${JSON.stringify(engine)};\n${code}`;

@@ -3,7 +3,7 @@ import { access, mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { DataError } from "@cria/core";
-import { lockFile } from "@cria/engine";
+import { lockFile } from "@cria/engine/internal";
 
 import { guardRunWrite } from "./run-folder.js";
 

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { parseYaml } from "@cria/tools";
+import { parseYaml } from "@cria/tools/internal";
 import { removeKey, writeKey } from "./raw-config.js";
 
 /** An override as Hydra writes it: `key.path=value`, `+key=value`, `++key=value`, and `~key`, which removes the key. */

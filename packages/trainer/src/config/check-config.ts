@@ -1,4 +1,5 @@
-import { ConfigError, describeIssue, findNearest, findSchema, formatValue, withoutLibraryTexts } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { describeIssue, findNearest, findSchema, formatValue, withoutLibraryTexts } from "@cria/core/internal";
 import { z } from "zod";
 import { listRenamedKeys } from "./verl/renamed-keys.js";
 

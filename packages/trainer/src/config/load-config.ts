@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError, readOrThrow } from "@cria/core";
-import { parseYamlDocument, type YamlDocument } from "@cria/tools";
+import { parseYamlDocument, type YamlDocument } from "@cria/tools/internal";
 import { isMap, isNode, isScalar, isSeq, type Scalar } from "yaml";
 import type { z } from "zod";
 import { applyOverride } from "./apply-override.js";

@@ -1,4 +1,5 @@
-import { type FetchOptions, type HubProgress, resolveData, resolveModel, resolveProjector } from "@cria/hub";
+import { type FetchOptions, type HubProgress, resolveData, resolveModel } from "@cria/hub";
+import { resolveProjector } from "@cria/hub/internal";
 import { listUnusedKeys } from "../config/check-train-paths.js";
 import { type AddressKind, listAddresses } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";

@@ -1,4 +1,4 @@
-import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core";
+import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { listTargets, targetModulesSchema } from "../config/sections/target-modules.js";

@@ -1,5 +1,5 @@
-import { listGroups } from "@cria/algorithms";
-import { shuffleIndices } from "@cria/core";
+import { listGroups } from "@cria/algorithms/internal";
+import { shuffleIndices } from "@cria/core/internal";
 
 /** Indices of trajectories by their groups, prompts kept together, in an order that the seed decides. */
 export function cutMiniBatches(

@@ -1,4 +1,5 @@
-import { listPaths, type TrainSequence, type Trajectory } from "@cria/core";
+import type { TrainSequence, Trajectory } from "@cria/core";
+import { listPaths } from "@cria/core/internal";
 import { countOnes } from "./flat-tokens.js";
 
 type Tokens = Pick<Trajectory, "tokenIds" | "segments">;

@@ -1,15 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { PolicyLossOptions } from "@cria/algorithms";
-import {
-  type ChatMessage,
-  type ChecksOf,
-  ConfigError,
-  checkOptions,
-  hashSeed,
-  optionChecks,
-  type PolicyEngine,
-  type TrainResult,
-} from "@cria/core";
+import { type ChatMessage, ConfigError, hashSeed, type PolicyEngine, type TrainResult } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import { exportModel } from "@cria/engine";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { Batch } from "./batch.js";

@@ -1,11 +1,5 @@
-import {
-  type Algorithms,
-  composePolicyLoss,
-  defaultAlgorithms,
-  needsPreparation,
-  type PolicyLossOptions,
-  preparePolicyLoss,
-} from "@cria/algorithms";
+import { type Algorithms, composePolicyLoss, type PolicyLossOptions, preparePolicyLoss } from "@cria/algorithms";
+import { defaultAlgorithms, needsPreparation } from "@cria/algorithms/internal";
 import {
   EngineError,
   type GradientShard,

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigError, type ErrorDetails, hashFile } from "@cria/core";
+import { ConfigError, type ErrorDetails } from "@cria/core";
+import { hashFile } from "@cria/core/internal";
 import type { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import { describeMachine, type Machine } from "../checkpoints/machine.js";
 import { describeModelFile } from "../checkpoints/model-file.js";

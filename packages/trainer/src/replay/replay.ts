@@ -1,11 +1,5 @@
-import {
-  type ChatMessage,
-  hashSeed,
-  listPaths,
-  showContent,
-  type TokenCandidate,
-  type TrajectorySampling,
-} from "@cria/core";
+import { type ChatMessage, hashSeed, type TokenCandidate, type TrajectorySampling } from "@cria/core";
+import { listPaths, showContent } from "@cria/core/internal";
 import { type Change, type DumpLine, isOfRow } from "@cria/records";
 import { type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError, readOrThrow } from "@cria/core";
-import { parseYaml } from "@cria/tools";
+import { parseYaml } from "@cria/tools/internal";
 import { applyOverride } from "../config/apply-override.js";
 import { checkConfig } from "../config/check-config.js";
 import { resolveAllPaths, resolveTyped } from "../config/paths.js";

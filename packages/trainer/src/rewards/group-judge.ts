@@ -1,4 +1,5 @@
-import { type ChatMessage, hashSeed, type PolicyEngine, shuffleIndices } from "@cria/core";
+import { type ChatMessage, hashSeed, type PolicyEngine } from "@cria/core";
+import { shuffleIndices } from "@cria/core/internal";
 import type { RewardRequest } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ChatEndpoint } from "./chat-endpoint.js";

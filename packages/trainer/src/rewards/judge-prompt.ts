@@ -1,4 +1,5 @@
-import { type ChatMessage, ConfigError, showContent } from "@cria/core";
+import { type ChatMessage, ConfigError } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import type { RewardRequest } from "@cria/rollout";
 import { ChatTemplate } from "@cria/tokenizer-delta";
 

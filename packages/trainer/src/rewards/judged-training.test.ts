@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { hasFailed } from "@cria/core";
-import { loadModel, loadValueModel } from "@cria/engine";
+import { loadModel } from "@cria/engine";
+import { loadValueModel } from "@cria/engine/internal";
 import { makeNormals, TinyModels } from "@cria/engine/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";

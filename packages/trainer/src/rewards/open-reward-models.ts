@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ConfigError, type PolicyEngine, readOrThrow } from "@cria/core";
-import { type LoadModelOptions, loadModel, loadValueModel } from "@cria/engine";
+import { type LoadModelOptions, loadModel } from "@cria/engine";
+import { loadValueModel } from "@cria/engine/internal";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolvePath } from "../config/paths.js";
 import type { RewardModelEntry } from "../config/sections/reward-models-config.js";

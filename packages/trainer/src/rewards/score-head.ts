@@ -1,5 +1,5 @@
 import { ConfigError, type PolicyEngine } from "@cria/core";
-import type { ValueModel } from "@cria/engine";
+import type { ValueModel } from "@cria/engine/internal";
 import type { RewardRequest } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { nameImages } from "./judge-prompt.js";

@@ -1,4 +1,4 @@
-import { type ChecksOf, checkOptions, isObject, isText, optionChecks, refuseOption } from "@cria/core";
+import { type ChecksOf, checkOptions, isObject, isText, optionChecks, refuseOption } from "@cria/core/internal";
 import { taskChecks } from "../task/check-definition.js";
 import { isTask } from "../task/task.js";
 import type { TrainOptions, ValidationOptions } from "./train-options.js";

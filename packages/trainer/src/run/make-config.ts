@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { type AdvantageEstimator, defaultPolicyLoss, type PolicyLossOptions } from "@cria/algorithms";
-import { ConfigError, type Registry, refuseOption } from "@cria/core";
+import { ConfigError, type Registry } from "@cria/core";
+import { refuseOption } from "@cria/core/internal";
 import { checkConfig } from "../config/check-config.js";
 import { loadConfig } from "../config/load-config.js";
 import { resolveAllPaths } from "../config/paths.js";

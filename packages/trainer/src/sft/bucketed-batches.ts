@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { DataError, hashSeed, type LoadedImage, shuffleIndices } from "@cria/core";
+import { DataError, hashSeed, type LoadedImage } from "@cria/core";
+import { shuffleIndices } from "@cria/core/internal";
 import { hideVectors } from "@cria/rollout";
 
 const BATCHES_A_BUCKET = 8;

@@ -1,7 +1,8 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
 import { parseFilter } from "@cria/records";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { getToolFormat, noCalls } from "@cria/tools";
+import { getToolFormat } from "@cria/tools";
+import { noCalls } from "@cria/tools/internal";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";

@@ -2,7 +2,8 @@ import { DataError, type ToolSchema } from "@cria/core";
 import { DumpImages, type Filter, makeTrainingMessages, parseDumpLine } from "@cria/records";
 import type { DatasetRecord } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { noCalls, type ToolParser } from "@cria/tools";
+import type { ToolParser } from "@cria/tools";
+import { noCalls } from "@cria/tools/internal";
 
 export interface ReadDumpsOptions {
   messagesKey: string;

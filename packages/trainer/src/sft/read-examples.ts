@@ -1,13 +1,6 @@
 import { dirname } from "node:path";
-import {
-  type ChatMessage,
-  DataError,
-  describeIssue,
-  type LoadedImage,
-  listImages,
-  type ToolSchema,
-  withoutLibraryTexts,
-} from "@cria/core";
+import { type ChatMessage, DataError, type LoadedImage, listImages, type ToolSchema } from "@cria/core";
+import { describeIssue, withoutLibraryTexts } from "@cria/core/internal";
 import type { Filter } from "@cria/records";
 import {
   type DatasetRecord,

@@ -1,7 +1,8 @@
 import { constants, existsSync, statSync } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { type ChecksOf, ConfigError, checkOptions, optionChecks } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import { checkRun, type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import { recordEnd } from "../checkpoints/run-end.js";
 import { resolvePath } from "../config/paths.js";

@@ -5,9 +5,9 @@ import {
   advantageEstimators,
   aggregations,
   type CostlyInput,
-  estimateReinforcePlusPlus,
   policyLosses,
 } from "@cria/algorithms";
+import { estimateReinforcePlusPlus } from "@cria/algorithms/internal";
 import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import type { DatasetRow } from "@cria/rollout";

@@ -1,4 +1,5 @@
-import { correctRollout, defaultRolloutCorrection } from "@cria/algorithms";
+import { correctRollout } from "@cria/algorithms";
+import { defaultRolloutCorrection } from "@cria/algorithms/internal";
 import type { Trajectory } from "@cria/core";
 import type { TrainConfig } from "../config/train-config.js";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";

@@ -7,7 +7,7 @@ import {
   type Trajectory,
   type ValueEngine,
 } from "@cria/core";
-import { loadValueModel } from "@cria/engine";
+import { loadValueModel } from "@cria/engine/internal";
 import { usesLora } from "../config/derived-values.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";

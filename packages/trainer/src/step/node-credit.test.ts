@@ -1,4 +1,5 @@
-import { advantageEstimators, creditNodes } from "@cria/algorithms";
+import { advantageEstimators } from "@cria/algorithms";
+import { creditNodes } from "@cria/algorithms/internal";
 import type { Trajectory, TrajectorySegment } from "@cria/core";
 import { describe, expect, it } from "vitest";
 import { estimateAdvantages } from "./advantages.js";

@@ -1,11 +1,11 @@
 import {
   type AdvantageInputs,
-  creditNodes,
   type KlController,
   penalizeRewards,
   type RewardPart,
   resampleByScore,
 } from "@cria/algorithms";
+import { creditNodes } from "@cria/algorithms/internal";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
 import type { DatasetRow, OnRequestState } from "@cria/rollout";

@@ -6,7 +6,7 @@ export function makeAgentConnections(): Required<Pick<AgentOptions, "loadModel" 
   return {
     loadModel: async () => (await import("@cria/ai-sdk")).languageModel,
     loadEndpoint: () => {
-      endpoint ??= import("@cria/serve").then(({ openAgentEndpoint }) => openAgentEndpoint());
+      endpoint ??= import("@cria/serve/internal").then(({ openAgentEndpoint }) => openAgentEndpoint());
       return endpoint;
     },
   };

@@ -1,14 +1,14 @@
+import { ConfigError } from "@cria/core";
 import {
   type ChecksOf,
-  ConfigError,
   checkOptions,
   isFunction,
   isObject,
   isText,
   optionChecks,
   refuseOption,
-} from "@cria/core";
-import { isTool, isToolFormatName, listToolFormatNames } from "@cria/tools";
+} from "@cria/core/internal";
+import { isTool, isToolFormatName, listToolFormatNames } from "@cria/tools/internal";
 import type { TaskDefinition } from "./task-definition.js";
 
 /** Whether rows are files of rows. */

@@ -1,5 +1,6 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import { listToolFormats, type ToolFormat } from "@cria/tools";
+import type { ToolFormat } from "@cria/tools";
+import { listToolFormats } from "@cria/tools/internal";
 
 /** Renders a conversation by a model's chat template. */
 export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSchema[], prompt: boolean) => string;

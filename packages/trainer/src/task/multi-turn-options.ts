@@ -1,12 +1,7 @@
 import { dirname } from "node:path";
 import { loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
-import {
-  type BaseInteraction,
-  createInteractions,
-  interactionEntrySchema,
-  loadToolFormat,
-  readConfigList,
-} from "@cria/tools";
+import type { BaseInteraction } from "@cria/tools";
+import { createInteractions, interactionEntrySchema, loadToolFormat, readConfigList } from "@cria/tools/internal";
 import { resolvePath } from "../config/paths.js";
 import { agentLoopEntrySchema } from "../config/sections/agent-loops-config.js";
 import type { TrainConfig } from "../config/train-config.js";

@@ -1,4 +1,5 @@
-import { ConfigError, type PolicyEngine, userCacheFolder } from "@cria/core";
+import { ConfigError, type PolicyEngine } from "@cria/core";
+import { userCacheFolder } from "@cria/core/internal";
 import { isAddress, resolveData } from "@cria/hub";
 import {
   agentLoops,
@@ -13,7 +14,8 @@ import {
   type RowMap,
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { type BaseTool, importExport } from "@cria/tools";
+import type { BaseTool } from "@cria/tools";
+import { importExport } from "@cria/tools/internal";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";

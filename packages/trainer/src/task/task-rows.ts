@@ -1,4 +1,5 @@
-import { type ChatMessage, DataError, findLastAnswer, previewValue } from "@cria/core";
+import { type ChatMessage, DataError, findLastAnswer } from "@cria/core";
+import { previewValue } from "@cria/core/internal";
 import { type DatasetRow, parseRow, type RewardFunction } from "@cria/rollout";
 
 import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";

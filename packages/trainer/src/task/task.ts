@@ -1,4 +1,4 @@
-import { checkOptions, optionChecks } from "@cria/core";
+import { checkOptions, optionChecks } from "@cria/core/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { interaction } from "@cria/tools";
 import type { Policy } from "../policy/policy.js";

@@ -1,6 +1,6 @@
 import { type Algorithms, costlyInputs } from "@cria/algorithms";
 import { ConfigError, type Registry } from "@cria/core";
-import { importExport } from "@cria/tools";
+import { importExport } from "@cria/tools/internal";
 import type { TrainConfig } from "../config/train-config.js";
 
 /**

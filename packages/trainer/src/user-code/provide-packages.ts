@@ -6,10 +6,11 @@ import * as records from "@cria/records";
 import * as rollout from "@cria/rollout";
 import * as tokenizerDelta from "@cria/tokenizer-delta";
 import * as tools from "@cria/tools";
+import { provideHostModules } from "@cria/tools/internal";
 
 /** Gives users' modules the running copy of Cria when they import it. Call it before the first of them is loaded. */
 export function providePackages(): void {
-  tools.provideHostModules({
+  provideHostModules({
     "@cria/algorithms": algorithms,
     "@cria/core": core,
     "@cria/engine": engine,

@@ -1,4 +1,5 @@
-import { type Algorithms, defaultAlgorithms } from "@cria/algorithms";
+import type { Algorithms } from "@cria/algorithms";
+import { defaultAlgorithms } from "@cria/algorithms/internal";
 import type { Registry } from "@cria/core";
 import {
   type AgentLoopEntry,

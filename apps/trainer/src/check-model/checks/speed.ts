@@ -1,6 +1,7 @@
 import type { TrainSequence } from "@cria/core";
 import { readGguf } from "@cria/engine";
-import { checkConfig, loadConfiguredModel, trainConfigSchema } from "@cria/trainer";
+import { trainConfigSchema } from "@cria/trainer";
+import { checkConfig, loadConfiguredModel } from "@cria/trainer/internal";
 import { estimateMemory, readModelShape } from "../../doctor/estimate-memory.js";
 import { formatBytes } from "../../terminal/format-bytes.js";
 import { type Finding, fine, judge } from "../finding.js";

@@ -1,4 +1,4 @@
-import { RequestError } from "@cria/serve";
+import { RequestError } from "@cria/serve/internal";
 import type { EpisodeDetail, GroupDetail, GroupPage } from "@cria/viewer/api";
 import type { DumpFile } from "../../runs/list-dumps.js";
 import type { RunReader } from "../../runs/run-reader.js";

@@ -1,4 +1,4 @@
-import { showContent } from "@cria/core";
+import { showContent } from "@cria/core/internal";
 import { type DumpLine, type FilterValue, filterFields, findMismatch } from "@cria/records";
 import type { ConversationEntry } from "@cria/viewer/api";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DumpLine } from "@cria/records";
-import { RequestError } from "@cria/serve";
+import { RequestError } from "@cria/serve/internal";
 import { loadConfig, openReplay, openSession, type Replay, trainConfigSchema, trainSession } from "@cria/trainer";
 import type { Alternatives, ForkEvent, NowLogprobs } from "@cria/viewer/api";
 import { Hono } from "hono";

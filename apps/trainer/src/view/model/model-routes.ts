@@ -1,7 +1,7 @@
 import { CriaError } from "@cria/core";
 import type { DumpLine } from "@cria/records";
-import { RequestError } from "@cria/serve";
-import { checkReplayModel } from "@cria/trainer";
+import { RequestError } from "@cria/serve/internal";
+import { checkReplayModel } from "@cria/trainer/internal";
 import type { Alternatives, ApiError, ForkEvent, NowLogprobs } from "@cria/viewer/api";
 import type { Context, Env, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";

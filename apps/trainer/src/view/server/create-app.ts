@@ -1,5 +1,5 @@
 import { CriaError } from "@cria/core";
-import { RequestError } from "@cria/serve";
+import { RequestError } from "@cria/serve/internal";
 import { diagnoseRun } from "@cria/trainer";
 import type { ApiError, RunDetail } from "@cria/viewer/api";
 import type { HttpBindings } from "@hono/node-server";

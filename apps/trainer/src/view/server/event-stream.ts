@@ -1,4 +1,4 @@
-import { EventSink } from "@cria/serve";
+import { EventSink } from "@cria/serve/internal";
 import type { ViewerEvent } from "@cria/viewer/api";
 import type { RunCatalog } from "./catalog.js";
 

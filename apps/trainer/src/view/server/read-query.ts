@@ -1,4 +1,4 @@
-import { RequestError } from "@cria/serve";
+import { RequestError } from "@cria/serve/internal";
 import type { Context } from "hono";
 import { groupSorts, MOST_GROUPS, type PageOptions } from "../index/list-groups.js";
 

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { checkOrigin, isLoopback, RequestError } from "@cria/serve";
+import { checkOrigin, isLoopback, RequestError } from "@cria/serve/internal";
 import type { MiddlewareHandler } from "hono";
 
 const COOKIE = "cria-view";

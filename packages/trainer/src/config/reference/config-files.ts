@@ -1,4 +1,4 @@
-import { interactionEntrySchema, toolEntrySchema } from "@cria/tools";
+import { interactionEntrySchema, toolEntrySchema } from "@cria/tools/internal";
 import { z } from "zod";
 import { agentLoopEntrySchema } from "../sections/agent-loops-config.js";
 import { sftConfigSchema } from "../sft-config.js";

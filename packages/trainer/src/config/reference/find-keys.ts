@@ -1,4 +1,5 @@
-import { ConfigError, findNearest } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { findNearest } from "@cria/core/internal";
 import { findIgnoredReason, listIgnoredKeys } from "../verl/ignored-keys.js";
 import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
 import { findRenamed, listOtherNames, listRenamedKeys } from "../verl/renamed-keys.js";

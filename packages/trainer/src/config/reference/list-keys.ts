@@ -1,4 +1,4 @@
-import { describeSchema, findSchema } from "@cria/core";
+import { describeSchema, findSchema } from "@cria/core/internal";
 import { z } from "zod";
 
 /** One key of a config, as its schema says it. */

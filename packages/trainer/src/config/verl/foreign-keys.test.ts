@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findNearest } from "@cria/core";
+import { findNearest } from "@cria/core/internal";
 import { afterAll, describe, expect, it } from "vitest";
 import { openSession } from "../../run/session.js";
 import { loadConfig } from "../load-config.js";

@@ -1,0 +1,45 @@
+// For the other packages of Cria: names of the package that are no part of its interface, and change without notice. `index.ts` has what
+// users' programs need.
+
+export {
+  creditNodes,
+  estimateGae,
+  estimateGdpo,
+  estimateGpg,
+  estimateGrpoPassk,
+  estimateOpo,
+  estimateOptimalTokenBaseline,
+  estimateReinforcePlusPlus,
+  estimateReinforcePlusPlusBaseline,
+  estimateRemax,
+  estimateRloo,
+  listGroups,
+} from "./advantages/index.js";
+export {
+  aggregateSeqMeanTokenMean,
+  aggregateSeqMeanTokenSum,
+  aggregateSeqMeanTokenSumNorm,
+  aggregateTokenMean,
+  aggregateTokenSum,
+} from "./aggregate.js";
+export { defaultRewardAggregation } from "./aggregate-reward.js";
+export { defaultAlgorithms } from "./algorithms.js";
+export * from "./index.js";
+export {
+  cispoLoss,
+  clipCovLoss,
+  dppoKlLoss,
+  dppoTvLoss,
+  droLoss,
+  geoMeanLoss,
+  gpgLoss,
+  gspoLoss,
+  klCovLoss,
+  sapoLoss,
+  vanillaLoss,
+} from "./losses/index.js";
+export type { Clip, LossTerms } from "./make-loss.js";
+export { needsPreparation } from "./prepare-policy-loss.js";
+export { defaultRolloutCorrection } from "./rollout-correction.js";
+export { measureDivergence } from "./rollout-divergence.js";
+export { defaultValueLoss } from "./value-loss.js";
