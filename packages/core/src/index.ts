@@ -70,5 +70,6 @@ export type {
   TurnRecord,
 } from "./trajectory.js";
 export { hasFailed } from "./trajectory.js";
+export type { SampledTurn } from "./trajectory-turns.js";
 export type { ValueEngine, ValueLossFunction, ValueLossInputs, ValueLossOutputs } from "./value-engine.js";
 export { writeFileAtomically } from "./write-file-atomically.js";

@@ -25,3 +25,4 @@ export { isLoaded } from "./images/image-source.js";
 export { measureImage, readOrientation, toImageRecord } from "./images/load-image.js";
 export * from "./index.js";
 export { listPaths, type TrajectoryPath } from "./trajectory-paths.js";
+export { listSampledTurns } from "./trajectory-turns.js";

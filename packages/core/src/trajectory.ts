@@ -32,6 +32,11 @@ export interface TurnRecord {
   toolCalls?: { count: number; start: number; end: number };
   /** For a tools' turn, one entry per message: the reason why the call failed; null when it succeeded. */
   failures?: (string | null)[];
+  /**
+   * Of a turn of others: a name of the state of the environment that it shows, equal wherever the state is. Estimators read it
+   * (`SampledTurn.state`). Left out: nobody named it.
+   */
+  state?: string;
 }
 
 /** Times of a conversation's state changes. */

@@ -1,4 +1,4 @@
-import type { TrajectorySegment } from "@cria/core";
+import type { SampledTurn, TrajectorySegment } from "@cria/core";
 
 /**
  * A batch of trajectories as flat per-token arrays: trajectory i owns `[offsets[i], offsets[i + 1])`. Tokens whose mask
@@ -17,6 +17,11 @@ export interface AdvantageInputs {
    * Left out: no trajectory branches.
    */
   segments?: readonly (readonly BranchSegment[] | null)[];
+  /**
+   * Of each trajectory the turns that the policy sampled, in the order of their tokens, as a tree: each names the one before it.
+   * Training gives them; an estimator of `defineEstimator` always has them.
+   */
+  turns?: readonly (readonly EstimatorTurn[])[];
   /**
    * Of each trajectory, the part of its last sampled token's reward that the whole episode earned: each path of a trajectory that
    * branches ends with it. Default 0.
@@ -44,6 +49,19 @@ export interface AdvantageInputs {
 
 /** A stretch of a trajectory's tokens, `[start, end)`, behind the one at index `parent`; -1: it begins a conversation. */
 export type BranchSegment = Pick<TrajectorySegment, "start" | "end" | "parent">;
+
+/**
+ * A turn that the policy sampled, and what was given to it. `start` and `end` count from its trajectory's first token, as segments
+ * do: its tokens are `[offsets[i] + start, offsets[i] + end)` of the inputs.
+ */
+export interface EstimatorTurn extends SampledTurn {
+  /**
+   * Sum of the step rewards that tools gave to its calls, and of the scores that an interaction or the agent gave to it: as they were
+   * given, before the weights of `reward_model.aggregation`, by which they are a part of `tokenLevelRewards`. 0: none.
+   */
+  tools: number;
+  scores: number;
+}
 
 /** One of several rewards, kept apart. */
 export interface RewardPart {

@@ -52,6 +52,39 @@ describe("defineEstimator", () => {
     expectTypeOf(own.needs).toEqualTypeOf<readonly CostlyInput[] | undefined>();
   });
 
+  it("has turns: those that were given, else each stretch of sampled tokens, along the segments", () => {
+    const seen: AdvantageInputs["turns"][] = [];
+    const own = defineEstimator({
+      comparesGroup: false,
+      estimate: ({ turns, responseMask }) => {
+        expectTypeOf(turns).toEqualTypeOf<NonNullable<AdvantageInputs["turns"]>>();
+        seen.push(turns);
+        return { advantages: new Float32Array(responseMask.length) };
+      },
+    });
+    const none = { tools: 0, scores: 0 };
+    own({
+      ...inputs,
+      segments: [
+        null,
+        [
+          { start: 0, end: 1, parent: -1 },
+          { start: 1, end: 2, parent: 0 },
+        ],
+      ],
+    });
+    expect(seen[0]).toEqual([
+      [{ start: 1, end: 2, segment: 0, parent: -1, ...none }],
+      [
+        { start: 0, end: 1, segment: 0, parent: -1, ...none },
+        { start: 1, end: 2, segment: 1, parent: 0, ...none },
+      ],
+    ]);
+    const turns = [[{ start: 1, end: 2, segment: 0, parent: -1, state: "hall", tools: 3, scores: 1 }], []];
+    own({ ...inputs, turns });
+    expect(seen[1]).toBe(turns);
+  });
+
   it.each([
     ["comparesGroup left out", { estimate: rewards }],
     ["estimate left out", { comparesGroup: true }],

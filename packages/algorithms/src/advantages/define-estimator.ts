@@ -16,10 +16,11 @@ import {
   type CostlyInput,
   costlyInputs,
 } from "./advantage-estimator.js";
+import { makeTurns } from "./estimator-turn.js";
 
 /** The inputs that are there for an estimator of these needs. */
 export type CostlyInputs<Needs extends CostlyInput> = AdvantageInputs &
-  Required<Pick<AdvantageInputs, Needs | ("sumPiSquared" extends Needs ? "oldLogprobs" : never)>>;
+  Required<Pick<AdvantageInputs, "turns" | Needs | ("sumPiSquared" extends Needs ? "oldLogprobs" : never)>>;
 
 /** An advantage estimator, as its author writes it. */
 export interface EstimatorDefinition<Needs extends CostlyInput = never> {
@@ -63,7 +64,8 @@ export function defineEstimator<const Needs extends CostlyInput = never>(
   requireGiven("estimate", estimate);
   const name = definition.name ?? (isText(estimate.name) ? estimate.name : "estimate");
   const estimator = (inputs: AdvantageInputs): AdvantageOutputs => {
-    const given = estimate(inputs as CostlyInputs<Needs>);
+    const turns = inputs.turns ?? makeTurns(inputs);
+    const given = estimate({ ...inputs, turns } as CostlyInputs<Needs>);
     const { returns, metrics = {}, ...rest } = isObject(given) ? given : ({} as Partial<AdvantageOutputs>);
     const tokens = inputs.responseMask.length;
     const advantages = readTokens(name, "advantages", rest.advantages, tokens);

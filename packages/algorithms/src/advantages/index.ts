@@ -5,11 +5,13 @@ export {
   type BranchSegment,
   type CostlyInput,
   costlyInputs,
+  type EstimatorTurn,
   type RewardPart,
 } from "./advantage-estimator.js";
 export { advantageEstimators, type EstimatorName } from "./advantage-estimators.js";
 export { creditNodes } from "./credit-nodes.js";
 export { type CostlyInputs, defineEstimator, type EstimatorDefinition } from "./define-estimator.js";
+export { listTurns, type TurnSource } from "./estimator-turn.js";
 export { estimateGae, explainVariance } from "./gae.js";
 export { estimateGdpo } from "./gdpo.js";
 export { estimateGpg } from "./gpg.js";

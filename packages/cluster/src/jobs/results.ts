@@ -93,6 +93,7 @@ const recordSchema = z.strictObject({
             endedAt: time,
             toolCalls: z.strictObject({ count: place, ...span }).optional(),
             failures: z.array(text.nullable()).optional(),
+            state: text.optional(),
           }),
         )
         .max(100_000),

@@ -63,12 +63,13 @@ function describeRecord(
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
   const { rewards, timeline, sampling, images } = trajectory;
   const turns = (timeline?.turns ?? []).map(
-    ({ role, start, end, toolCalls, failures, startedAt, endedAt }): DumpTurn => ({
+    ({ role, start, end, toolCalls, failures, state, startedAt, endedAt }): DumpTurn => ({
       role,
       start,
       end,
       ...(toolCalls ? { tool_calls: toolCalls } : {}),
       ...(failures ? { failures } : {}),
+      ...(state === undefined ? {} : { state }),
       ...(times ? { started_at: startedAt, ended_at: endedAt } : {}),
     }),
   );

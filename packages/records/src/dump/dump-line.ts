@@ -50,6 +50,8 @@ export interface DumpTurn {
   tool_calls?: { count: number; start: number; end: number };
   /** For each message of a tools' turn: why the call gave no ordinary answer; null if it gave one. */
   failures?: (string | null)[];
+  /** Of a turn of others: name of the state that it shows, where somebody gave one. */
+  state?: string;
   /** Milliseconds since 1970; `cria rollout` and `trainer.rollout_data_detail: full` write them. */
   started_at?: number;
   ended_at?: number;

@@ -252,5 +252,6 @@ class OutputCheck {
     }
     this.number(`${field}.startedAt`, turn.startedAt);
     this.number(`${field}.endedAt`, turn.endedAt);
+    if (turn.state !== undefined) this.text(`${field}.state`, turn.state);
   }
 }

@@ -1,4 +1,5 @@
 import type { PolicyEngine, ToolSchema, Trajectory } from "@cria/core";
+import { listSampledTurns } from "@cria/core/internal";
 import { findArgumentError, type ParsedTurn } from "@cria/tools";
 
 /** The tool calls of one assistant turn. Indices count the trajectory's tokens. */
@@ -20,13 +21,13 @@ export interface FindToolCallsOptions {
   maxParallelCalls: number;
 }
 
-type SampledTokens = Pick<Trajectory, "tokenIds" | "responseMask" | "timeline">;
+type SampledTokens = Pick<Trajectory, "tokenIds" | "responseMask" | "segments" | "timeline">;
 
 /** Reads the calls from the tokens again, turn by turn. Turns without a call are left out. */
 export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsOptions): FoundToolCalls[] {
   const { engine, parse, schemas, maxParallelCalls } = options;
   const found: FoundToolCalls[] = [];
-  for (const { start, end } of listTurns(trajectory)) {
+  for (const { start, end } of listSampledTurns(trajectory)) {
     const ended = engine.info.endOfGenerationTokens.includes(trajectory.tokenIds[end - 1]!);
     const ids = trajectory.tokenIds.subarray(start, ended ? end - 1 : end);
     const opening = readOpening(trajectory.tokenIds.subarray(Math.max(0, start - longestOpening), start), engine);
@@ -63,23 +64,6 @@ export function maskToolCalls(length: number, calls: readonly FoundToolCalls[]):
   const mask = new Uint8Array(length);
   for (const { start, end } of calls) mask.fill(1, start, end);
   return mask;
-}
-
-/** The assistant's turns: as the agent loop recorded them, else the stretches of sampled tokens. */
-function listTurns(trajectory: SampledTokens): { start: number; end: number }[] {
-  const { timeline } = trajectory;
-  // Loops of the user's need not record their turns.
-  if (timeline && timeline.turns.length > 0)
-    return timeline.turns.filter(({ role, start, end }) => role === "assistant" && end > start);
-  const turns: { start: number; end: number }[] = [];
-  const { responseMask } = trajectory;
-  for (let t = 0; t < responseMask.length; t++) {
-    if (!responseMask[t]) continue;
-    const start = t;
-    while (responseMask[t + 1]) t++;
-    turns.push({ start, end: t + 1 });
-  }
-  return turns;
 }
 
 /** Characters before and after the calls: what the text shares with its content, which lost the calls and some space. */

@@ -4,6 +4,7 @@ import {
   type AdvantageOutputs,
   advantageEstimators,
   type EstimatorName,
+  listTurns,
 } from "@cria/algorithms";
 import { ConfigError, type Trajectory } from "@cria/core";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
@@ -35,6 +36,7 @@ export function estimateAdvantages(
     responseMask: join(trajectories.map((t) => t.responseMask)),
     offsets,
     groups: trajectories.map((t) => t.uid),
+    turns: trajectories.map(listTurns),
     ...listBranches(trajectories),
     ...given,
   });

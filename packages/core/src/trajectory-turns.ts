@@ -1,0 +1,66 @@
+import type { Trajectory, TurnRecord } from "./trajectory.js";
+
+/** A turn that the policy sampled, in the tree of its trajectory's turns. */
+export interface SampledTurn {
+  /** Its tokens: `[start, end)` of the trajectory, at least one. Those that are not trained on have mask 0. */
+  start: number;
+  end: number;
+  /** Index of the segment that it lies in; 0 where the trajectory does not branch. */
+  segment: number;
+  /** Index of the sampled turn before it on its path, always a smaller one; -1: none. */
+  parent: number;
+  /** Name of the environment's state that it answers, as the turn before it says (`TurnRecord.state`). Left out: nobody named it. */
+  state?: string;
+}
+
+/**
+ * The turns that the policy sampled, in the order of their tokens: as the agent loop recorded them, else each stretch of tokens with
+ * mask 1.
+ */
+export function listSampledTurns({
+  responseMask,
+  segments = [{ start: 0, end: responseMask.length, parent: -1 }],
+  timeline,
+}: {
+  responseMask: ArrayLike<number>;
+  segments?: readonly { start: number; end: number; parent: number }[];
+  timeline?: Trajectory["timeline"];
+}): SampledTurn[] {
+  const recorded = timeline?.turns ?? [];
+  // Loops of the user's need not record their turns.
+  const records = recorded.length > 0 ? [...recorded].sort((a, b) => a.start - b.start) : null;
+  const turns: SampledTurn[] = [];
+  /** Where each segment ends: its last sampled turn, and the state that a next one begins in. */
+  const ends: { turn: number; state: string | undefined }[] = [];
+  let next = 0;
+  segments.forEach((segment, index) => {
+    let { turn, state } = ends[segment.parent] ?? { turn: -1, state: undefined };
+    let own: readonly Pick<TurnRecord, "role" | "start" | "end" | "state">[];
+    if (records) {
+      const first = next;
+      while (next < records.length && records[next]!.start < segment.end) next++;
+      own = records.slice(first, next);
+    } else own = findStretches(responseMask, segment);
+    for (const { role, start, end, state: named } of own) {
+      if (role !== "assistant") state = named ?? state;
+      else if (end > start) {
+        const parent = turn;
+        turn = turns.push({ start, end, segment: index, parent, ...(state === undefined ? {} : { state }) }) - 1;
+        state = undefined;
+      }
+    }
+    ends.push({ turn, state });
+  });
+  return turns;
+}
+
+function findStretches(mask: ArrayLike<number>, { start, end }: { start: number; end: number }) {
+  const stretches: Pick<TurnRecord, "role" | "start" | "end">[] = [];
+  for (let t = start; t < end; t++) {
+    if (!mask[t]) continue;
+    const first = t;
+    while (t + 1 < end && mask[t + 1]) t++;
+    stretches.push({ role: "assistant", start: first, end: t + 1 });
+  }
+  return stretches;
+}

@@ -1,0 +1,124 @@
+import { join } from "node:path";
+import { type AdvantageInputs, defineEstimator } from "@cria/algorithms";
+import { TinyModels } from "@cria/engine/testing";
+import { type DumpLine, readDump } from "@cria/records";
+import type { AgentContext } from "@cria/rollout";
+import { interaction } from "@cria/tools";
+import { afterAll, describe, expect, it } from "vitest";
+import { train } from "../run/train.js";
+import type { TrainOptions } from "../run/train-options.js";
+import { defineTask } from "../task/task.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+/** Each turn is worth what it and the turns after it were given, beside the mean of its group's turns of the same number. */
+function makeTurnEstimator(seen: AdvantageInputs["turns"][]) {
+  return defineEstimator({
+    name: "by turn",
+    comparesGroup: true,
+    estimate: ({ turns, groups, offsets, responseMask }) => {
+      seen.push(turns);
+      const advantages = new Float32Array(responseMask.length);
+      const values = turns.map((own) => own.map(({ scores }) => scores));
+      for (const [i, own] of turns.entries())
+        for (let k = own.length - 1; k >= 0; k--)
+          if (own[k]!.parent >= 0) values[i]![own[k]!.parent]! += values[i]![k]!;
+      for (const [i, own] of turns.entries()) {
+        for (const [k, { start, end }] of own.entries()) {
+          const group = values.filter((_, j) => groups[j] === groups[i]).flatMap((all) => all[k] ?? []);
+          const mean = group.reduce((sum, value) => sum + value, 0) / group.length;
+          for (let t = offsets[i]! + start; t < offsets[i]! + end; t++)
+            if (responseMask[t]) advantages[t] = values[i]![k]! - mean;
+        }
+      }
+      return { advantages };
+    },
+  });
+}
+
+const rows = ["a", "bb"].map((question) => ({ question }));
+
+async function trainBy(
+  more: TrainOptions,
+): Promise<{ lines: DumpLine[]; turns: NonNullable<AdvantageInputs["turns"]> }> {
+  const seen: AdvantageInputs["turns"][] = [];
+  const { folder } = await train({
+    model: await models.write({ seed: 5, embeddingScale: 0.25 }),
+    folder: join(models.folder, "turns"),
+    lora: { rank: 4, alpha: 8 },
+    steps: 1,
+    batchSize: 2,
+    n: 3,
+    seed: 1,
+    threads: 1,
+    advantages: makeTurnEstimator(seen),
+    ...more,
+    config: {
+      data: { max_prompt_length: 64, max_response_length: 64 },
+      actor_rollout_ref: { rollout: { max_num_seqs: 8, max_tokens_per_turn: 4 } },
+      trainer: { rollout_data_detail: "full" },
+    },
+  });
+  const lines: DumpLine[] = [];
+  for await (const line of readDump(join(folder, "rollouts", "1.jsonl"))) lines.push(line);
+  return { lines, turns: seen[0]! };
+}
+
+describe("an estimator of your own gives credit by turn", () => {
+  it("to the turns of a task, by the scores of its interaction", async () => {
+    let asked = 0;
+    const task = defineTask({
+      rows,
+      reward: () => 0,
+      maxTurns: 2,
+      interaction: interaction({ reply: () => ({ content: "and?", score: asked++ % 5 }) }),
+    });
+    const { lines, turns } = await trainBy({ task });
+    expect(turns.map((own) => own.map(({ parent }) => parent))).toEqual(lines.map(() => [-1, 0]));
+    for (const [i, line] of lines.entries()) {
+      const said = line.turns.filter(({ role }) => role === "assistant");
+      expect(turns[i]).toEqual(
+        said.map(({ start, end }, k) => ({
+          start,
+          end,
+          segment: 0,
+          parent: k - 1,
+          tools: 0,
+          scores: line.turn_scores.find(({ token_index: t }) => t >= start && t < end)?.value ?? 0,
+        })),
+      );
+      const worth = (own: (typeof turns)[number], k: number) =>
+        own.slice(k).reduce((sum, { scores }) => sum + scores, 0);
+      for (const [k, { start, end }] of said.entries()) {
+        const group = turns.filter((_, j) => lines[j]!.uid === line.uid).map((own) => worth(own, k));
+        const mean = group.reduce((sum, value) => sum + value, 0) / group.length;
+        for (let t = start; t < end; t++) expect(line.advantages![t]).toBeCloseTo(worth(turns[i]!, k) - mean, 5);
+      }
+      expect(line.advantages!.filter((_, t) => line.response_mask[t] === 0).every((value) => value === 0)).toBe(true);
+    }
+    expect(new Set(lines.flatMap(({ advantages }) => advantages!)).size).toBeGreaterThan(4);
+  });
+
+  it("to an agent's answers along its branches", async () => {
+    const agent = async ({ row, session }: AgentContext<(typeof rows)[number]>) => {
+      const plan = await session.complete({ messages: [{ role: "user", content: row.question }] });
+      for (const [i, next] of ["x", "y"].entries()) {
+        const messages = [{ role: "user", content: row.question } as const, plan.message];
+        const { node } = await session.complete({ messages: [...messages, { role: "user", content: next }] });
+        session.reward(i + 1, node);
+      }
+      return 0;
+    };
+    const { lines, turns } = await trainBy({ rows, agent });
+    for (const [i, line] of lines.entries()) {
+      expect(line.segments).toHaveLength(3);
+      expect(turns[i]!.map(({ segment, parent }) => [segment, parent])).toEqual([
+        [0, -1],
+        [1, 0],
+        [2, 0],
+      ]);
+      expect(turns[i]!.map(({ scores }) => scores).sort()).toEqual([0, 1, 2]);
+    }
+  });
+});
