@@ -5,7 +5,7 @@ export default defineConfig(() =>
   publishedBuild(
     { index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" },
     {
-      // The sandboxes start their children, and these their watchdogs, from files of their own.
+      // The sandboxes start their children, and these their watchdogs, from separate files.
       programs: {
         "python-child": "src/sandbox/python-child.mjs",
         "quickjs-child": "src/sandbox/quickjs-child.mjs",

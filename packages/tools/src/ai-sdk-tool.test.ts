@@ -133,11 +133,21 @@ describe("AI SDK tools", () => {
     ];
     expect(await load()).toEqual(["weather", "again"]);
     expect(await load(["again"])).toEqual(["again"]);
-    await expect(load(["rain"])).rejects.toThrow(/tools rain of class_name "kit": are not there[\s\S]*weather, again/);
+    await expect(load(["rain"])).rejects.toMatchObject({
+      code: "tool/not-found",
+      subject: 'tools rain of class_name "kit"',
+      expected: "weather, again",
+    });
   });
 
   it("without execute or a readable schema are an error", async () => {
-    await expect(fromAiSdkTool("a", { inputSchema: z.object({}) })).rejects.toThrow(/no execute/);
-    await expect(fromAiSdkTool("a", { inputSchema: 5, execute: () => 1 })).rejects.toThrow(/cannot be read/);
+    await expect(fromAiSdkTool("a", { inputSchema: z.object({}) })).rejects.toMatchObject({
+      code: "tool/not-executable",
+      subject: 'AI SDK tool "a"',
+    });
+    await expect(fromAiSdkTool("a", { inputSchema: 5, execute: () => 1 })).rejects.toMatchObject({
+      code: "tool/bad-schema",
+      subject: 'AI SDK tool "a"',
+    });
   });
 });

@@ -8,7 +8,7 @@ import { defineToolSchema } from "./schema.js";
 import { writeOutput } from "./write-output.js";
 
 /**
- * A tool of the AI SDK (`tool({ description, inputSchema, execute })`), as far as it is used here. The type is
+ * A tool of the AI SDK (`tool({ description, inputSchema, execute })`), with the fields that Cria uses. The type is
  * structural, so that the `ai` package is not a dependency; the tests run against version 6.
  */
 export interface AiSdkTool {
@@ -50,7 +50,7 @@ export async function fromAiSdkTool(name: string, tool: AiSdkTool): Promise<Base
     throw new ToolError("has no execute function", {
       code: "tool/not-executable",
       subject: `AI SDK tool "${name}"`,
-      remedy: "give it one: nobody else runs the calls of a rollout",
+      remedy: "give it one: a rollout runs its tools' calls in this process",
     });
   }
   const input = readInputSchema(`AI SDK tool "${name}"`, tool.inputSchema);
@@ -107,7 +107,7 @@ class AiSdkToolAdapter extends BaseTool {
   }
 }
 
-/** The AI SDK's `ToolResultOutput`: texts are joined, and what is no text or image is kept apart. */
+/** Reads the AI SDK's `ToolResultOutput`: joins its texts, keeps its images, and keeps other media apart. */
 function readModelOutput(model: unknown, tool: string): ToolResponse {
   const { type, value, reason } = model as { type: string; value?: unknown; reason?: string };
   if (type === "execution-denied") return { text: `error: denied${reason ? ` (${reason})` : ""}` };
@@ -123,7 +123,7 @@ function readModelOutput(model: unknown, tool: string): ToolResponse {
   return { ...describeParts(parts), ...Object.fromEntries(media.filter(([, found]) => found.length > 0)) };
 }
 
-/** Nothing is no text: a tool may be for what it does alone. */
+/** Undefined becomes an empty text: some tools only have an effect. */
 function toText(value: unknown, tool: string): string {
   return value === undefined ? "" : writeOutput(value, tool);
 }

@@ -1,14 +1,18 @@
 import type { ContentPart, ImageSource, LoadedImage, Picture, ToolSchema } from "@cria/core";
 
 /**
- * What a tool answers. A policy with a projector sees the images, then the text; what it cannot see is named in the tool's message
- * (`[image omitted]`) and counted (`tool_media_omitted`). An image that cannot be read makes the answer an error.
+ * A tool's answer. A policy with a projector sees the images, then the text. The tool's message names media that the
+ * policy cannot see (`[image omitted]`), and `tool_media_omitted` counts them. An unreadable image turns the answer
+ * into an error.
  */
 export interface ToolResponse {
   text?: string;
-  /** Bytes, base64, a path, or an address where `data.fetch_images` is on; tools of MCP and the AI SDK give bytes or base64 alone. */
+  /**
+   * Bytes, base64, a path, or an address where `data.fetch_images` is on. Tools of MCP and the AI SDK give only bytes
+   * or base64.
+   */
   image?: readonly ImageSource[];
-  /** Texts and images in an order of their own, in the place of `text` and `image`. */
+  /** Texts and images in their order; replaces `text` and `image`. */
   content?: readonly ContentPart[];
   video?: unknown[];
   audio?: unknown[];
@@ -18,15 +22,18 @@ export interface ToolResult {
   response: ToolResponse;
   /** Step reward of this call; 0 means none. */
   reward: number;
-  /** Of this call: `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
+  /** Metrics of this call; `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
   metrics: Record<string, number>;
 }
 
-/** Images, for tools that look at them. */
+/** Images of the conversation, for tools that read them. */
 export interface ToolImages {
-  /** Those of the row's prompt, in their order. */
+  /** Images of the row's prompt, in their order. */
   readonly prompt: readonly LoadedImage[];
-  /** Brings what the row names into memory, by the rules of the row's own images. @throws DataError as `loadImage`. */
+  /**
+   * Loads an image that the row names, by the rules of the row's own images.
+   * @throws DataError as `loadImage`.
+   */
   load(source: ImageSource): Promise<LoadedImage>;
   /** @throws EngineError for a damaged file, or one of too many pixels. */
   decode(image: LoadedImage): Promise<Picture>;
@@ -67,8 +74,8 @@ export type ToolOrigin = "own" | "mcp" | "ai-sdk";
  * Calls of one turn may run at once on an instance (`max_parallel_calls`). A call that takes too long has its signal
  * aborted; the next call of the instance waits until it has ended, `release` for a second at most.
  *
- * `Row` is what its `create` needs of a task's rows: `defineTask` refuses rows of another type. A class says it by its options:
- * `create(instanceId, { row }: CreateOptions<Row>)`.
+ * `Row` is what its `create` needs of a task's rows: `defineTask` refuses rows of another type. A class says it by its
+ * options: `create(instanceId, { row }: CreateOptions<Row>)`.
  */
 export abstract class BaseTool<Row = unknown> {
   constructor(
@@ -80,14 +87,14 @@ export abstract class BaseTool<Row = unknown> {
     return this.schema.function.name;
   }
 
-  /** Who wrote it: tools of MCP servers and of the AI SDK follow rules of their own. */
+  /** Author of the tool; tools of MCP servers and of the AI SDK follow other rules than our own. */
   get origin(): ToolOrigin {
     return "own";
   }
 
   /**
-   * Starts an instance and returns its id. The model does not see a `response`, because the prompt is already made:
-   * what the model must know from the start belongs in the row's prompt.
+   * Starts an instance and returns its id. The model does not see a `response`, because the prompt is already made; put
+   * facts that the model must know from the start into the row's prompt.
    */
   async create(
     instanceId: string,
@@ -102,21 +109,21 @@ export abstract class BaseTool<Row = unknown> {
     options?: ExecuteOptions,
   ): Promise<ToolResult>;
 
-  /** Reward of the whole trajectory from this tool's point of view. */
+  /** Reward of the whole trajectory, as this tool judges it. */
   async calcReward(_instanceId: string, _kwargs: Record<string, unknown> = {}): Promise<number> {
     return 0;
   }
 
   async release(_instanceId: string, _kwargs: Record<string, unknown> = {}): Promise<void> {}
 
-  /** Frees what the tool holds beyond trajectories, such as workers or a server. Called once, when no instance is left. */
+  /** Frees resources that outlive trajectories, such as workers or a server. Called once, when no instance is left. */
   async dispose(): Promise<void> {}
 }
 
 /** Checks the shape, not instanceof: a user's module may have imported another copy of this package. */
 export function isTool(value: unknown): value is BaseTool {
   const tool = value as BaseTool | null;
-  // Those of `tool()` are functions.
+  // Tools made by `tool()` are functions.
   const isHolder = typeof tool === "object" || typeof tool === "function";
   return isHolder && typeof tool?.execute === "function" && tool.schema?.type === "function";
 }

@@ -58,7 +58,7 @@ export function calculate(expression: string): number | null {
   return value !== null && at === expression.length && Number.isFinite(value) ? value : null;
 }
 
-/** Whole numbers as they are, others rounded to two decimals. */
+/** Whole numbers unchanged, others rounded to two decimals. */
 export function formatNumber(value: number): string {
   const rounded = Math.round(value);
   return String(Math.abs(value - rounded) < 1e-9 ? rounded + 0 : Math.round(value * 100) / 100);

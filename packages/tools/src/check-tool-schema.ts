@@ -7,8 +7,8 @@ import { compileParameters, getAjv, nameOf, preview } from "./validate-arguments
 const elsewhere = ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"];
 
 /**
- * Checks what a model is told of a tool: the function format, and parameters that are a JSON Schema of an object.
- * @throws ToolError that says where it is wrong, and the nearest word that is right.
+ * Checks a tool's schema as the model sees it: the function format, and parameters that are a JSON Schema of an object.
+ * @throws ToolError with the place of the mistake and the nearest valid word.
  */
 export function checkToolSchema(schema: ToolSchema): void {
   const problem = findSchemaProblem(schema);
@@ -29,12 +29,12 @@ export interface SchemaProblem {
   received: string;
 }
 
-/** The first thing that is wrong with a tool's schema; null when nothing is. */
+/** The first mistake in a tool's schema; null when there is none. */
 export function findSchemaProblem(schema: unknown): SchemaProblem | null {
   const { type, function: definition } = (schema ?? {}) as { type?: unknown; function?: unknown };
   if (type !== "function" || !isRecord(definition)) {
     const expected = '{ "type": "function", "function": { "name", "description", "parameters" } }';
-    return { subject: "schema of a tool", summary: "is no function schema", expected, received: preview(schema) };
+    return { subject: "schema of a tool", summary: "is not a function schema", expected, received: preview(schema) };
   }
   const { name, parameters } = definition;
   if (typeof name !== "string" || name === "")
@@ -70,7 +70,7 @@ function findParametersProblem(subject: string, summary: string, parameters: Jso
     return {
       subject,
       summary,
-      expected: "references that lead somewhere, and patterns that are right",
+      expected: "references that resolve, and valid patterns",
       received: describeCompile(cause),
     };
   }
@@ -103,7 +103,7 @@ function nameType(type: string): string {
   );
 }
 
-/** A name in `required` that no argument can have by the schema itself. */
+/** A name in `required` that the schema lets no argument have. */
 function findRequiredWithoutProperty(schema: JsonSchema, place: string): { expected: string; received: string } | null {
   const { properties, required } = schema;
   if (isRecord(properties) && Array.isArray(required) && !elsewhere.some((keyword) => keyword in schema)) {
@@ -112,7 +112,7 @@ function findRequiredWithoutProperty(schema: JsonSchema, place: string): { expec
     if (name !== undefined) {
       const nearest = findNearest(String(name), names);
       const known =
-        names.length > 0 ? `names that properties has (${names.join(", ")})` : "no name, for properties is empty";
+        names.length > 0 ? `names that properties has (${names.join(", ")})` : "no names: properties is empty";
       const expected = `${known}${nearest === undefined ? "" : `; perhaps "${nearest}"`}`;
       return { expected, received: `${place}required: "${String(name)}"` };
     }
@@ -126,7 +126,7 @@ function findRequiredWithoutProperty(schema: JsonSchema, place: string): { expec
 
 function describeCompile(cause: unknown): string {
   const { missingRef, message } = cause as { missingRef?: string; message: string };
-  return missingRef === undefined ? message : `$ref: "${missingRef}", which leads nowhere`;
+  return missingRef === undefined ? message : `$ref: "${missingRef}", which does not resolve`;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -51,7 +51,11 @@ describe("code tool", () => {
   });
 
   it("refuses a config that it cannot follow", () => {
-    expect(() => new CodeTool({ language: "perl" })).toThrow(/language/);
-    expect(() => new CodeTool({ memory_mb: 1 })).toThrow(/memory_mb/);
+    expect(() => new CodeTool({ language: "perl" })).toThrow(
+      expect.objectContaining({ issues: [expect.objectContaining({ path: ["language"] })] }),
+    );
+    expect(() => new CodeTool({ memory_mb: 1 })).toThrow(
+      expect.objectContaining({ issues: [expect.objectContaining({ path: ["memory_mb"] })] }),
+    );
   });
 });

@@ -10,10 +10,10 @@ import { defineToolSchema } from "./schema.js";
 /** Config of a code tool, in the units of config files. */
 export const codeToolConfig = z.object({
   language: z.enum(["python", "javascript"]).optional(),
-  /** What other frameworks call `language`. */
+  /** Alias of `language`, as other frameworks spell it. */
   default_language: z.enum(["python", "javascript"]).optional(),
   timeout_s: z.number().positive().optional(),
-  /** What other frameworks call `timeout_s`. */
+  /** Alias of `timeout_s`, as other frameworks spell it. */
   default_timeout: z.number().positive().optional(),
   ...sandboxConfig,
 });
@@ -24,7 +24,7 @@ const DESCRIPTION = {
 } as const;
 
 /**
- * Runs code in a sandbox: Python in Pyodide, or JavaScript in QuickJS. Each call is a program of its own; nothing is kept
+ * Runs code in a sandbox: Python in Pyodide, or JavaScript in QuickJS. Each call is a separate program; nothing is kept
  * between calls or trajectories. The row's `execute_kwargs.stdin` is Python's input.
  */
 export class CodeTool extends BaseTool {

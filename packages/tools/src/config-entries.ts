@@ -11,8 +11,8 @@ const toolSchema = z
     type: z.literal("function").optional(),
     function: z
       .looseObject({
-        name: z.string().optional().describe("What the model calls the tool."),
-        description: z.string().optional().describe("What the tool does, for the model to read."),
+        name: z.string().optional().describe("The name that the model calls."),
+        description: z.string().optional().describe("The tool's purpose, for the model to read."),
         parameters: z.looseObject({}).optional().describe("JSON Schema of the arguments."),
       })
       .optional(),
@@ -27,12 +27,12 @@ export const toolEntrySchema = z.strictObject({
     description: 'The tool: "./tool.ts#Export", "package#Export", or a built-in one.',
     examples: toolClasses.names().filter(isOurs),
   }),
-  config: config.describe("What the tool's constructor gets."),
+  config: config.describe("The argument of the tool's constructor."),
   tool_schema: toolSchema,
   mcp: z
     .strictObject({
-      mcp_servers_config_path: z.string().describe("A JSON file with mcpServers, seen from this file."),
-      tool_selected_list: z.array(z.string()).optional().describe("Which of their tools to take; else all."),
+      mcp_servers_config_path: z.string().describe("A JSON file with mcpServers, relative to this file."),
+      tool_selected_list: z.array(z.string()).optional().describe("The tools to take; default: all of them."),
     })
     .optional()
     .describe("Of @cria/tools#McpTools: servers of a file."),
@@ -40,10 +40,10 @@ export const toolEntrySchema = z.strictObject({
 
 /** An entry of a file of interactions. */
 export const interactionEntrySchema = z.strictObject({
-  name: z.string().optional().describe("What rows call it; else the class's own name."),
+  name: z.string().optional().describe("The name in rows; default: the class's name."),
   class_name: z.string().meta({
     description: 'The interaction: "./interaction.ts#Export", "package#Export", or a built-in one.',
     examples: interactionClasses.names().filter(isOurs),
   }),
-  config: config.describe("What the interaction's constructor gets."),
+  config: config.describe("The argument of the interaction's constructor."),
 });

@@ -3,14 +3,14 @@ import { readPng } from "@cria/core/testing";
 import { describe, expect, it } from "vitest";
 import { createTools, findArgumentError, ImageZoomTool, type ToolImages } from "./index.js";
 
-/** A pixel's colour says where it is. */
+/** A picture whose pixels' colours encode their places. */
 function makePicture(width: number, height: number): Picture {
   const rgb = new Uint8Array(width * height * 3);
   for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) rgb.set([x, y, 9], (y * width + x) * 3);
   return { width, height, rgb };
 }
 
-/** Images of a conversation, as a loop gives them. */
+/** Images of a conversation, as a loop gives them to a tool. */
 async function openImages(...sizes: [width: number, height: number][]) {
   const prompt = await Promise.all(sizes.map((size) => loadImage({ bytes: encodePng(makePicture(...size)) })));
   const decoded: LoadedImage[] = [];
@@ -41,7 +41,7 @@ async function open(config: Record<string, unknown> = {}, ...sizes: [width: numb
   return { tool, zoom, ...opened };
 }
 
-/** Where a region begins, and its size. */
+/** The corner and the size of a region. */
 function placeOf(picture: Picture | undefined) {
   return picture && [picture.rgb[0], picture.rgb[1], picture.width, picture.height];
 }
@@ -78,7 +78,7 @@ describe("the zoom tool", () => {
     expect(placeOf((await zoom(60, 30, 4000, 4000)).picture)).toEqual([60, 30, 40, 50]);
     expect(placeOf((await zoom(10.6, 10.2, 50.1, 50.9)).picture)).toEqual([10, 10, 41, 41]);
     expect(placeOf((await zoom(50, 40, 54, 44)).picture)).toEqual([38, 28, 28, 28]);
-    // Twice as wide as high stays so, and it moves inside.
+    // A box twice as wide as high keeps its shape, and moves inside.
     expect(placeOf((await zoom(0, 0, 20, 10)).picture)).toEqual([0, 0, 56, 28]);
     expect(placeOf((await zoom(98, 78, 100, 80)).picture)).toEqual([72, 52, 28, 28]);
   });
@@ -107,7 +107,9 @@ describe("the zoom tool", () => {
     const relative = (await open({ coordinates: "thousandths", min_size: 1 })).zoom;
     expect(placeOf((await relative(500, 250, 1000, 1000)).picture)).toEqual([50, 20, 50, 60]);
     expect((await relative(1000, 0, 1200, 9)).text).toMatch(/with numbers from 0 to 1000/);
-    expect(() => new ImageZoomTool({ min_size: 0 })).toThrow(/config of ImageZoomTool\.min_size[\s\S]*received: 0/);
+    expect(() => new ImageZoomTool({ min_size: 0 })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: "config of ImageZoomTool.min_size", received: "0" }),
+    );
   });
 
   it("decodes a file once for all conversations that show it, and forgets it after the last", async () => {
@@ -123,7 +125,10 @@ describe("the zoom tool", () => {
     await tool.create("k", { images });
     await tool.execute("k", { bbox_2d: [0, 0, 40, 40] });
     expect(decoded).toHaveLength(2);
-    await expect(tool.execute("j", { bbox_2d: [0, 0, 40, 40] })).rejects.toThrow(/is not running/);
+    await expect(tool.execute("j", { bbox_2d: [0, 0, 40, 40] })).rejects.toMatchObject({
+      code: "tool/unknown-instance",
+      subject: 'instance j of tool "image_zoom_in_tool"',
+    });
   });
 
   it("takes the image that the row names: its bytes, its path, or one of the prompt", async () => {
@@ -137,10 +142,22 @@ describe("the zoom tool", () => {
     };
     expect(await size({ image: 1 })).toEqual([60, 50]);
     expect(await size({ image: { bytes: encodePng(makePicture(40, 41)) } })).toEqual([40, 41]);
-    await expect(size({ image: "cats/1.png" })).rejects.toThrow(/is not in memory/);
+    await expect(size({ image: "cats/1.png" })).rejects.toMatchObject({ code: "data/image-refused", subject: "image" });
     expect(loaded.at(-1)).toEqual({ path: "cats/1.png" });
-    await expect(size({ image: 2 })).rejects.toThrow(/received: 2, and the prompt has 2 images/);
-    await expect(size({ image: [] })).rejects.toThrow(/is no image[\s\S]*received: \[\]/);
-    await expect(tool.create("j")).rejects.toThrow(/a policy that takes text alone[\s\S]*model\.mmproj/);
+    await expect(size({ image: 2 })).rejects.toMatchObject({
+      code: "tool/no-image",
+      subject: "create_kwargs.image of ImageZoomTool",
+      received: "2, and the prompt has 2 images",
+    });
+    await expect(size({ image: [] })).rejects.toMatchObject({
+      code: "tool/no-image",
+      subject: "create_kwargs.image of ImageZoomTool",
+      received: "[]",
+    });
+    await expect(tool.create("j")).rejects.toMatchObject({
+      code: "tool/no-images",
+      subject: 'tool "image_zoom_in_tool"',
+      remedy: expect.stringContaining("model.mmproj"),
+    });
   });
 });

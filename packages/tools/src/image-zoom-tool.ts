@@ -16,15 +16,15 @@ import { readConfig } from "./interactions/read-config.js";
 import { defineToolSchema } from "./schema.js";
 import { preview } from "./validate-arguments.js";
 
-/** Config of the tool, in pixels unless it says otherwise. */
+/** Config of the tool; lengths in pixels unless stated. */
 const configSchema = z.looseObject({
-  /** What the numbers of a box count: pixels of the image, or thousandths of its width and height. */
+  /** Unit of a box: pixels of the image, or thousandths of its width and height. */
   coordinates: z.enum(["pixels", "thousandths"]).default("pixels"),
   /** Shortest side of a region. A smaller box grows around its middle. */
   min_size: z.number().int().min(1).default(28),
-  /** By which the region is enlarged. */
+  /** Factor by which the region is enlarged. */
   scale: z.number().positive().max(64).default(1),
-  /** Most pixels of an answer; one of more is scaled down. */
+  /** Most pixels of an answer; a larger one is scaled down. */
   max_pixels: z
     .number()
     .int()
@@ -40,7 +40,7 @@ const inputSchema = z.object({
   label: z.string().optional().describe("What the region shows."),
 });
 
-/** A box whose one side is longer by more than this is refused. */
+/** Largest ratio of a box's sides; longer boxes are refused. */
 const maxAspect = 100;
 /** Step reward of a call whose box is wrong. */
 const wrongBox = -0.05;
@@ -52,13 +52,16 @@ interface Instance {
 }
 
 /**
- * Zooms into an image: `image_zoom_in_tool({ bbox_2d: [x1, y1, x2, y2], label })` answers with that region as a PNG. The row's
- * `create_kwargs.image` is the image: bytes, a path, a data address, or the index of an image of the prompt (default 0). Each call
- * zooms into that image, never into an earlier answer.
+ * Zooms into an image: `image_zoom_in_tool({ bbox_2d: [x1, y1, x2, y2], label })` answers with that region as a PNG.
+ * The row's `create_kwargs.image` is the image: bytes, a path, a data address, or the index of an image of the prompt
+ * (default 0). Each call zooms into that image, never into an earlier answer.
  */
 export class ImageZoomTool extends BaseTool {
   private readonly instances = new InstanceStore<Instance>('tool "image_zoom_in_tool"', "tool");
-  /** By the hash of the file: samples of a group show the same image. Each lives as long as one of `users` does. */
+  /**
+   * Decoded images by the file's hash, since samples of a group show the same image. Each lives as long as one of its
+   * `users`.
+   */
   private readonly pictures = new Map<string, { picture: Promise<Picture>; users: Set<string> }>();
   private readonly options: z.infer<typeof configSchema>;
 
@@ -69,11 +72,11 @@ export class ImageZoomTool extends BaseTool {
 
   override async create(instanceId: string, { createKwargs = {}, images }: CreateOptions = {}) {
     if (!images) {
-      throw new ToolError("cannot look at images", {
+      throw new ToolError("cannot read images", {
         code: "tool/no-images",
         subject: `tool "${this.name}"`,
         expected: "a policy that takes images",
-        received: "a policy that takes text alone",
+        received: "a policy that takes only text",
         remedy: "give its projector: model.mmproj",
       });
     }
@@ -106,7 +109,7 @@ export class ImageZoomTool extends BaseTool {
     }
   }
 
-  /** Whole pixels of the image, or what is wrong with the box. */
+  /** Whole pixels of the image, or a description of the mistake in the box. */
   private findRegion(given: unknown, { width, height }: LoadedImage): PixelBox | string {
     const { coordinates, min_size } = this.options;
     const numbers = Array.isArray(given) ? given.map(Number) : [];
@@ -164,7 +167,7 @@ async function chooseImage(wanted: unknown, images: ToolImages): Promise<LoadedI
   throw new ToolError("is no image", { code: "tool/no-image", subject, expected, received });
 }
 
-/** A side in whole pixels: `growth` times as long around its middle, moved into 0 to `limit`. */
+/** A side in whole pixels: grown around its middle by `growth`, then moved into 0 to `limit`. */
 function growSide(from: number, to: number, growth: number, limit: number): Pair {
   if (growth <= 1) return [Math.floor(from), Math.ceil(to)];
   const length = Math.min(limit, (to - from) * growth);

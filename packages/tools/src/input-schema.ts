@@ -3,12 +3,12 @@ import type { ToolResult } from "./base-tool.js";
 import { toJsonSchema } from "./schema.js";
 
 /**
- * What a tool's arguments may be described by: a zod 4 type or another Standard Schema that gives JSON Schema, `jsonSchema()` of
- * the AI SDK, or JSON Schema as a plain object.
+ * A description of a tool's arguments: a zod 4 type or another Standard Schema that gives JSON Schema, `jsonSchema()`
+ * of the AI SDK, or JSON Schema as a plain object.
  */
 export type ToolInputSchema = StandardSchema | AiSdkSchema | JsonSchema;
 
-/** What `execute` gets: the schema's parsed output; a record of anything where JSON Schema alone describes it. */
+/** The input of `execute`: the schema's parsed output; a record of unknown values for plain JSON Schema. */
 export type ToolInput<Schema> = Schema extends { "~standard": { types?: infer Types } }
   ? NonNullable<Types> extends { output: infer Output }
     ? Output
@@ -17,14 +17,14 @@ export type ToolInput<Schema> = Schema extends { "~standard": { types?: infer Ty
     ? Type
     : Record<string, unknown>;
 
-/** What a caller gives: as `ToolInput`, before defaults and transformations. */
+/** The arguments that a caller gives: `ToolInput` before defaults and transformations. */
 export type ToolArguments<Schema> = Schema extends { "~standard": { types?: infer Types } }
   ? NonNullable<Types> extends { input: infer Input }
     ? Input
     : Record<string, unknown>
   : ToolInput<Schema>;
 
-/** https://standardschema.dev, with the JSON Schema that not every library gives. */
+/** The interface of https://standardschema.dev, with the JSON Schema that only some libraries give. */
 interface StandardSchema {
   "~standard": StandardProps;
 }
@@ -36,7 +36,7 @@ type StandardResult =
   | { value: unknown; issues?: undefined }
   | { issues: readonly { message: string; path?: readonly unknown[] | undefined }[] };
 
-/** What `jsonSchema()` of the AI SDK makes. */
+/** The result of the AI SDK's `jsonSchema()`. */
 interface AiSdkSchema {
   jsonSchema: object | PromiseLike<object>;
   validate?: ((value: unknown) => Validation | PromiseLike<Validation>) | undefined;
@@ -45,16 +45,16 @@ type Validation = { success: true; value: unknown } | { success: false; error: E
 
 /** A schema of any kind, read. */
 export interface ReadSchema {
-  /** Only `jsonSchema()` of the AI SDK may promise it. */
+  /** A promise only from the AI SDK's `jsonSchema()`. */
   jsonSchema: JsonSchema | PromiseLike<JsonSchema>;
-  /** Parses arguments; undefined where JSON Schema is all there is. */
+  /** Parses arguments; undefined for plain JSON Schema. */
   validate?: ((value: unknown) => Validation | PromiseLike<Validation>) | undefined;
 }
 
 /**
- * Reads what describes a tool's arguments, whatever kind it is.
- * @param subject whose schema it is, for errors.
- * @throws ToolError for what is none of these kinds, such as a type of zod 3.
+ * Reads a schema of a tool's arguments, of any kind.
+ * @param subject the schema's owner, for errors.
+ * @throws ToolError for a value of another kind, such as a type of zod 3.
  */
 export function readInputSchema(subject: string, given: unknown): ReadSchema {
   const schema: unknown = typeof given === "function" && !("~standard" in given) ? given() : given;
@@ -82,7 +82,7 @@ export function readInputSchema(subject: string, given: unknown): ReadSchema {
   });
 }
 
-/** What a tool answers to arguments that its schema refuses; the model reads it. */
+/** The answer to arguments that the schema refuses; the model reads it. */
 export function refuseArguments(problem: string): ToolResult {
   return {
     response: { text: `error: invalid arguments (${problem})` },
@@ -101,7 +101,7 @@ export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLik
   return typeof (value as PromiseLike<T> | null)?.then === "function";
 }
 
-/** Libraries that write the schema say a dialect that templates would print. */
+/** Drops `$schema`, which libraries write and templates would print. */
 function dropDialect({ $schema: _, ...schema }: JsonSchema): JsonSchema {
   return schema;
 }

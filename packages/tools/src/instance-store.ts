@@ -9,7 +9,7 @@ const lifecycles = {
 export class InstanceStore<State> {
   private readonly states = new Map<string, State>();
 
-  /** @param owner whose states they are, for errors. */
+  /** @param owner the tool or interaction of the states, for errors. */
   constructor(
     private readonly owner: string,
     private readonly kind: keyof typeof lifecycles = "interaction",

@@ -1,4 +1,4 @@
-// What the definition of a task and its tools needs, in chunks of its own: see `light.ts` of @cria/core.
+// Definitions of tasks and tools, in separate chunks: see `light.ts` of @cria/core.
 
 export { isTool } from "./base-tool.js";
 export { isToolFormatName, listToolFormatNames } from "./formats/format-names.js";

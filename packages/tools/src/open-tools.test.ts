@@ -27,7 +27,7 @@ const weather = sdkTool({
   inputSchema: z.object({ city: z.string() }),
   execute: async ({ city }) => ({ city, sky: "clear" }),
 });
-/** An MCP server with one tool, which says its process id; it leaves a file when it starts. */
+/** An MCP server with one tool, which returns its process id. It leaves a file when it starts. */
 const server = `
   require("node:fs").writeFileSync(process.argv[1], "");
   const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
@@ -75,16 +75,18 @@ describe("openTools", () => {
     await dispose();
     expect(isAlive(pid)).toBe(false);
     expect(disposed).toBe(0);
-    // The same list again is another server.
+    // Opening the same list again starts another server.
     const again = await openTools(list);
     expect(Number((await again.tools.get("my_pid")!.execute("i", {})).response.text)).not.toBe(pid);
     await again.dispose();
   });
 
   it("two tools of one name are an error that names both, and leaves no server behind", async () => {
-    await expect(openTools([shout, { shout: weather }])).rejects.toThrow(
-      /tool "shout": is defined twice[\s\S]*received: tools\[0\]; and tools\[1\], a tool of the AI SDK/,
-    );
+    await expect(openTools([shout, { shout: weather }])).rejects.toMatchObject({
+      code: "tool/duplicate",
+      subject: 'tool "shout"',
+      received: "tools[0]; and tools[1], a tool of the AI SDK",
+    });
     let pid = 0;
     const watched = serve("twice");
     const spied = {
@@ -97,25 +99,45 @@ describe("openTools", () => {
     };
     await expect(
       openTools([spied, tool({ name: "pid", description: "", inputSchema: {}, execute: () => 1 })]),
-    ).rejects.toThrow(/tools\[0\], MCP server ".*"; and tools\[1\]/);
+    ).rejects.toMatchObject({ code: "tool/duplicate", received: expect.stringContaining('tools[0], MCP server "') });
     expect(pid).toBeGreaterThan(0);
     expect(isAlive(pid)).toBe(false);
   });
 
   it("what is no tool is an error that says where it stands", async () => {
     const open = (item: unknown) => openTools([shout, item as never]);
-    await expect(open(weather)).rejects.toThrow(/tools\[1\]: is not a tool[\s\S]*under its name: \{ weather \}/);
-    await expect(open(CalculatorTool)).rejects.toThrow(/tools\[1\][\s\S]*received: CalculatorTool\n.*not its class/);
-    await expect(open(null)).rejects.toThrow(/tools\[1\]: is not a tool[\s\S]*received: null/);
-    await expect(open({ weather, limit: 3 })).rejects.toThrow(
-      /tools\[1\]\.limit: is not a tool[\s\S]*received: number/,
+    await expect(open(weather)).rejects.toMatchObject({
+      code: "tool/not-a-tool",
+      subject: "tools[1]",
+      received: "a tool of the AI SDK, which has no name",
+    });
+    await expect(open(CalculatorTool)).rejects.toMatchObject({
+      code: "tool/not-a-tool",
+      subject: "tools[1]",
+      received: "CalculatorTool",
+    });
+    await expect(open(null)).rejects.toMatchObject({ code: "tool/not-a-tool", subject: "tools[1]", received: "null" });
+    await expect(open({ weather, limit: 3 })).rejects.toMatchObject({
+      code: "tool/not-a-tool",
+      subject: "tools[1].limit",
+      received: "number",
+    });
+    await expect(open({ again: shout })).rejects.toMatchObject({
+      code: "tool/not-a-tool",
+      subject: "tools[1].again",
+      received: 'tool "shout"',
+    });
+    await expect(open({ idle: sdkTool({ inputSchema: z.object({}) }) })).rejects.toMatchObject({
+      code: "tool/not-executable",
+      subject: 'AI SDK tool "idle"',
+    });
+    expect(() => mcpServer({} as never)).toThrow(
+      expect.objectContaining({ code: "tool/bad-definition", subject: "argument of mcpServer" }),
     );
-    await expect(open({ again: shout })).rejects.toThrow(
-      /tools\[1\]\.again[\s\S]*tool "shout"\n.*into the list itself/,
-    );
-    await expect(open({ idle: sdkTool({ inputSchema: z.object({}) }) })).rejects.toThrow(/"idle": has no execute/);
-    expect(() => mcpServer({} as never)).toThrow(/argument of mcpServer: names no MCP server/);
-    await expect(open(mcpServer({ command: "/no/such/program" }))).rejects.toThrow(/MCP server "\/no\/such\/program"/);
+    await expect(open(mcpServer({ command: "/no/such/program" }))).rejects.toMatchObject({
+      code: "tool/mcp",
+      subject: 'MCP server "/no/such/program"',
+    });
   });
 });
 
@@ -151,11 +173,15 @@ describe("a config", () => {
     await repeat.create("a");
     expect((await repeat.execute("a", { text: "ab" })).response.text).toBe("1: abab");
     await disposeTools(tools.values());
-    await expect(createTools([name("repeat", { times: 3 })], folder)).rejects.toThrow(
-      /class_name ".\/mine.ts#repeat": takes no config[\s\S]*received: config: \{"times":3\}/,
-    );
-    await expect(createTools([name("repeat"), name("made", { name: "repeat" })], folder)).rejects.toThrow(
-      /tool "repeat": is defined twice[\s\S]*class_name .\/mine.ts#repeat; and class_name .\/mine.ts#made/,
-    );
+    await expect(createTools([name("repeat", { times: 3 })], folder)).rejects.toMatchObject({
+      code: "tool/bad-config",
+      subject: 'class_name "./mine.ts#repeat"',
+      received: 'config: {"times":3}',
+    });
+    await expect(createTools([name("repeat"), name("made", { name: "repeat" })], folder)).rejects.toMatchObject({
+      code: "tool/duplicate",
+      subject: 'tool "repeat"',
+      received: "class_name ./mine.ts#repeat; and class_name ./mine.ts#made",
+    });
   });
 });

@@ -3,7 +3,7 @@ import { type AiSdkTool, fromAiSdkTool, isAiSdkTool } from "./ai-sdk-tool.js";
 import { type BaseTool, isTool } from "./base-tool.js";
 import { ToolCollection } from "./tool-collection.js";
 
-/** A source of tools that exist only after something was started or reached, such as an MCP server (`mcpServer`). */
+/** A source of tools that exist only after a start or a connection, such as an MCP server (`mcpServer`). */
 export interface ToolSource {
   /** Its name in errors. */
   readonly name: string;
@@ -12,8 +12,8 @@ export interface ToolSource {
 }
 
 /**
- * What a list of tools may hold: a tool of `tool()` or any other BaseTool; tools of the AI SDK by name, `{ weather }`, or an agent
- * that has `tools`; an MCP server (`mcpServer`).
+ * An element of a list of tools: a tool of `tool()` or any other BaseTool; tools of the AI SDK by name, `{ weather }`,
+ * or an agent that has `tools`; an MCP server (`mcpServer`).
  */
 export type ToolListItem<Row = unknown> =
   | BaseTool<Row>
@@ -26,15 +26,15 @@ interface AgentWithTools {
 }
 
 export interface OpenedTools {
-  /** By name, in the list's order. */
+  /** Tools by name, in the list's order. */
   readonly tools: Map<string, BaseTool>;
-  /** Ends the servers that were started for them. A BaseTool of the list stays open: whoever made it disposes of it. */
+  /** Ends the servers that were started for the tools. A BaseTool of the list stays open: its maker disposes of it. */
   dispose(): Promise<void>;
 }
 
 /**
  * Makes one set from a list of tools of any kind, and starts or reaches their servers.
- * @throws ToolError for two tools of one name, a server that cannot be reached, or what is no tool.
+ * @throws ToolError for two tools of one name, a server that cannot be reached, or an element that is no tool.
  */
 export async function openTools(list: readonly ToolListItem[]): Promise<OpenedTools> {
   const collection = new ToolCollection();
@@ -61,7 +61,9 @@ export async function openTools(list: readonly ToolListItem[]): Promise<OpenedTo
   }
 }
 
-/** Frees what tools and interactions hold beyond trajectories: processes, servers. One that fails is skipped. */
+/**
+ * Frees resources of tools and interactions that outlive trajectories: processes, servers. It skips those that throw.
+ */
 export async function disposeTools(tools: Iterable<{ dispose?(): Promise<void> }>): Promise<void> {
   await Promise.allSettled([...tools].map(async (tool) => tool.dispose?.()));
 }
@@ -90,7 +92,7 @@ function listAiSdkTools(item: unknown, origin: string): [string, AiSdkTool][] {
   const isAgent = typeof tools === "object" && tools !== null && !isAiSdkTool(tools);
   return Object.entries(isAgent ? tools : item).map(([name, value]): [string, AiSdkTool] => {
     if (isAiSdkTool(value)) return [name, value];
-    const remedy = isTool(value) ? "put it into the list itself, for it has a name" : "remove it";
+    const remedy = isTool(value) ? "put it directly into the list: it has a name" : "remove it";
     throw fail(`${origin}.${name}`, isTool(value) ? `tool "${value.name}"` : typeof value, remedy);
   });
 }

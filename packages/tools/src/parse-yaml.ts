@@ -1,6 +1,6 @@
 import { type Document, LineCounter, parseDocument } from "yaml";
 
-/** Levels of lists and mappings in one another. */
+/** Greatest depth of nested lists and mappings. */
 const deepest = 100;
 
 export interface YamlDocument {
@@ -13,7 +13,7 @@ export interface YamlDocument {
 export function parseYamlDocument(text: string): YamlDocument {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
-  // What the parser only warns of, such as a tag that nobody resolves, is a value that its writer did not mean.
+  // The parser's warnings, such as an unresolved tag, mean a value that the author did not intend.
   const problem = document.errors[0] ?? document.warnings[0];
   if (problem) throw problem;
   const value: unknown = document.toJS();
@@ -23,16 +23,16 @@ export function parseYamlDocument(text: string): YamlDocument {
 
 /**
  * The value of a YAML text.
- * @throws Error for what does not parse, a tag that is not known, an alias that refers to what holds it, more than 100 levels.
+ * @throws Error for a syntax error, an unknown tag, an alias inside its own anchor, or more than 100 levels.
  */
 export function parseYaml(text: string): unknown {
   return parseYamlDocument(text).value;
 }
 
-/** @param parents what holds the value. */
+/** @param parents the lists and mappings around the value. */
 function checkTree(value: unknown, parents: readonly object[]): void {
   if (typeof value !== "object" || value === null) return;
-  if (parents.includes(value)) throw new Error("an alias refers to what holds it");
+  if (parents.includes(value)) throw new Error("an alias refers to a value that contains it");
   if (parents.length === deepest) throw new Error(`it is nested more than ${deepest} levels deep`);
   for (const entry of Object.values(value)) checkTree(entry, [...parents, value]);
 }

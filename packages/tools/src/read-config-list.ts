@@ -5,9 +5,9 @@ import type { z } from "zod";
 import { parseYaml } from "./parse-yaml.js";
 
 /**
- * Reads a YAML or JSON file of entries with a `class_name` each: a list, or a mapping with the list under `key`. A Python
- * framework's `_target_` means the same.
- * @throws ConfigError when it cannot be read, lists nothing, or has an entry that is not as `schema` says.
+ * Reads a YAML or JSON file of entries with a `class_name` each: a list, or a mapping with the list under `key`. A
+ * Python framework's `_target_` means the same.
+ * @throws ConfigError when the file cannot be read, lists nothing, or has an entry that `schema` refuses.
  */
 export async function readConfigList<T extends z.ZodObject>(
   file: string,
@@ -38,12 +38,12 @@ function readEntry<T extends z.ZodObject>(entry: Record<string, unknown>, schema
   const [issue] = result.error.issues as [z.core.$ZodIssue];
   const at = [subject, ...issue.path.map(String)].join(".");
   if (issue.code === "unrecognized_keys") {
-    throw new ConfigError("is not a key that is known here", {
+    throw new ConfigError("is not a known key", {
       code: "config/unknown-key",
       subject: `${at}.${issue.keys[0]}`,
       expected: issue.path.length === 0 ? Object.keys(schema.shape).join(", ") : undefined,
       received: issue.keys.join(", "),
-      remedy: "correct or remove it; what a class is given stands in its config",
+      remedy: "correct or remove it; arguments of the class go into its config",
     });
   }
   const value = issue.path.reduce<unknown>((node, part) => (node as Record<PropertyKey, unknown>)?.[part], entry);

@@ -92,24 +92,60 @@ describe("class_name", () => {
     const ofRun = toolClasses.extend();
     ofRun.register("of-a-run", CalculatorTool);
     expect([...(await createTools([{ class_name: "of-a-run" }], folder, ofRun)).keys()]).toEqual(["calculator"]);
-    await expect(createTools([{ class_name: "of-a-run" }], folder)).rejects.toThrow(/cannot be loaded/);
-    await expect(createTools([{ class_name: "zod#z" }], import.meta.dirname)).rejects.toThrow(/is not a tool/);
+    await expect(createTools([{ class_name: "of-a-run" }], folder)).rejects.toMatchObject({
+      code: "tool/not-found",
+      subject: 'class_name "of-a-run"',
+    });
+    await expect(createTools([{ class_name: "zod#z" }], import.meta.dirname)).rejects.toMatchObject({
+      code: "tool/not-a-tool",
+      subject: 'class_name "zod#z"',
+    });
   });
 
   it("that cannot be used is an error that says why", async () => {
     const create = (class_name: string) => createTools([{ class_name }], folder);
-    await expect(create("./my-tool.ts#Nothing")).rejects.toThrow(/exports MyTool, fails, notATool, pair, shout/);
-    await expect(create("./my-tool.ts")).rejects.toThrow(/without #Export/);
-    await expect(create("./missing.ts#A")).rejects.toThrow(/cannot be loaded/);
-    await expect(create("./my-tool.ts#notATool")).rejects.toThrow(/is not a tool/);
-    await expect(create("./my-tool.ts#fails")).rejects.toThrow(/y: no/);
-    await expect(create("my_tools.calculator.Calculator")).rejects.toThrow(/Python class/);
+    await expect(create("./my-tool.ts#Nothing")).rejects.toMatchObject({
+      code: "tool/not-found",
+      subject: 'class_name "./my-tool.ts#Nothing"',
+      received: "exports MyTool, fails, notATool, pair, shout",
+    });
+    await expect(create("./my-tool.ts")).rejects.toMatchObject({
+      code: "tool/not-found",
+      subject: 'class_name "./my-tool.ts"',
+      received: "a name without #Export",
+    });
+    await expect(create("./missing.ts#A")).rejects.toMatchObject({
+      code: "tool/not-found",
+      subject: 'class_name "./missing.ts#A"',
+    });
+    await expect(create("./my-tool.ts#notATool")).rejects.toMatchObject({
+      code: "tool/not-a-tool",
+      subject: 'class_name "./my-tool.ts#notATool"',
+    });
+    await expect(create("./my-tool.ts#fails")).rejects.toMatchObject({ code: "x", subject: "y" });
+    await expect(create("my_tools.calculator.Calculator")).rejects.toMatchObject({
+      code: "tool/not-found",
+      subject: 'class_name "my_tools.calculator.Calculator"',
+      received: "the path of a Python class that has no counterpart here",
+    });
     const twice = [{ class_name: "@cria/tools#CalculatorTool" }, { class_name: "@cria/tools#CalculatorTool" }];
-    await expect(createTools(twice, folder)).rejects.toThrow(/defined twice/);
+    await expect(createTools(twice, folder)).rejects.toMatchObject({
+      code: "tool/duplicate",
+      subject: 'tool "calculator"',
+    });
     const schema = { type: "function" as const, function: { name: "bad", parameters: { type: "objekt" } } };
-    await expect(createTools([{ class_name: "mine", tool_schema: schema }], folder)).rejects.toThrow(/tool "bad"/);
-    await expect(loadToolConfig(join(folder, "my-tool.ts"))).rejects.toThrow(/cannot be read|does not list tools/);
-    await expect(loadToolConfig(join(folder, "none.yaml"))).rejects.toThrow(/cannot be read/);
+    await expect(createTools([{ class_name: "mine", tool_schema: schema }], folder)).rejects.toMatchObject({
+      code: "tool/bad-schema",
+      subject: 'parameters of tool "bad"',
+    });
+    await expect(loadToolConfig(join(folder, "my-tool.ts"))).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: expect.stringContaining("my-tool.ts"),
+    });
+    await expect(loadToolConfig(join(folder, "none.yaml"))).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: expect.stringContaining("none.yaml"),
+    });
   });
 
   it("each kind of tool takes the tool_schema of its entry", async () => {
@@ -150,12 +186,26 @@ export const frozen = Object.freeze(new Fixed());
     }
     expect(tools.get("a")!.schema.function.description).toBe("");
     expect((await tools.get("sdk")!.execute("i", {})).response.text).toBe("sdk");
-    await expect(createTools([entryOf("two", "c")], folder)).rejects.toThrow(/tool_schema "c": .*[\s\S]*a, b/);
-    await expect(createTools([entryOf("instance", "again")], folder)).rejects.toThrow(/has one already/);
-    await expect(createTools([entryOf("frozen", "again")], folder)).rejects.toThrow(/cannot be given/);
-    await expect(createTools([{ class_name: "mine", tool_schema: 5 as never }], folder)).rejects.toThrow(
-      /is no function schema[\s\S]*received: 5/,
-    );
+    await expect(createTools([entryOf("two", "c")], folder)).rejects.toMatchObject({
+      code: "tool/bad-schema",
+      subject: 'tool_schema "c"',
+      received: "a, b",
+    });
+    await expect(createTools([entryOf("instance", "again")], folder)).rejects.toMatchObject({
+      code: "tool/bad-schema",
+      subject: 'tool_schema "again"',
+      received: "one object in two entries",
+    });
+    await expect(createTools([entryOf("frozen", "again")], folder)).rejects.toMatchObject({
+      code: "tool/bad-schema",
+      subject: 'tool_schema "again"',
+      received: "Cannot redefine property: schema",
+    });
+    await expect(createTools([{ class_name: "mine", tool_schema: 5 as never }], folder)).rejects.toMatchObject({
+      code: "tool/bad-schema",
+      subject: "schema of a tool",
+      received: "5",
+    });
   });
 
   it("tools are disposed together, also when one fails to", async () => {

@@ -13,8 +13,8 @@ import { importExport } from "./user-code/import-export.js";
  * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a name in `classes` or
  * `module#Export`; relative modules start at `baseFolder`. The export is a tool class, a factory, a finished tool
  * (`tool()`), an MCP server (`mcpServer()`), an AI SDK tool, a record of AI SDK tools, or an agent with `tools`. A
- * single AI SDK tool has the name in its `tool_schema`, else that of its export; of a record or an agent `config.tools`
- * chooses tools.
+ * single AI SDK tool has the name of its `tool_schema`, else that of its export; `config.tools` selects tools of a
+ * record or an agent.
  * @throws ToolError when a class cannot be found or is not a tool.
  */
 export async function createTools(
@@ -74,19 +74,19 @@ function checkNoConfig({ class_name, config }: ToolConfigEntry): void {
   throw new ToolError("takes no config", {
     code: "tool/bad-config",
     subject: `class_name "${class_name}"`,
-    expected: "no config: the export is a tool that is made already",
+    expected: "no config: the export is a finished tool",
     received: `config: ${JSON.stringify(config)}`,
     remedy: "export a function (entry) => tool({...}) that reads entry.config",
   });
 }
 
-/** Those that `config.tools` names; all where it names none. */
+/** The tools that `config.tools` names; all of them without it. */
 function selectTools<T>(tools: Record<string, T>, { class_name, config }: ToolConfigEntry): Record<string, T> {
   const wanted = config?.["tools"] as string[] | undefined;
   if (wanted === undefined) return tools;
   const missing = wanted.filter((name) => !Object.hasOwn(tools, name));
   if (missing.length === 0) return Object.fromEntries(wanted.map((name) => [name, tools[name]!]));
-  throw new ToolError("are not there", {
+  throw new ToolError("do not exist", {
     code: "tool/not-found",
     subject: `tools ${missing.join(", ")} of class_name "${class_name}"`,
     expected: Object.keys(tools).join(", "),
@@ -115,7 +115,7 @@ async function load({ class_name }: ToolConfigEntry, baseFolder: string, known: 
   }
 }
 
-/** The class of this name, given without its package. */
+/** The class of this name, written without its package. */
 function findByExport(name: string, known: readonly string[]): string | undefined {
   const exported = findNearest(
     name,

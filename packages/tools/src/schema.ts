@@ -1,5 +1,5 @@
 import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
-// Not of "zod": bundles then hold what writes JSON Schema, and not every type and language.
+// Not of "zod": bundles then hold the JSON Schema writer, and not every type and language.
 import { type $ZodType, toJSONSchema } from "zod/v4/core";
 
 /** OpenAI function schema of a tool, its parameters given as zod type or JSON Schema. */
@@ -8,8 +8,9 @@ export function defineToolSchema(name: string, description: string, parameters: 
 }
 
 /**
- * JSON Schema of what a zod type takes in (defaults are optional, transforms are not applied); JSON Schema stays as it is.
- * @throws ToolError for a type that JSON Schema cannot say, such as a date.
+ * JSON Schema of a zod type's input (defaults are optional, transforms are not applied); JSON Schema is returned
+ * unchanged.
+ * @throws ToolError for a type that JSON Schema cannot express, such as a date.
  */
 export function toJsonSchema(parameters: $ZodType | JsonSchema): JsonSchema {
   if (!("_zod" in parameters)) return parameters as JsonSchema;
@@ -21,7 +22,7 @@ export function toJsonSchema(parameters: $ZodType | JsonSchema): JsonSchema {
       code: "tool/bad-schema",
       subject: "zod type of a tool's parameters",
       received: (cause as Error).message,
-      remedy: "use types that JSON has",
+      remedy: "use types that exist in JSON",
       cause,
     });
   }

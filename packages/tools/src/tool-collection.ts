@@ -8,7 +8,7 @@ export class ToolCollection {
   private readonly origins = new Map<string, string>();
 
   /**
-   * @param origin where the tool comes from, for errors.
+   * @param origin the tool's source, for errors.
    * @throws ToolError for a name that is taken, or a schema that is wrong.
    */
   add(tool: BaseTool, origin: string): void {

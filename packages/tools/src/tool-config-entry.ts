@@ -3,7 +3,7 @@ import type { BaseTool } from "./base-tool.js";
 
 export type ToolClass = new (config?: Record<string, unknown>, schema?: ToolSchema) => BaseTool;
 
-/** Makes the tools of one config entry where they are not one class: those of a server, for example. */
+/** Makes the tools of one config entry that are not one class, such as those of a server. */
 export type ToolFactory = (
   entry: ToolConfigEntry,
   baseFolder: string,
@@ -14,6 +14,6 @@ export interface ToolConfigEntry {
   class_name: string;
   config?: Record<string, unknown>;
   tool_schema?: ToolSchema;
-  /** Only in entries that name an MCP server as other frameworks do. */
+  /** Only in entries that name an MCP server in other frameworks' way. */
   mcp?: { mcp_servers_config_path: string; tool_selected_list?: string[] };
 }

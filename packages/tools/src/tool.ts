@@ -24,30 +24,33 @@ import { findArgumentError, preview } from "./validate-arguments.js";
 import { writeOutput } from "./write-output.js";
 
 /**
- * An answer with more than a text. An object is taken for one when it has a `text`, images (`image`) or parts (`content`), and no
- * other keys than these.
+ * An answer with more than a text. An object counts as one when it has a `text`, images (`image`) or parts (`content`),
+ * and no other keys than these.
  */
 export interface ToolAnswer extends ToolResponse {
   /** Step reward of this call. Default 0. */
   reward?: number;
-  /** Of this call: `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
+  /** Metrics of this call; `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
   metrics?: Record<string, number>;
 }
 
-/** What `execute` may return: a text, an answer with a reward, or any value that JSON can say, which the model reads as JSON. */
+/**
+ * The return value of `execute`: a text, an answer with a reward, or any value that JSON can express, which the model
+ * reads as JSON.
+ */
 export type ToolOutput = string | number | boolean | null | ToolAnswer | (object & { then?: never });
 
-/** The conversation that a function of a tool is called for. */
+/** The conversation of a call to a tool's function. */
 export interface ToolConversation {
-  /** The same in all calls for one conversation. */
+  /** Equal in all calls for one conversation. */
   instanceId: string;
   /** The part of the row's `tools_kwargs[name]` for this function: `create_kwargs`, `execute_kwargs` and so on. */
   kwargs: Record<string, unknown>;
 }
 
 /**
- * What `create` gets: what the conversation is about. `create: ({ row }: ToolStart<Row>) => ...` says which rows the tool is for,
- * and `defineTask` refuses others.
+ * The input of `create`: the subject of the conversation. `create: ({ row }: ToolStart<Row>) => ...` declares the rows
+ * that the tool is for, and `defineTask` refuses others.
  */
 export interface ToolStart<Row = unknown> extends ToolConversation {
   /** The row's `reward_model.ground_truth`, a task's `truth`. */
@@ -58,9 +61,9 @@ export interface ToolStart<Row = unknown> extends ToolConversation {
   images: ToolImages | undefined;
 }
 
-/** What `execute` gets besides its input. */
+/** The second argument of `execute`. */
 export interface ToolContext<State> extends ToolConversation {
-  /** What `create` made for this conversation; undefined without `create`. */
+  /** The result of `create` for this conversation; undefined without `create`. */
   state: State;
   /** Aborts when the run ends or the call takes too long. */
   signal: AbortSignal;
@@ -79,36 +82,36 @@ export interface ToolDefinition<
   Output extends ToolOutput = ToolOutput,
   Row = unknown,
 > {
-  /** What the model calls: 1 to 64 letters, digits, _ and -. */
+  /** The name that the model calls: 1 to 64 letters, digits, _ and -. */
   name: string;
-  /** What the tool does, for the model to read. */
+  /** The tool's purpose, for the model to read. */
   description: string;
-  /** The arguments, an object. What the schema parses and transforms is what `execute` gets. */
+  /** The arguments, an object. `execute` gets the schema's parsed and transformed output. */
   inputSchema: Schema;
   /** Makes the state of a conversation, before its first turn. */
   create?: (conversation: ToolStart<Row>) => State | Promise<State>;
-  /** Runs a call whose arguments fit the schema. What it throws becomes a text for the model. */
+  /** Runs a call whose arguments fit the schema. An exception becomes a text for the model. */
   execute: (input: ToolInput<Schema>, context: ToolContext<State>) => Output | Promise<Output>;
-  /** Reward of the whole conversation from this tool's point of view, at its end. */
+  /** Reward of the whole conversation, as this tool judges it at the end. */
   reward?: (state: State, conversation: ToolConversation) => number | Promise<number>;
   /** Frees what the state holds; called once for each state, also after errors and aborts. */
   release?: (state: State, conversation: ToolConversation) => void | Promise<void>;
-  /** Frees what the tool holds beyond conversations, such as a server. */
+  /** Frees resources that outlive conversations, such as a server. */
   dispose?: () => void | Promise<void>;
 }
 
-/** The conversation of a call that the tool's owner makes; all of it may be left out. */
+/** The conversation of a call by the tool's owner; every field is optional. */
 export interface ToolCallOptions<State, Row = unknown> extends Partial<ToolStart<Row>> {
-  /** The conversation's state, which stays the caller's. Default: what `create` makes, released after the call. */
+  /** The conversation's state, which the caller releases. Default: the result of `create`, released after the call. */
   state?: State;
   signal?: AbortSignal;
-  /** Default: an empty one. */
+  /** Default: an empty object. */
   agentData?: Record<string, unknown>;
 }
 
 /**
- * What `tool()` makes: a tool wherever one is taken, and a function, for tests and for programs of one's own.
- * `await square({ x: 3 })` gives what its `execute` gives, after the schema has checked the arguments.
+ * The result of `tool()`: a tool wherever one is accepted, and a function, for tests and programs. `await square({ x: 3
+ * })` gives the result of `execute`, after the schema has checked the arguments.
  */
 export interface Tool<
   Schema extends ToolInputSchema = ToolInputSchema,
@@ -117,16 +120,15 @@ export interface Tool<
   Row = unknown,
 > extends BaseTool<Row> {
   /**
-   * Each call is a conversation of its own, unless it is given a `state`.
-   * @throws ToolError "tool/bad-arguments" for arguments that do not fit the schema; what `execute` throws.
+   * Each call is a separate conversation, unless it is given a `state`.
+   * @throws ToolError "tool/bad-arguments" for arguments that do not fit the schema; exceptions of `execute`.
    */
   (input: ToolArguments<Schema>, options?: ToolCallOptions<State, Row>): Promise<Output>;
 }
 
 /**
- * A tool of an agent, from a schema and a function:
- * `tool({ name: "square", description: "...", inputSchema: z.object({ x: z.number() }), execute: ({ x }) => x * x })`.
- * It can be called: `await square({ x: 3 })`.
+ * Makes a tool of an agent from a schema and a function: `tool({ name: "square", description: "...", inputSchema:
+ * z.object({ x: z.number() }), execute: ({ x }) => x * x })`. It can be called: `await square({ x: 3 })`.
  * @throws ToolError for a name that models cannot call, or a schema that does not describe an object.
  */
 export function tool<
@@ -141,10 +143,10 @@ export function tool<
   const input = readInputSchema(subject, definition.inputSchema);
   const { jsonSchema } = input;
   if (isPromiseLike(jsonSchema)) {
-    throw new ToolError("has a schema that is not there yet", {
+    throw new ToolError("has the promise of a schema", {
       code: "tool/bad-schema",
       subject,
-      expected: "a schema that can be read at once",
+      expected: "a schema",
       received: "jsonSchema() of a promise",
       remedy: "await the promise first",
     });
@@ -162,14 +164,14 @@ export function tool<
   return makeCallable(new FunctionTool(schema, input, definition));
 }
 
-/** A function that is this tool: it has the tool's fields, and its class. */
+/** A function that is also this tool: it has the tool's fields, and its class. */
 function makeCallable<Schema extends ToolInputSchema, State, Output extends ToolOutput, Row>(
   made: FunctionTool<Schema, State, Output, Row>,
 ): Tool<Schema, State, Output, Row> {
   type Callable = typeof made & Tool<Schema, State, Output, Row>;
   const call = (input: ToolArguments<Schema>, options?: ToolCallOptions<State, Row>) =>
     (call as unknown as Callable).callOnce(input, options);
-  // They would hide those of the class.
+  // A function's own `name` and `length` would hide those of the class.
   for (const key of ["name", "length"]) Reflect.deleteProperty(call, key);
   Object.setPrototypeOf(call, FunctionTool.prototype);
   return Object.assign(call, made) as unknown as Callable;
@@ -185,7 +187,7 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
   ) {
     super(schema);
     this.states = new InstanceStore(`tool "${schema.function.name}"`, "tool");
-    // Set only where there is one: the loop asks the tools that have a reward of their own.
+    // Set only where the definition has it: the loop asks only tools that override `calcReward`.
     const { reward } = definition;
     if (reward)
       this.calcReward = async (instanceId, kwargs = {}) => reward(this.stateOf(instanceId), { instanceId, kwargs });
@@ -200,7 +202,7 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
     return { instanceId };
   }
 
-  /** A call of the tool's owner. */
+  /** A call by the tool's owner. */
   async callOnce(input: ToolArguments<Schema>, options: ToolCallOptions<State, Row> = {}): Promise<Output> {
     const { instanceId = "call", kwargs = {}, groundTruth, row, images, signal, agentData = {} } = options;
     const { create, release } = this.definition;
@@ -230,7 +232,7 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
     return this.readOutput(await this.run(parsed.input, context));
   }
 
-  /** What `execute` gets, or what is wrong with the arguments. */
+  /** The input of `execute`, or the problem with the arguments. */
   private async parse(given: Record<string, unknown>): Promise<{ input: ToolInput<Schema> } | { problem: string }> {
     const problem = findArgumentError(this.schema, given);
     if (problem !== null) return { problem };
@@ -269,7 +271,7 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
     return this.definition.create ? this.states.get(instanceId) : (undefined as State);
   }
 
-  /** @throws ToolError for what JSON cannot say. */
+  /** @throws ToolError for a value that JSON cannot express. */
   private readOutput(output: unknown): ToolResult {
     if (isAnswer(output)) {
       const { reward = 0, metrics = {}, ...response } = output;
@@ -279,7 +281,7 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
   }
 }
 
-/** A call's context as callers know it. */
+/** A call's context as callers give it. */
 type GivenContext<State> = Omit<ToolContext<State>, "signal" | "pauseDeadline"> & {
   signal: AbortSignal | undefined;
   pauseDeadline?: ToolContext<State>["pauseDeadline"] | undefined;
@@ -302,10 +304,10 @@ function isFilled(list: unknown, isRight: (entry: unknown) => boolean): boolean 
   return Array.isArray(list) && list.length > 0 && list.every(isRight);
 }
 
-/** As OpenAI's API and the parsers of calls know names. */
+/** Names that OpenAI's API and the parsers of calls accept. */
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** Checks at run time what the types say, for callers in JavaScript. */
+/** Checks the types at run time, for callers in JavaScript. */
 function checkDefinition({
   name,
   description,
@@ -326,7 +328,7 @@ function checkDefinition({
   check(typeof execute === "function", `execute of tool "${name}"`, "is no function", "a function", execute);
 }
 
-/** Whether the schema describes only objects; one that does not say counts as such. */
+/** Whether the schema describes only objects; a schema without a type counts as such. */
 function describesObject(schema: JsonSchema): boolean {
   const branches = [schema["anyOf"] ?? schema["oneOf"] ?? []].flat() as JsonSchema[];
   if (schema["type"] !== undefined) return schema["type"] === "object";

@@ -2,18 +2,19 @@ import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 
-// Schemas come from many authors: unknown keywords and formats are ignored, as OpenAI's and MCP's hosts do.
+// Schemas have many authors: unknown keywords and formats are ignored, as OpenAI and MCP's hosts do.
 const options = { allErrors: true, strict: false, validateFormats: false, verbose: true, logger: false } as const;
-/** One for each dialect, made when first needed. */
+/** A validator for each dialect, made when first needed. */
 const makeDialect = { draft7: () => new Ajv(options), draft2020: () => new Ajv2020(options) };
 const dialects = new Map<keyof typeof makeDialect, Ajv | Ajv2020>();
 const validators = new WeakMap<JsonSchema, ValidateFunction>();
 
-/** A message longer than this helps no model. */
+/** More problems than this do not help a model. */
 const MAX_PROBLEMS = 5;
 
 /**
- * Checks parsed arguments against a tool's JSON Schema; the message is written for the model to read. Null when they fit.
+ * Checks parsed arguments against a tool's JSON Schema; the message is written for the model to read. Null when they
+ * fit.
  * @throws ToolError when the schema itself is wrong.
  */
 export function findArgumentError(schema: ToolSchema, args: unknown): string | null {
@@ -39,7 +40,10 @@ function getValidator({ function: { name, parameters } }: ToolSchema): ValidateF
   }
 }
 
-/** The validator of a tool's parameters, made once for each object. @throws Error for what is no JSON Schema. */
+/**
+ * The validator of a tool's parameters, made once for each object.
+ * @throws Error for an invalid JSON Schema.
+ */
 export function compileParameters(parameters: JsonSchema): ValidateFunction {
   const known = validators.get(parameters);
   if (known) return known;
@@ -52,7 +56,7 @@ export function compileParameters(parameters: JsonSchema): ValidateFunction {
   return validate;
 }
 
-/** For the dialect that a schema names. */
+/** The validator for a schema's dialect. */
 export function getAjv({ $schema }: JsonSchema): Ajv | Ajv2020 {
   const name = /draft-0[4-7]/.test(String($schema)) ? "draft7" : "draft2020";
   const ajv = dialects.get(name) ?? makeDialect[name]();
@@ -61,7 +65,7 @@ export function getAjv({ $schema }: JsonSchema): Ajv | Ajv2020 {
 }
 
 function describeErrors(errors: readonly ErrorObject[]): string[] {
-  // One place may break several branches of an anyOf: their types are said together, once.
+  // One place may break several branches of an anyOf: one problem lists all their types.
   const types = new Map<string, { expected: Set<string>; data: unknown }>();
   const problems: string[] = [];
   for (const error of errors) {

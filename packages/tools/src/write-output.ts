@@ -1,13 +1,13 @@
 import { ToolError } from "@cria/core";
 
 /**
- * What a tool's function returned, as a text for the model: a text as it is, else its JSON.
- * @throws ToolError that names what came where JSON has nothing for it (functions, BigInts, cycles), or would say `{}` of what has
- *   something to say: maps, sets, promises, errors, streams and generators, at any depth.
+ * The return value of a tool's function as a text for the model: a text unchanged, else its JSON.
+ * @throws ToolError with the value's kind where JSON has nothing for it (functions, BigInts, cycles), or would write
+ * `{}` for a value with content: maps, sets, promises, errors, streams and generators, at any depth.
  */
 export function writeOutput(output: unknown, tool: string): string {
   if (typeof output === "string") return output;
-  // Numbers as they are: JSON would say null for those that are not finite.
+  // Numbers unchanged: JSON would write null for those that are not finite.
   if (typeof output === "number") return String(output);
   const places = new Map<unknown, string>();
   let text: string | undefined;
@@ -29,7 +29,10 @@ export function writeOutput(output: unknown, tool: string): string {
 
 const joinPlace = (place: string, key: string) => (place === "" ? key : `${place}.${key}`);
 
-/** What JSON would say `{}` of, or the inside of a machine; null for the rest. What has a `toJSON` says its own. */
+/**
+ * The kind of a value for which JSON would write `{}` or internals; null for other values and for those with a
+ * `toJSON`.
+ */
 function nameUnsayable(value: unknown): string | null {
   if (typeof value !== "object" || value === null || Array.isArray(value) || ArrayBuffer.isView(value)) return null;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -43,10 +46,10 @@ function nameUnsayable(value: unknown): string | null {
 }
 
 function refuse(tool: string, received: string, cause?: unknown): ToolError {
-  return new ToolError("returned what JSON cannot say", {
+  return new ToolError("returned a value that JSON cannot express", {
     code: "tool/bad-answer",
     subject: `execute of tool "${tool}"`,
-    expected: "a text, { text, image, reward, metrics }, or a value that JSON can say",
+    expected: "a text, { text, image, reward, metrics }, or a value that JSON can express",
     received,
     remedy: "await it, or return a text, an array or an object made of it",
     ...(cause === undefined ? {} : { cause }),

@@ -1,6 +1,6 @@
 import type { JsonSchema, ToolSchema } from "@cria/core";
 
-/** What a converted tool needs of an MCP tool; https://modelcontextprotocol.io/specification has the rest. */
+/** The fields of an MCP tool that a conversion needs; https://modelcontextprotocol.io/specification has the rest. */
 export interface McpToolDescription {
   name: string;
   title?: string;
@@ -9,7 +9,7 @@ export interface McpToolDescription {
   inputSchema: JsonSchema & { type: "object" };
 }
 
-/** An OpenAI function schema as MCP tool. Parameters without that type become an object schema. */
+/** An OpenAI function schema as MCP tool. Its parameters get that type. */
 export function toMcpTool({ function: { name, description, parameters } }: ToolSchema): McpToolDescription {
   return {
     name,

@@ -10,7 +10,7 @@ const options: BareJsonOptions = {
 };
 
 /**
- * JSON calls in a ChatML turn without tags of their own: `{"name": ..., "arguments": {...}}`, a list of them, or the
+ * JSON calls in a ChatML turn without tags around them: `{"name": ..., "arguments": {...}}`, a list of them, or the
  * OpenAI message's `{"tool_calls": [...]}`; bare or in a json fence.
  */
 export const chatmlJson = defineToolFormat({

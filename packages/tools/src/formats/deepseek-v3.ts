@@ -55,7 +55,7 @@ export const deepseekV3 = defineToolFormat({
   },
 });
 
-/** Reads what follows the mark of a call. `end` is where the search for the next one goes on. */
+/** Reads the text after the mark of a call. `end` is the index at which the search for the next call continues. */
 function readCall(text: string, start: number): { call: ParsedToolCall; end: number } {
   const separator = text.slice(start, start + LONGEST_NAME + SEPARATOR.length).indexOf(SEPARATOR);
   if (separator < 0) return endBroken(text, start, `no name; expected ${SHAPE}`);
@@ -85,7 +85,7 @@ function readArguments(text: string, start: number, name: string): { call: Parse
   }
 }
 
-/** A broken call ends at the next mark that ends or begins one: a later call may be right. */
+/** Ends a broken call at the next mark that ends or begins one, since a later call may be right. */
 function endBroken(text: string, from: number, reason: string, name = ""): { call: ParsedToolCall; end: number } {
   const marks = new RegExp(`${BEGIN}|${END}|${LIST_END}`, "g");
   marks.lastIndex = from;
@@ -94,7 +94,7 @@ function endBroken(text: string, from: number, reason: string, name = ""): { cal
   return { call: makeMalformedCall(reason, name), end };
 }
 
-/** The marks around the list say nothing; what stands between two calls is white space. */
+/** Drops the marks around the list and white space between calls: neither is content. */
 function dropListMarks(text: string): string {
   const rest = text.replace(LIST_BEGIN, "").replace(LIST_END, "");
   return /^\s*$/.test(rest) ? "" : rest;

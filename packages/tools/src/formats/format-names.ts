@@ -1,4 +1,4 @@
-// The names alone, without the formats: a definition of a task checks one without all their grammars.
+// Only the names: a task definition checks a format's name without loading the grammars.
 
 const builtIn = [
   "hermes",
@@ -14,7 +14,7 @@ const builtIn = [
 /** Built-in formats of tool calls. */
 export type BuiltInToolFormat = (typeof builtIn)[number];
 
-/** How a model writes tool calls: a built-in format, one that was registered, or "./module.ts#parse". */
+/** The format of a model's tool calls: a built-in format, a registered one, or "./module.ts#parse". */
 export type ToolFormatName = BuiltInToolFormat | (string & {});
 
 /** Other frameworks' names for some of them. */
@@ -22,12 +22,12 @@ const otherNames = ["gpt-oss", "openai", "deepseek_v31"];
 const names = new Set<string>(builtIn);
 const known = new Set<string>([...builtIn, ...otherNames]);
 
-/** Formats that every run has, in the order in which they came. */
+/** Formats that every run has, in the order of registration. */
 export function listToolFormatNames(): string[] {
   return [...names];
 }
 
-/** Whether every run has a format of this name, or of this alias. */
+/** Whether every run has a format of this name or alias. */
 export function isToolFormatName(name: string): boolean {
   return known.has(name);
 }

@@ -12,11 +12,11 @@ const { start: START, message: MESSAGE } = harmonyMarks;
 const SHAPE = "<|start|>assistant<|channel|>commentary to=functions.name <|constrain|>json<|message|>{...}<|call|>";
 
 interface HarmonyMessage {
-  /** Where it begins and ends in the text, its marks included. */
+  /** Indices of its beginning and end in the text; the marks lie between them. */
   from: number;
   to: number;
   channel: string;
-  /** Whom it is addressed to, "" for the user. */
+  /** Addressee, "" for the user. */
   recipient: string;
   body: string;
 }
@@ -35,7 +35,7 @@ const parse: ToolParser = (text) => {
     if (channel === "final" || channel === "") said.push(body);
     else thoughts.push(body);
   }
-  // A template takes either words or thoughts beside a call.
+  // A template takes either words or thoughts together with a call.
   const spoken = calls.length > 0 ? [] : said;
   const reasoning = (calls.length > 0 ? [...thoughts, ...said] : thoughts).join("\n");
   const message = { content: spoken.join("\n"), ...(reasoning === "" ? {} : { reasoning_content: reasoning }) };

@@ -40,7 +40,7 @@ export const hermes = defineToolFormat({
   },
 });
 
-/** Reads what follows an opening tag. `end` is where the search for the next one goes on. */
+/** Reads the text after an opening tag. `end` is the index at which the search for the next call continues. */
 function readBlock(text: string, start: number): { call: ParsedToolCall; end: number } {
   const json = skipSpace(text, start);
   if (text[json] === "{") {
@@ -61,7 +61,7 @@ function readBlock(text: string, start: number): { call: ParsedToolCall; end: nu
   return { call: call.error ? call : makeMalformedCall(`unexpected text; expected ${SHAPE}`), end };
 }
 
-/** A broken call ends at the next tag of either kind: a later call may be right. */
+/** Ends a broken call at the next tag of either kind, since a later call may be right. */
 function endOfBroken(text: string, start: number): { close: number; end: number } {
   const nextOpen = text.indexOf(OPEN, start);
   const limit = nextOpen < 0 ? text.length : nextOpen;

@@ -29,9 +29,9 @@ const parse: ToolParser = (text) => {
 };
 
 /**
- * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ..., "arguments":
- * {...}, "id": ...}]`. From v11 on each call has a mark of its own: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, from v13 on
- * without the id. `[ARGS]` may be missing, since some decoders leave it out.
+ * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ...,
+ * "arguments": {...}, "id": ...}]`. From v11 on each call has its mark: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, from
+ * v13 on without the id. `[ARGS]` may be missing, since some decoders leave it out.
  */
 export const mistral = defineToolFormat({
   name: "mistral",
@@ -52,7 +52,7 @@ export const mistral = defineToolFormat({
 
 interface Block {
   calls: ParsedToolCall[];
-  /** Where the search for the next mark goes on. */
+  /** Index at which the search for the next mark continues. */
   end: number;
 }
 
@@ -108,7 +108,7 @@ function readArguments(json: string, name: string): ParsedToolCall {
   }
 }
 
-/** A broken call ends at the next mark: a later call may be right. */
+/** Ends a broken call at the next mark, since a later call may be right. */
 function findNextMark(text: string, from: number): number {
   const next = text.indexOf(MARK, from);
   return next < 0 ? text.length : next;

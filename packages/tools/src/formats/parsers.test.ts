@@ -36,7 +36,11 @@ describe("registry", () => {
   it("an unknown format is an error that names the known ones", () => {
     for (const format of ["hermse", "__proto__", "toString"])
       expect(() => getToolFormat(format)).toThrow(
-        /multi_turn\.format[\s\S]*chatml-json, deepseek_v3[\s\S]*module\.ts#parse/,
+        expect.objectContaining({
+          code: "config/unknown-name",
+          subject: "multi_turn.format",
+          expected: expect.stringContaining("chatml-json, deepseek_v3"),
+        }),
       );
   });
 
@@ -51,10 +55,26 @@ export const depth = 3;`;
     ofRun.register("of_run", mine);
     expect(await loadToolFormat("of_run", folder, ofRun)).toBe(mine);
     expect(await loadToolFormat("openai", folder, ofRun)).toBe(getToolFormat("gpt_oss"));
-    await expect(loadToolFormat("of_run", folder)).rejects.toThrow(/not a tool-call format/);
-    await expect(loadToolFormat("./mine.ts#depth", folder)).rejects.toThrow(/not a parser[\s\S]*number/);
-    await expect(loadToolFormat("./mine.ts#other", folder)).rejects.toThrow(/exports depth, parse/);
-    await expect(loadToolFormat("hermse", folder)).rejects.toThrow(/not a tool-call format/);
+    await expect(loadToolFormat("of_run", folder)).rejects.toMatchObject({
+      code: "config/unknown-name",
+      subject: "multi_turn.format",
+      received: "of_run",
+    });
+    await expect(loadToolFormat("./mine.ts#depth", folder)).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: 'multi_turn.format "./mine.ts#depth"',
+      received: "number",
+    });
+    await expect(loadToolFormat("./mine.ts#other", folder)).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: 'multi_turn.format "./mine.ts#other"',
+      received: "exports depth, parse",
+    });
+    await expect(loadToolFormat("hermse", folder)).rejects.toMatchObject({
+      code: "config/unknown-name",
+      subject: "multi_turn.format",
+      received: "hermse",
+    });
   });
 });
 
@@ -270,7 +290,7 @@ describe("python", () => {
   });
 });
 
-/** DeepSeek's marks, by their words. */
+/** A mark of DeepSeek, from its words. */
 const mark = (words: string) => `<｜tool▁${words.replaceAll(" ", "▁")}｜>`;
 
 describe.each<[string, string, (name: string, json: string) => string]>([
@@ -568,7 +588,7 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     };
     for (const { unit, tail } of cases) time(unit, tail, 4000);
     const slow = cases.filter(({ unit, tail }) => {
-      // Quadratic time would be a ratio of 64.
+      // Quadratic time would give a ratio of 64.
       for (let attempt = 0; attempt < 6; attempt++) {
         const small = Math.min(time(unit, tail, 8000), time(unit, tail, 8000), time(unit, tail, 8000));
         if (time(unit, tail, 64_000) < 24 * Math.max(small, 0.5)) return false;

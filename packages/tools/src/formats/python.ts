@@ -7,7 +7,7 @@ import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
 import { findArgumentError } from "../validate-arguments.js";
 import { defineToolFormat } from "./tool-format.js";
 
-/** As much of a line as is read. */
+/** Characters of a line that are read. */
 const LINE_WINDOW = 100;
 
 const parse: ToolParser = (text, tools = []) => {
@@ -16,7 +16,7 @@ const parse: ToolParser = (text, tools = []) => {
   const content: string[] = [];
   let code: string[] | null = null;
   let start = 0;
-  /** Where the open fence begins. */
+  /** Index at which the open fence begins. */
   let opened = 0;
   let thoughtUntil = 0;
   for (const line of text.split("\n")) {
@@ -73,7 +73,7 @@ function findThoughtEnd(text: string, from: number, to: number, thoughtUntil: nu
   return end;
 }
 
-/** The tool that takes the code of a fence. */
+/** The tool that takes a fence's code. */
 function findCodeTool(tools: readonly ToolSchema[]): ToolSchema | undefined {
   return tools.find(({ function: { parameters } }) => {
     const properties = isRecord(parameters.properties) ? parameters.properties : {};
@@ -93,8 +93,8 @@ const grammar: TurnGrammar = ({ writer, tools, called }) => {
 };
 
 /**
- * Code in a Python fence is a call of the code tool, with the code as its argument. The tool is the first of those given
- * that takes a string `code`; without schemas it is called `code_interpreter`. A fence opens and closes at the start of
- * a line, so backticks inside the code do no harm.
+ * Code in a Python fence is a call of the code tool, with the code as its argument. The tool is the first of those
+ * given that takes a string `code`; without schemas it is called `code_interpreter`. A fence opens and closes at the
+ * start of a line, so backticks inside the code do no harm.
  */
 export const python = defineToolFormat({ name: "python", parse, callStart, grammar, detectionRank: 3 });

@@ -22,7 +22,7 @@ const callStart: CallStartFinder = {
     if (text.startsWith("<tool_call>", at)) return "call";
     NAMED_TAG.lastIndex = at;
     const tag = NAMED_TAG.exec(text);
-    // A stray parameter is text, whatever its name looks like.
+    // A stray parameter is text, even if its name looks like a tag.
     if (tag) return tag[1] === "function" ? "call" : tag[0].length;
     const isBeginning =
       ["<tool_call>", "<function=", "<parameter="].some((mark) => beginsAtEnd(mark, text, at)) ||
@@ -33,7 +33,7 @@ const callStart: CallStartFinder = {
 
 /** A call being read. */
 interface OpenCall {
-  /** Where the call's text begins. */
+  /** Index at which the call's text begins. */
   from: number;
   name: string | null;
   values: Map<string, string>;
@@ -96,8 +96,8 @@ const parse: ToolParser = (text, tools = []) => {
 
 /**
  * The XML format of Qwen3-Coder: `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
- * The outer tag may be missing. A value is everything up to `</parameter>`, less one line break on either side, and gets
- * the type that the tool's schema asks for.
+ * The outer tag may be missing. A value is everything up to `</parameter>`, less one line break on either side, and
+ * gets the type that the tool's schema asks for.
  */
 export const qwen3Coder = defineToolFormat({
   name: "qwen3_coder",

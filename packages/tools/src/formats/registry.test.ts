@@ -50,7 +50,7 @@ export const wrong = { parse, callStart: 3 };`;
     writeFileSync(join(folder, "mine.ts"), source);
     const loaded = await loadToolFormat("./mine.ts#whole", folder);
     expect(loaded).toMatchObject({ name: "./mine.ts#whole", aliases: [] });
-    // It sees the thoughts, as the built-in ones do.
+    // The user's parser sees the thoughts, as the built-in parsers do.
     expect(loaded.parse("<think>a")).toEqual({ content: "<think>a", calls: [] });
     expect(toolCallGrammar(loaded, tools)).toBe('root ::= "ADD"\n');
     await expect(loadToolFormat("./mine.ts#wrong", folder)).rejects.toMatchObject({

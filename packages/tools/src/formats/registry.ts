@@ -22,17 +22,23 @@ export const toolFormats = new Registry<ToolFormat>(
   { subject: "multi_turn.format", alternative: "./module.ts#parse" },
 );
 
-/** A format of tool calls: its name, the format itself, or a parser, which is then a format with nothing else known of it. */
+/**
+ * A format of tool calls: its name, the format itself, or a parser, which becomes a format without any further
+ * knowledge of it.
+ */
 export type GivenToolFormat = string | ToolFormat | ToolParser;
 
-/** Makes a format available to every run as `multi_turn.format`; a later one of the same name replaces it. @throws ConfigError */
+/**
+ * Makes a format available to every run as `multi_turn.format`; a later one of the same name replaces it.
+ * @throws ConfigError
+ */
 export function registerToolFormat(parts: ToolFormatParts): void {
   const format = defineToolFormat(parts);
   toolFormats.register(format.name, format);
   addToolFormatName(format.name, format.aliases);
 }
 
-/** The same for a format of which only the parser is known. Other frameworks' names for one that it replaces stay. */
+/** Registers a parser as a format. Other frameworks' names for a format that it replaces stay. */
 export function registerToolParser(name: string, parser: ToolParser): void {
   const aliases = toolFormats.find(name)?.aliases ?? [];
   registerToolFormat({ ...formatOfParser(name, parser), aliases });
@@ -48,7 +54,7 @@ export function getToolFormat(name: string, formats = toolFormats): ToolFormat {
   return findToolFormat(name, formats) ?? formats.get(name);
 }
 
-/** In the order in which they are tried on a call that a chat template prints. */
+/** Formats in the order in which they are tried on a call that a chat template prints. */
 export function listToolFormats(formats = toolFormats): ToolFormat[] {
   const byName = formats.names().map((name) => formats.get(name));
   return byName.sort((a, b) => a.detectionRank - b.detectionRank);
@@ -61,8 +67,8 @@ export function resolveToolFormat(given: GivenToolFormat): ToolFormat {
 }
 
 /**
- * The format that `multi_turn.format` means: a name, or `module#export` of the user's, a parser or a whole format. Relative modules
- * start at `baseFolder`.
+ * The format that `multi_turn.format` means: a name, or the user's `module#export`, a parser or a whole format.
+ * Relative modules start at `baseFolder`.
  * @throws ConfigError when there is none.
  */
 export async function loadToolFormat(name: string, baseFolder: string, formats = toolFormats): Promise<ToolFormat> {

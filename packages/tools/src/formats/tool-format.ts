@@ -14,26 +14,29 @@ import type { ToolParser } from "../parsers/tool-parser.js";
 import { TagSplitter } from "../splitters/tag-splitter.js";
 import { noCalls, type TurnReader } from "../splitters/turn-reader.js";
 
-/** How a model writes tool calls: all that Cria knows of it. */
+/** A format of tool calls: everything that Cria knows of it. */
 export interface ToolFormat extends TurnReader {
-  /** What `multi_turn.format` calls it. */
+  /** Its value in `multi_turn.format`. */
   readonly name: string;
-  /** What other frameworks call it. */
+  /** Other frameworks' names for it. */
   readonly aliases: readonly string[];
-  /** Where the first call of a turn may begin; null where `split` finds that by itself. */
+  /** Finds the place where a turn's first call may begin; null where `split` finds it. */
   readonly callStart: CallStartFinder | null;
-  /** Writes turns of calls as a grammar; null where no grammar can say them, and `tool_choice` cannot be enforced. */
+  /**
+   * Writes turns of calls as a grammar; null where no grammar can express them, and `tool_choice` cannot be enforced.
+   */
   readonly grammar: TurnGrammar | null;
-  /** How turns are read when there are no tools: nothing is a call, and thoughts are thoughts all the same. */
+  /** Reads turns when there are no tools: nothing is a call, but thoughts stay thoughts. */
   readonly withoutCalls: TurnReader;
   /**
-   * Which formats are tried first on the call that a chat template prints: lower ones, and equal ones by name. 0 is for formats with
-   * marks of their own; those that read bare JSON and fences would read some of the others too, and come later.
+   * Order in which formats are tried on a call that a chat template prints: lower ranks first, equal ranks by name.
+   * Formats with distinctive marks have 0; formats that read bare JSON or fences would also read some of the others,
+   * and come later.
    */
   readonly detectionRank: number;
 }
 
-/** What must be said of a format. The rest fits turns of text with calls in it that may begin anywhere. */
+/** The required parts of a format. The defaults fit turns of text with calls that may begin anywhere. */
 export type ToolFormatParts = Pick<ToolFormat, "name" | "parse"> & Partial<ToolFormat>;
 
 const isReader = (value: unknown) => {
@@ -57,7 +60,10 @@ const partChecks: ChecksOf<ToolFormat> = {
   detectionRank: optionChecks.number,
 };
 
-/** A whole format. Without `callStart` and `split` any text after the first thoughts may be a call. @throws ConfigError */
+/**
+ * A whole format. Without `callStart` and `split` any text after the first thoughts may be a call.
+ * @throws ConfigError
+ */
 export function defineToolFormat(parts: ToolFormatParts): ToolFormat {
   checkOptions("defineToolFormat", parts, partChecks);
   for (const key of ["name", "parse"] as const)
@@ -76,7 +82,7 @@ export function defineToolFormat(parts: ToolFormatParts): ToolFormat {
   };
 }
 
-/** The format that a user's parser reads. The parser does not see the thinking that a turn begins with. */
+/** The format that a user's parser reads. The parser does not see the thinking at the beginning of a turn. */
 export function formatOfParser(name: string, parse: ToolParser): ToolFormat {
   return defineToolFormat({
     name,

@@ -11,7 +11,7 @@ import type { ToolFormat } from "./tool-format.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
-/** The parts of each format in the list must fit each other. A new one needs no test of its own for that. */
+/** The parts of each format in the list must fit each other, so a new format needs no separate test of that. */
 const formats = listToolFormats();
 
 const tools: ToolSchema[] = [
@@ -38,7 +38,7 @@ function split(reader: TurnReader, pieces: Iterable<string>): { reasoning: strin
   return { ...spoken, end: splitter.finish() };
 }
 
-/** Where the first call may begin; -1 when nowhere. */
+/** Index at which the first call may begin; -1 when there is none. */
 function findStart({ candidate, look }: NonNullable<ToolFormat["callStart"]>, text: string): number {
   for (let at = 0; at < text.length; ) {
     const verdict = at === 0 || candidate.test(text[at]!) ? look(text, at, at === 0) : 1;
@@ -77,7 +77,7 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (na
     fc.assert(
       fc.property(turnsOf(format, parallel), (turn) => {
         const { content, calls } = format.parse(turn, tools);
-        // Between calls stands what says nothing.
+        // Only white space and separators stand between calls.
         expect(content).toMatch(parallel ? /^[\s;,]*$/ : /^$/);
         if (!parallel) expect(calls).toHaveLength(1);
         expect(calls.length).toBeGreaterThan(0);

@@ -3,13 +3,13 @@ import { repeated } from "./grammar-writer.js";
 import type { SchemaWriter } from "./schema-writer.js";
 import { readCount } from "./string-grammar.js";
 
-/** The items of a tuple, all of them, then further items as many as allowed. */
+/** All items of a tuple, then as many further items as allowed. */
 export function arrayGrammar(grammar: SchemaWriter, schema: JsonSchema, place: string): string {
   const { space } = grammar;
   const least = readCount(schema.minItems, 0);
   const most = readCount(schema.maxItems, Number.POSITIVE_INFINITY);
   if (least > most) grammar.refuse(place, "minItems up to maxItems", `${least} and ${most}`);
-  // Before draft 2020-12 the list was called items, and what follows it additionalItems.
+  // Before draft 2020-12 the list was called items, and the schema of the rest additionalItems.
   const isOld = Array.isArray(schema.items);
   const [listKey, restKey] = isOld ? ["items", "additionalItems"] : ["prefixItems", "items"];
   const list = Array.isArray(schema[listKey]) ? (schema[listKey] as unknown[]) : [];
@@ -18,7 +18,7 @@ export function arrayGrammar(grammar: SchemaWriter, schema: JsonSchema, place: s
   const missing = Math.max(0, least - written.length);
   const comma = `"," ${space}`;
   const head = written.join(` ${comma} `);
-  // A tuple has no more items than it must, unless the schema speaks of them.
+  // A tuple has only its required items, unless the schema describes further ones.
   const isShort = rest === false || most === written.length || (list.length > 0 && rest === undefined && missing === 0);
   if (isShort) {
     if (missing > 0) grammar.refuse(place, "as many items as minItems says", `${written.length}`);

@@ -21,7 +21,7 @@ export function toCodePoints(ranges: CodePoints): CodePoints {
   return joined;
 }
 
-/** All but these. */
+/** All characters except these. */
 export function complement(points: CodePoints): CodePoints {
   const rest: [number, number][] = [];
   let next = 0;
@@ -33,7 +33,7 @@ export function complement(points: CodePoints): CodePoints {
   return toCodePoints(rest);
 }
 
-/** Those of `points` that are not in `others`. */
+/** Characters of `points` that are not in `others`. */
 export function without(points: CodePoints, others: CodePoints): CodePoints {
   return complement(toCodePoints([...complement(points), ...others]));
 }

@@ -1,19 +1,22 @@
 import { DataError } from "@cria/core";
 
 /**
- * Most work for one grammar, in characters that are read, compared or written for it: a tenth of a second or so. References that
- * share a schema may else write it more often than the universe has atoms.
+ * Most work for one grammar, in characters read, compared or written: about a tenth of a second. Without it, references
+ * that share a schema could multiply it without bound.
  */
 const MOST_WORK = 1_000_000;
 
 /** Work of a step that looks at a schema or a value, in characters. */
 export const STEP = 20;
 
-/** The rules of a grammar in llama.cpp's notation (GBNF) while it is written. Expressions are texts, safe to put in a row. */
+/**
+ * The rules of a grammar in llama.cpp's notation (GBNF) while it is written. Expressions are texts, safe to put in a
+ * row.
+ */
 export class GrammarWriter {
   private readonly rules = new Map<string, string>();
   private readonly names = new Map<string, string>();
-  /** By the beginning of rules' names: how many have it. */
+  /** Number of rules for each beginning of a name. */
   private readonly hints = new Map<string, number>();
   private work = 0;
 
@@ -25,12 +28,15 @@ export class GrammarWriter {
       code: "data/unsupported-schema",
       subject: "JSON Schema",
       expected: `a schema whose grammar takes at most ${MOST_WORK} characters to write, alternatives and references followed`,
-      received: "one that takes more",
+      received: "a schema that takes more",
       remedy: "simplify the schema, or sample without a grammar and check afterwards",
     });
   }
 
-  /** A rule with this body, shared by all who ask for the same. @returns its name. */
+  /**
+   * A rule with this body; callers with the same body share it.
+   * @returns its name.
+   */
   rule(hint: string, body: string): string {
     this.spend(body.length);
     const known = this.names.get(body);
@@ -41,7 +47,7 @@ export class GrammarWriter {
     return name;
   }
 
-  /** A name whose body comes later by `close`: rules may name themselves. */
+  /** A name whose body follows later by `close`, so that rules may name themselves. */
   open(hint: string): string {
     const base = hint.replace(/[^a-zA-Z0-9]+/g, "-").slice(0, 40) || "rule";
     let name = base;

@@ -12,15 +12,16 @@ import { stringGrammar } from "./string-grammar.js";
 import { jsonForm, type TextForm } from "./text-form.js";
 
 /**
- * A grammar (GBNF, for `GenerateOptions.grammar`) of JSON texts that satisfy a JSON Schema. Every text of the grammar is valid;
- * not every valid value is among them: properties come in the schema's order, only those named unless `additionalProperties` is
- * there, numbers have at most 16 digits, and white space is that of common printers.
+ * A grammar (GBNF, for `GenerateOptions.grammar`) of JSON texts that satisfy a JSON Schema. Every text of the grammar
+ * is valid, but the grammar does not cover every valid value: properties come in the schema's order, only those named
+ * unless `additionalProperties` is there, numbers have at most 16 digits, and white space is that of common printers.
  *
- * Known are `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`, `minItems`,
- * `maxItems`, `minLength`, `maxLength`, `pattern` (without look-around and back references), the formats date, time, date-time,
- * uuid and email, bounds of numbers, `anyOf`, `oneOf` (where its branches exclude each other), `allOf`, `nullable` and local
- * `$ref`s, also recursive ones.
- * @throws DataError for a schema that cannot be said in a grammar, naming the place: what would be valid must not be changed.
+ * Known are `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`,
+ * `minItems`, `maxItems`, `minLength`, `maxLength`, `pattern` (without look-around and back references), the formats
+ * date, time, date-time, uuid and email, bounds of numbers, `anyOf`, `oneOf` (where its branches exclude each other),
+ * `allOf`, `nullable` and local `$ref`s, also recursive ones.
+ * @throws DataError with the place, for a schema that no grammar can express: a grammar must never allow more or other
+ * values than the schema.
  */
 export function jsonSchemaToGrammar(schema: JsonSchema | boolean): string {
   const writer = new GrammarWriter();
@@ -30,7 +31,7 @@ export function jsonSchemaToGrammar(schema: JsonSchema | boolean): string {
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
 type JsonType = (typeof TYPES)[number];
 
-/** Keywords that change what is valid, of values of one type or (*) of all, and that no grammar here can say. */
+/** Keywords that restrict values of one type or (*) of all, and that no grammar here can express. */
 const REFUSED: Record<string, readonly string[]> = {
   "*": ["not", "if", "$dynamicRef", "$recursiveRef"],
   object: [
@@ -48,7 +49,7 @@ const REFUSED: Record<string, readonly string[]> = {
   boolean: [],
   null: [],
 };
-/** By which a schema without `type` tells it. */
+/** Keywords that reveal the type of a schema without `type`. */
 const TELLING: [JsonType, readonly string[]][] = [
   ["object", ["properties", "required", "additionalProperties", "minProperties", "maxProperties", ...REFUSED.object!]],
   ["array", ["items", "prefixItems", "minItems", "maxItems", ...REFUSED.array!]],
@@ -57,7 +58,7 @@ const TELLING: [JsonType, readonly string[]][] = [
 ];
 const DEEPEST = 100;
 
-/** A schema, and what errors call it. */
+/** A schema and its name in errors. */
 export interface Place {
   schema: unknown;
   place: string;
@@ -70,8 +71,8 @@ export class SchemaGrammar implements SchemaWriter {
   private depth = 0;
 
   /**
-   * `root` is where local references start. With `escapesTags` no "<" stands in the JSON, for formats whose marks count inside
-   * strings too.
+   * `root` is where local references start. With `escapesTags` no "<" stands in the JSON, for formats whose marks count
+   * inside strings too.
    */
   constructor(
     readonly writer: GrammarWriter,
@@ -81,7 +82,7 @@ export class SchemaGrammar implements SchemaWriter {
     this.json = jsonForm(writer, escapesTags);
   }
 
-  /** Exactly the JSON of a value. */
+  /** The exact JSON of a value. */
   exactly(value: unknown): string {
     const json = JSON.stringify(value);
     return literal(this.escapesTags ? json.replaceAll("<", "\\u003c") : json);
@@ -92,10 +93,10 @@ export class SchemaGrammar implements SchemaWriter {
     return this.writer.rule("space", '"" | " " | "\\n" [ \\t]{0,20}');
   }
 
-  /** An expression for the JSON of what a schema lets through. `place` names it in errors. */
+  /** An expression for the JSON of every value that the schema allows. `place` names it in errors. */
   write(schema: unknown, place: string): string {
     if (schema === true) return this.anyValue();
-    if (!isRecord(schema)) this.refuse(place, "a JSON Schema that something satisfies", JSON.stringify(schema));
+    if (!isRecord(schema)) this.refuse(place, "a JSON Schema that some value satisfies", JSON.stringify(schema));
     if (++this.depth > DEEPEST) this.refuse(place, `schemas nested at most ${DEEPEST} deep`, "a deeper one");
     try {
       this.writer.spend(STEP);
@@ -117,9 +118,10 @@ export class SchemaGrammar implements SchemaWriter {
       : anyOf(parts.map((part) => this.write(part.schema, part.place)));
   }
 
-  /** All alternatives of a schema, each without references and alternatives of its own. */
+  /** All alternatives of a schema, each with its references and nested alternatives resolved. */
   branches(schema: unknown, place: string): Place[] {
-    if (++this.depth > DEEPEST) this.refuse(place, "alternatives that do not contain themselves", "a reference back");
+    if (++this.depth > DEEPEST)
+      this.refuse(place, "alternatives that do not contain themselves", "a recursive reference");
     this.writer.spend(STEP);
     const target = this.dereference(schema, place);
     const parts = isRecord(target) ? this.expand(target, place) : null;
@@ -129,7 +131,7 @@ export class SchemaGrammar implements SchemaWriter {
     return found;
   }
 
-  /** One step: what a schema says by another or by several; null when it speaks for itself. */
+  /** Resolves one reference, `allOf`, `anyOf` or `oneOf` of a schema; null when the schema has none. */
   private expand(schema: JsonSchema, place: string): Place[] | null {
     if (typeof schema.$ref === "string") return [{ schema: this.dereference(schema, place), place }];
     if (Array.isArray(schema.allOf)) {
@@ -178,7 +180,7 @@ export class SchemaGrammar implements SchemaWriter {
     return found;
   }
 
-  /** Null where every type is let through, and nothing is said of any. */
+  /** The types that a schema names or its keywords reveal; null where it allows all types and restricts none. */
   listTypes(schema: JsonSchema, place: string): JsonType[] | null {
     this.refuseKeywords("*", schema, place);
     const given =
@@ -188,8 +190,7 @@ export class SchemaGrammar implements SchemaWriter {
     const unknown = given.find((type) => !TYPES.includes(type as JsonType));
     if (unknown !== undefined) this.refuse(`${place}/type`, TYPES.join(", "), JSON.stringify(unknown));
     if (given.length === 0) {
-      if (schema.type !== undefined)
-        this.refuse(`${place}/type`, "a type that all parts of the schema let through", "none");
+      if (schema.type !== undefined) this.refuse(`${place}/type`, "a type that all parts of the schema allow", "none");
       return null;
     }
     const types = given as JsonType[];
@@ -234,7 +235,7 @@ export class SchemaGrammar implements SchemaWriter {
     return written;
   }
 
-  /** Any JSON value, with depth as the model likes. */
+  /** Any JSON value, of any depth. */
   anyValue(): string {
     return this.reference("any", "#", () => {
       const { space } = this;
@@ -253,7 +254,7 @@ export class SchemaGrammar implements SchemaWriter {
     return this.writer.rule("any-object", `"{" ${space} (${pair} ("," ${space} ${pair})*)? ${space} "}"`);
   }
 
-  /** A rule for what a reference leads to: it may lead to itself. */
+  /** A rule for the target of a reference, which may refer to itself. */
   private reference(ref: string, place: string, body?: () => string): string {
     const known = this.references.get(ref);
     if (known !== undefined) return known;
@@ -264,12 +265,11 @@ export class SchemaGrammar implements SchemaWriter {
     return name;
   }
 
-  /** The schema at the end of a chain of references, which must end. */
+  /** The schema at the end of a chain of references, which must not be endless. */
   private resolve(ref: string, place: string): unknown {
     const seen = new Set<string>();
     for (let next: string = ref; ; ) {
-      if (seen.has(next))
-        this.refuse(place, "a reference that leads to a schema", `${ref}, which leads back to itself`);
+      if (seen.has(next)) this.refuse(place, "a reference that leads to a schema", `${ref}, which refers to itself`);
       seen.add(next);
       const found = this.lookUp(next, place);
       if (!isRecord(found) || typeof found.$ref !== "string" || hasMeaning(without(found, "$ref"))) return found;
@@ -296,16 +296,16 @@ export class SchemaGrammar implements SchemaWriter {
   private merge(a: JsonSchema, b: unknown, place: string): JsonSchema {
     if (b === true) return a;
     this.writer.spend(STEP + JSON.stringify(a).length + JSON.stringify(b).length);
-    if (!isRecord(b)) this.refuse(place, "a JSON Schema that something satisfies", JSON.stringify(b));
+    if (!isRecord(b)) this.refuse(place, "a JSON Schema that some value satisfies", JSON.stringify(b));
     for (const key of ["anyOf", "oneOf"]) {
-      if (key in a && key in b) this.refuse(`${place}/${key}`, `one ${key} for a value`, "two that both must hold");
+      if (key in a && key in b) this.refuse(`${place}/${key}`, `one ${key} for a value`, "two, which must both hold");
     }
     const merged = mergeSchemas(a, b);
     if ("conflict" in merged && typeof merged.conflict === "string" && Object.keys(merged).length === 1) {
       this.refuse(
         `${place}/${merged.conflict}`,
         `${merged.conflict} in one part of the schema only`,
-        "two that both must hold",
+        "two, which must both hold",
       );
     }
     return merged as JsonSchema;
@@ -313,7 +313,7 @@ export class SchemaGrammar implements SchemaWriter {
 
   private checkDisjoint(branches: readonly unknown[], place: string): void {
     const resolved = branches.map((branch, i) => this.dereference(branch, `${place}/oneOf/${i}`));
-    // Each is compared with each.
+    // Each branch is compared with each other one.
     const size = resolved.reduce<number>((sum, branch) => sum + STEP + (JSON.stringify(branch)?.length ?? 0), 0);
     this.writer.spend(size * branches.length);
     for (const [i, one] of resolved.entries()) {
@@ -321,8 +321,8 @@ export class SchemaGrammar implements SchemaWriter {
         if (areDisjoint(one, other)) continue;
         this.refuse(
           `${place}/oneOf/${i}`,
-          "branches of which a value can satisfy one alone",
-          "two that may overlap; anyOf lets both through",
+          "branches that exclude each other",
+          "two that may overlap; use anyOf to allow both",
         );
       }
     }
@@ -331,14 +331,14 @@ export class SchemaGrammar implements SchemaWriter {
   private refuseKeywords(type: string, schema: JsonSchema, place: string): void {
     for (const key of REFUSED[type]!) {
       const value = schema[key];
-      // What says nothing: everything may be there, or repeated, or be a multiple of 1.
+      // Values with which the keyword restricts nothing: any items, repeated items, multiples of 1.
       const saysNothing =
         value === undefined ||
         (key.startsWith("unevaluated") && value === true) ||
         (key === "uniqueItems" && value === false) ||
         (key === "multipleOf" && value === 1 && type === "integer");
       if (saysNothing) continue;
-      this.refuse(`${place}/${key}`, "keywords that a grammar can say", key);
+      this.refuse(`${place}/${key}`, "keywords that a grammar can express", key);
     }
   }
 
@@ -353,7 +353,7 @@ export class SchemaGrammar implements SchemaWriter {
   }
 }
 
-/** Keywords that say more than annotations. */
+/** Keywords that restrict values, unlike annotations. */
 const MEANING = new Set([
   "type",
   "enum",

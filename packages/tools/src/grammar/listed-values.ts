@@ -1,6 +1,6 @@
 import type { JsonSchema } from "@cria/core";
 
-/** Checks that take a moment, whatever the schema: a pattern of a stranger may take JavaScript longer than anybody waits. */
+/** Checks that are fast for every schema. A pattern is none of them: a stranger's may take JavaScript for ever. */
 const CHECKS: Record<string, (value: unknown, bound: unknown) => boolean> = {
   type: (value, type) => [type].flat().some((one) => isOfType(value, one)),
   const: (value, other) => JSON.stringify(value) === JSON.stringify(other),
@@ -12,7 +12,7 @@ const CHECKS: Record<string, (value: unknown, bound: unknown) => boolean> = {
   exclusiveMaximum: (value, most) => typeof value !== "number" || value < Number(most),
 };
 
-/** Keywords of values of one type that are not checked here. */
+/** Keywords, by type of value, that are not checked here. */
 const UNCHECKED: Record<string, readonly string[]> = {
   string: ["pattern"],
   number: ["multipleOf"],
@@ -28,8 +28,8 @@ const UNCHECKED: Record<string, readonly string[]> = {
 const ALWAYS_UNCHECKED = ["not", "if", "$dynamicRef", "$recursiveRef"];
 
 /**
- * The values that satisfy the rest of a schema.
- * @param refuse called with a keyword that would have to be checked and is not.
+ * The listed values that satisfy the rest of a schema.
+ * @param refuse called with a keyword that restricts them and is not checked here.
  */
 export function findFitting(
   values: readonly unknown[],

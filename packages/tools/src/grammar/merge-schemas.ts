@@ -1,7 +1,7 @@
 import type { JsonSchema } from "@cria/core";
 import { isRecord } from "../parsers/make-call.js";
 
-/** Lists of which a value must satisfy both: the larger of lower bounds, the smaller of upper ones. */
+/** Bounds of which a value must satisfy both: the larger of lower bounds, the smaller of upper ones. */
 const TIGHTEST: Record<string, (a: number, b: number) => number> = {
   minimum: Math.max,
   exclusiveMinimum: Math.max,
@@ -15,7 +15,7 @@ const TIGHTEST: Record<string, (a: number, b: number) => number> = {
   maxProperties: Math.min,
 };
 
-/** One schema for what satisfies both, or the keyword that cannot be said of both at once. */
+/** One schema for the values that satisfy both, or the keyword for which no single schema exists. */
 export function mergeSchemas(a: JsonSchema, b: JsonSchema): JsonSchema | { conflict: string } {
   const merged: JsonSchema = { ...a };
   for (const [key, value] of Object.entries(b)) {

@@ -1,7 +1,7 @@
 import { anyOf, literal } from "./grammar-writer.js";
 
 export interface NumberBounds {
-  /** Inclusive, unless said otherwise; infinite for none. */
+  /** Inclusive, unless `exclusiveLeast` is set; infinite without a bound. */
   least: number;
   most: number;
   exclusiveLeast: boolean;
@@ -24,8 +24,8 @@ export function integerGrammar(bounds: NumberBounds): string | null {
 }
 
 /**
- * Numbers within the bounds; null when none can be written. Without bounds with fractions and exponents; else whole numbers
- * with up to six decimals, where these keep within the bounds whatever they are.
+ * Numbers within the bounds; null when none can be written. Without bounds they may have fractions and exponents; with
+ * bounds they are whole numbers, with up to six decimals where any decimals stay within the bounds.
  */
 export function numberGrammar(bounds: NumberBounds): string | null {
   const fraction = '("." [0-9]{1,6})?';
@@ -33,14 +33,14 @@ export function numberGrammar(bounds: NumberBounds): string | null {
     return `"-"? ${NATURAL} ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?`;
   }
   const { least, most } = wholeBounds(bounds);
-  // Decimals lead away from zero, up to the next whole number, which must not be beyond the bounds.
+  // Decimals lead away from zero, up to the next whole number, which must lie within the bounds.
   const parts: string[] = [];
   const add = (sign: string, from: bigint, to: bigint, toReaches: boolean) => {
     const end = toReaches ? to : to - 1n;
     if (from <= end) parts.push(`${sign}${naturals(from, end)} ${fraction}`);
     if (from <= to) parts.push(`${sign}${naturals(to, to)}`);
   };
-  // Below an exclusive whole bound b the decimals of b - 1 stay below b. Of a bound between whole numbers nobody knows.
+  // Below an exclusive whole bound b the decimals of b - 1 stay below b. A fractional bound gives no such guarantee.
   const reaches = (bound: number, isExclusive: boolean) =>
     !Number.isFinite(bound) || (isExclusive && Number.isInteger(bound));
   if (most >= 0n && least <= most) add("", least > 0n ? least : 0n, most, reaches(bounds.most, bounds.exclusiveMost));

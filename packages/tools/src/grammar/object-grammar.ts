@@ -11,7 +11,7 @@ export interface ObjectProperty {
   place: string;
 }
 
-/** What an object may have, in the schema's order; required ones that it does not name come last. */
+/** The properties that an object may have, in the schema's order; required ones that `properties` lacks come last. */
 export function listProperties(grammar: SchemaWriter, schema: JsonSchema, place: string): ObjectProperty[] {
   const properties = isRecord(schema.properties) ? schema.properties : {};
   const count = Object.keys(properties).length + (Array.isArray(schema.required) ? schema.required.length : 0);
@@ -19,7 +19,7 @@ export function listProperties(grammar: SchemaWriter, schema: JsonSchema, place:
   const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : []);
   const listed = Object.entries(properties).flatMap(([key, value]): ObjectProperty[] => {
     const isRequired = required.has(key);
-    // `false`: nothing may stand there.
+    // `false` allows no value.
     if (value === false && !isRequired) return [];
     return [{ key, schema: value, isRequired, place: `${place}/properties/${key}` }];
   });
@@ -49,11 +49,7 @@ export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: 
   const isAny = properties.length === 0 && more === undefined && !isRecord(schema.properties);
   if (least > required || most < properties.length || (most !== Number.POSITIVE_INFINITY && (hasMore || isAny))) {
     const key = least > required ? "minProperties" : "maxProperties";
-    grammar.refuse(
-      `${place}/${key}`,
-      "numbers of properties that required and properties already say",
-      String(schema[key]),
-    );
+    grammar.refuse(`${place}/${key}`, "numbers of properties that required and properties imply", String(schema[key]));
   }
   if (isAny) return grammar.anyObject();
   const pairs = properties.map(
@@ -63,14 +59,14 @@ export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: 
   let another: string | null = null;
   if (hasMore) {
     const value = grammar.write(more, `${place}/additionalProperties`);
-    // Properties that are left out by `false` are no additional ones either.
+    // `additionalProperties` does not bring back a property that `properties` forbids with `false`.
     const known = [
       ...properties.map(({ key }) => key),
       ...Object.keys(isRecord(schema.properties) ? schema.properties : {}),
     ];
     another = writer.rule("other-property", `${otherKey(grammar, known)} ":" ${space} ${value}`);
   }
-  // From the last one on: what may follow when something stands before, and when nothing does.
+  // Built from the last property to the first: `after` follows an earlier property, `first` opens the object.
   let after = another === null ? "" : `(${comma} ${another})*`;
   let first = another === null ? "" : `(${another} ${after})?`;
   for (let i = pairs.length - 1; i >= 0; i--) {
@@ -86,12 +82,12 @@ export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: 
   return first === "" ? `"{" ${space} "}"` : `"{" ${space} ${first} ${space} "}"`;
 }
 
-/** A quoted key without escapes that is none of the known ones. */
+/** A quoted key without escapes that differs from the known ones. */
 function otherKey(grammar: SchemaWriter, known: readonly string[]): string {
   const { writer } = grammar;
   const free = `\\"\\\\\\x00-\\x1f\\x7f${grammar.escapesTags ? "<" : ""}`;
   const rest = writer.rule("key-rest", `[^${free}]*`);
-  // Each character of a key is looked at as often as characters stand before it.
+  // Each character of a key is compared once for each character before it.
   writer.spend(known.reduce((sum, key) => sum + key.length ** 2, 0));
   const write = (keys: readonly string[]): string => {
     const ends = keys.includes("");

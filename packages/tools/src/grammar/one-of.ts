@@ -1,6 +1,9 @@
 import { isRecord } from "../parsers/make-call.js";
 
-/** Whether it is plain that no value satisfies both schemas: by type, by listed values, or by a property that both require. */
+/**
+ * Whether it is plain that no value satisfies both schemas: by type, by listed values, or by a property that both
+ * require.
+ */
 export function areDisjoint(a: unknown, b: unknown): boolean {
   if (a === false || b === false) return true;
   if (!isRecord(a) || !isRecord(b)) return false;
@@ -34,7 +37,7 @@ function listValues(schema: Record<string, unknown>): string[] | null {
   return values?.map((value) => JSON.stringify(value)) ?? null;
 }
 
-/** Types whose values both may have are called alike: whole numbers are numbers. */
+/** The types of a schema's values, where "integer" counts as "number": whole numbers are numbers. */
 function listTypes(schema: Record<string, unknown>): string[] | null {
   const typeOf = (value: unknown) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
   const types =

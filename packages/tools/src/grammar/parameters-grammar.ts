@@ -7,9 +7,9 @@ import { stringGrammar } from "./string-grammar.js";
 import { bareForm, bareText, type TextForm } from "./text-form.js";
 
 /**
- * A tool's arguments as Qwen3-Coder writes them, `<parameter=key>\nvalue\n</parameter>` each on lines of its own: texts bare,
- * all else as JSON. The parser types a value by what the schema lets through, so a text beside other types must not look like
- * one of them.
+ * A tool's arguments as Qwen3-Coder writes them, each as `<parameter=key>\nvalue\n</parameter>`: texts bare, all else
+ * as JSON. The parser types a value by the schema's types, so where a schema allows texts and other types, a text must
+ * not look like one of those.
  */
 export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema): string {
   const { name, parameters } = tool.function;
@@ -17,7 +17,7 @@ export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema): stri
   const form = bareForm(writer);
   const place = `tool "${name}"`;
   for (const key of ["anyOf", "oneOf", "allOf", "$ref", "minProperties"]) {
-    if (key in parameters) grammar.refuse(`${place}/${key}`, "parameters with properties of their own", key);
+    if (key in parameters) grammar.refuse(`${place}/${key}`, "parameters that list their properties", key);
   }
   const parts = listProperties(grammar, parameters, place).map(({ key, schema, isRequired, place: at }) => {
     if (!/^[^<>\n]{1,200}$/.test(key) || key !== key.trim()) {
@@ -36,12 +36,12 @@ export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema): stri
   return parts.join(" ") || '""';
 }
 
-/** Texts that begin so are no number, no JSON and none of true, false, null and none. */
+/** Texts with such a first character are neither numbers nor JSON, nor true, false, null or none. */
 const PLAIN = "[A-EG-MO-SU-Zb-eg-mo-su-z]";
 
 function bareValue(grammar: SchemaGrammar, form: TextForm, schema: unknown, place: string): string {
   const any = () => form.any(0, Number.POSITIVE_INFINITY);
-  /** Texts, those of them that are texts beside other types too, and what is written as JSON. */
+  /** Texts; texts of schemas that also allow other types; values written as JSON. */
   const found = { texts: [] as string[], plainTexts: [] as string[], others: [] as string[] };
   for (const branch of grammar.branches(schema, place)) {
     if (branch.schema === true) {
@@ -49,7 +49,7 @@ function bareValue(grammar: SchemaGrammar, form: TextForm, schema: unknown, plac
       continue;
     }
     if (!isRecord(branch.schema)) {
-      grammar.refuse(branch.place, "a JSON Schema that something satisfies", JSON.stringify(branch.schema));
+      grammar.refuse(branch.place, "a JSON Schema that some value satisfies", JSON.stringify(branch.schema));
     }
     addBranch(grammar, form, branch.schema, branch.place, found);
   }
@@ -77,10 +77,10 @@ function addBranch(
   if (values) return;
   const types = grammar.listTypes(schema, place);
   const any = form.any(0, Number.POSITIVE_INFINITY);
-  // Where nothing is said the parser takes any value for a text.
+  // Without a type, the parser takes any value for a text.
   if (types === null) found.texts.push(any);
   for (const type of types ?? []) {
-    // OpenAPI's word for null is none that the parser knows.
+    // The parser does not know OpenAPI's `nullable`.
     if (type === "null" && ![schema.type].flat().includes("null")) continue;
     if (type !== "string") {
       found.others.push(grammar.writeType(type, schema, place));

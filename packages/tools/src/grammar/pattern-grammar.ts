@@ -41,12 +41,12 @@ const SETS: Record<string, CodePoints> = {
 const CONTROLS: Record<string, number> = { n: 10, r: 13, t: 9, f: 12, v: 11, "0": 0 };
 const DEEPEST = 100;
 
-/** What a pattern has that a grammar cannot say. */
+/** A part of a pattern that no grammar can express. */
 class Unsupported extends Error {}
 
 /**
- * The characters of the strings that match a regular expression of JSON Schema; null for what no grammar can say: assertions
- * other than `^` at the beginning and `$` at the end, back references, Unicode properties.
+ * The characters of the strings that match a regular expression of JSON Schema; null for patterns that no grammar can
+ * express: assertions other than `^` at the beginning and `$` at the end, back references, Unicode properties.
  */
 export function patternGrammar(pattern: string, form: TextForm): string | null {
   try {
@@ -114,7 +114,7 @@ class PatternReader {
   private quantified(depth: number): string {
     const element = this.element(depth);
     const [least, most] = this.quantifier();
-    this.take("?"); // lazy: the same strings
+    this.take("?"); // a lazy quantifier matches the same strings
     return repeated(element, least, most);
   }
 

@@ -5,7 +5,7 @@ import type { TextForm } from "./text-form.js";
 
 const DATE = "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])";
 const TIME = "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,3})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)";
-/** Strings that everybody takes for the format, also those who check it by patterns of their own. */
+/** Strings that every library accepts for the format, also those with narrower patterns. */
 const FORMATS: Record<string, string> = {
   date: `^${DATE}$`,
   time: `^${TIME}$`,
@@ -14,7 +14,7 @@ const FORMATS: Record<string, string> = {
   email: "^[a-z0-9]{1,30}(\\.[a-z0-9]{1,30})?@[a-z0-9]{1,30}\\.[a-z]{2,10}$",
 };
 
-/** What a character of a pattern may become, as `\\W`. */
+/** Longest grammar text for one character of a pattern, such as `\\W`. */
 const MOST_OF_A_CHARACTER = 400;
 
 /** A string in its form, by length, pattern or format. */
@@ -25,12 +25,12 @@ export function stringGrammar(grammar: SchemaWriter, form: TextForm, schema: Jso
   if (least > most) grammar.refuse(place, "minLength up to maxLength", `${least} and ${most}`);
   const format =
     typeof schema.format === "string" && Object.hasOwn(FORMATS, schema.format) ? FORMATS[schema.format]! : null;
-  // A format is an annotation: lengths, which are none, come first.
+  // A format is an annotation, so a schema's lengths come before it.
   const pattern = typeof schema.pattern === "string" ? schema.pattern : hasLength ? null : format;
   if (pattern === null) return form.any(least, most);
   if (hasLength) grammar.refuse(`${place}/pattern`, "a pattern, or minLength and maxLength", "both");
   grammar.writer.spend(pattern.length * MOST_OF_A_CHARACTER);
-  // Libraries write a pattern beside a format, often one with look-around.
+  // Libraries write a pattern next to a format, often one with look-around.
   const written = patternGrammar(pattern, form) ?? (format === null ? null : patternGrammar(format, form));
   if (written === null) {
     grammar.refuse(
@@ -45,7 +45,9 @@ export function stringGrammar(grammar: SchemaWriter, form: TextForm, schema: Jso
   );
 }
 
-/** A length or number of items; fractions and negative ones say nothing that JSON Schema knows. */
+/**
+ * A length or number of items. JSON Schema has no fractions, which are rounded down, and no negative ones: `fallback`.
+ */
 export function readCount(value: unknown, fallback: number): number {
   return typeof value === "number" && value >= 0 ? Math.floor(value) : fallback;
 }

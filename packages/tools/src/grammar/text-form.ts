@@ -1,13 +1,13 @@
 import { type CodePoints, complement, contains, toCodePoints, without, writeClass } from "./code-points.js";
 import { anyOf, type GrammarWriter, literal, repeated } from "./grammar-writer.js";
 
-/** How a string stands in the text that is sampled: as JSON between quotes, or bare between tags. */
+/** The form of a string in the sampled text: JSON between quotes, or bare between tags. */
 export interface TextForm {
-  /** The whole string, given what matches its characters. */
+  /** The whole string, from an expression for its characters. */
   wrap(characters: string): string;
-  /** One character of the set; null where the form can hold none of them. */
+  /** One character of the set; null where the form has none of them. */
   oneOf(points: CodePoints): string | null;
-  /** Any string of so many characters. */
+  /** Any string of `least` to `most` characters. */
   any(least: number, most: number): string;
 }
 
@@ -25,13 +25,13 @@ const SHORT_ESCAPES: readonly (readonly [number, string])[] = [
   [0x09, "\\t"],
 ];
 
-/** Between quotes. A character is one that needs no escape, or an escape of one whole character. */
+/** Strings between quotes. A character is one that needs no escape, or an escape of one whole character. */
 export function jsonForm(writer: GrammarWriter, escapesTags: boolean): TextForm {
   const tag: CodePoints = escapesTags ? [[0x3c, 0x3c]] : [];
   const plain = complement(toCodePoints([...CONTROL, [0x22, 0x22], [0x5c, 0x5c], ...tag]));
   const escapes = escapesTags ? [...SHORT_ESCAPES, [0x3c, "\\u003c"] as const] : SHORT_ESCAPES;
   const char = () => {
-    // No half of a surrogate pair: two escapes would be one character.
+    // No half of a surrogate pair, since two such escapes would be one character.
     const unit = 'u" ([0-9a-cA-CefEF] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2})';
     return writer.rule("char", `${writeClass(plain)} | "\\\\" (["\\\\bfnrt/] | "${unit})`);
   };
@@ -48,24 +48,24 @@ export function jsonForm(writer: GrammarWriter, escapesTags: boolean): TextForm 
   };
 }
 
-/** The end of a bare text: what it must not contain. Its first character must not come again in it. */
+/** The end of a bare text, which the text must not contain. Its first character occurs in it only once. */
 const CLOSE = "</parameter>";
 
-/** Exactly this text, bare; null where it would not be read as it is. */
+/** Exactly this text, bare; null where the parser would read another text. */
 export function bareText(value: string): string | null {
   return value.includes(CLOSE) || /[\0\r]/.test(value) ? null : literal(value);
 }
 
-/** Between `<parameter=...>` and `</parameter>`, a line break on either side. */
+/** Strings between `<parameter=...>` and `</parameter>`, with a line break on either side. */
 export function bareForm(writer: GrammarWriter): TextForm {
-  // The parser takes "\r\n" for one line break, and nobody needs a NUL.
+  // The parser takes "\r\n" for one line break, and a NUL is useless.
   const never = toCodePoints([
     [0, 0],
     [0x0d, 0x0d],
   ]);
   const withoutTags = complement(toCodePoints([...never, [0x3c, 0x3c]]));
   const text = () => {
-    // One rule for each part of the closing tag that was just read.
+    // One rule for each beginning of the closing tag that was just read.
     const names = [...CLOSE].map((_, i) => writer.open(`text-${i}`));
     for (const [i, name] of names.entries()) {
       const char = CLOSE[i]!;

@@ -1,7 +1,9 @@
 import { expect, it } from "vitest";
 import { toolCallGrammar } from "./tool-call-grammar.js";
 
-/** Whether the rule `text-0` of a grammar matches: each of its alternatives reads a character and goes on, or ends. */
+/**
+ * Whether the rule `text-0` of a grammar matches: each of its alternatives reads a character and continues, or ends.
+ */
 function matches(grammar: string, text: string): boolean {
   const rules = new Map(
     [...grammar.matchAll(/^(text-\d+) ::= (.*)$/gm)].map(([, name, body]) => [name!, body!.split(" | ")]),

@@ -6,16 +6,16 @@ import { GrammarWriter } from "./grammar-writer.js";
 export interface ToolCallGrammarOptions {
   /** The tool to call; default: any of them. */
   name?: string;
-  /** Let several calls follow each other, where the format can write that. Default false: exactly one. */
+  /** Allow several calls in a row, where the format can write them. Default false: exactly one. */
   parallel?: boolean;
 }
 
 /**
- * A grammar (GBNF) of a turn that is exactly one call of one of the tools (`parallel`: one or more), written as the format's
- * parser reads it, with arguments that satisfy the tool's schema as `jsonSchemaToGrammar` writes them: for `tool_choice`
- * "required" or a named function. Null where the format has no grammar, as the parsers of users, or is not known by this name,
- * and of `python` for tools that want more than code.
- * @throws DataError when there is no such tool, or for a schema or name that the format cannot write.
+ * A grammar (GBNF) of a turn that is exactly one call of one of the tools (`parallel`: one or more), written as the
+ * format's parser reads it, for `tool_choice` "required" or a named function. Arguments satisfy the tool's schema as
+ * `jsonSchemaToGrammar` writes them. Null where the format has no grammar (users' parsers, unknown names), and for
+ * `python` with tools that need more than code.
+ * @throws DataError for an unknown tool, or for a schema or name that the format cannot write.
  */
 export function toolCallGrammar(
   format: string | ToolFormat,

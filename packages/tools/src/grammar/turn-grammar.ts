@@ -2,19 +2,20 @@ import { DataError, type ToolSchema } from "@cria/core";
 import { anyOf, type GrammarWriter, literal } from "./grammar-writer.js";
 import { SchemaGrammar } from "./json-schema-grammar.js";
 
-/** What the grammar of a turn is written for. */
+/** The input of a turn's grammar. */
 export interface GrammarTurn {
   writer: GrammarWriter;
   /** The tools that the turn may call, at least one. */
   called: readonly ToolSchema[];
   /** All tools that the model sees. */
   tools: readonly ToolSchema[];
-  /** Whether several calls may follow each other, where the format can write that. */
+  /** Whether several calls may follow each other, where the format can write them. */
   isParallel: boolean;
 }
 
 /**
- * Writes an expression for a turn that is exactly one call, or one and more; null where no grammar can say such calls.
+ * Writes an expression for a turn that is exactly one call, or one and more; null where no grammar can express such
+ * calls.
  * @throws DataError for a schema or name that the format cannot write.
  */
 export type TurnGrammar = (turn: GrammarTurn) => string | null;
@@ -31,14 +32,17 @@ export function inRow(call: string, separator: string, { isParallel }: GrammarTu
   return isParallel ? `${call} (${separator} ${call})*` : call;
 }
 
-/** An expression for arguments, in JSON, that satisfy the tool's schema. @param escapesTags whether `<` in texts must be escaped. */
+/**
+ * An expression for arguments, in JSON, that satisfy the tool's schema.
+ * @param escapesTags whether `<` in texts must be escaped.
+ */
 export function argumentsOf(writer: GrammarWriter, tool: ToolSchema, escapesTags = false): string {
   const { name, parameters } = tool.function;
   const schema = Object.keys(parameters).length === 0 ? { type: "object" } : { type: "object", ...parameters };
   return new SchemaGrammar(writer, schema, escapesTags).write(schema, `tool "${name}"`);
 }
 
-/** `{"name": ..., "arguments": {...}}`, with the key that the format has for arguments. */
+/** `{"name": ..., "arguments": {...}}`, with the format's key for arguments. */
 export function jsonCall(writer: GrammarWriter, tool: ToolSchema, key = "arguments"): string {
   const space = '" "?';
   const name = `${literal('{"name":')} ${space} ${literal(`${JSON.stringify(tool.function.name)},`)}`;

@@ -2,7 +2,7 @@ import type { ChatMessage } from "@cria/core";
 
 /** An interaction's reply to an assistant's answer. */
 export interface InteractionReply {
-  /** The conversation ends here; `content` is then not shown to the model. */
+  /** Ends the conversation; the model does not see `content` then. */
   shouldTerminate: boolean;
   /** The next user message: a text, or texts and images. */
   content: ChatMessage["content"];
@@ -12,14 +12,14 @@ export interface InteractionReply {
   data?: Record<string, unknown>;
 }
 
-/** What an interaction learns of its row when it starts. Names are those of files: snake_case. */
+/** The kwargs of an interaction's start. Names are those of files: snake_case. */
 export interface StartKwargs {
-  /** The row's `reward_model.ground_truth`, unless its `interaction_kwargs` have their own. */
+  /** The row's `reward_model.ground_truth`, unless its `interaction_kwargs` give another one. */
   ground_truth?: unknown;
   data_source?: string;
   /** The row's prompt. */
   messages?: readonly ChatMessage[];
-  /** Whatever else is in the row's `extra_info.interaction_kwargs`. */
+  /** Any other key of the row's `extra_info.interaction_kwargs`. */
   [kwarg: string]: unknown;
 }
 
@@ -31,7 +31,7 @@ export interface ReplyKwargs {
    * again. An interaction that pauses must limit the wait itself.
    */
   pauseDeadline?: () => () => void;
-  /** Seed of random draws; it is the same whenever this trajectory is sampled. */
+  /** Seed of random draws; equal whenever this trajectory is sampled. */
   seed?: number;
   /** Free-form state of the trajectory that its tools see too. */
   agentData?: Record<string, unknown>;
@@ -46,7 +46,7 @@ export interface ReplyKwargs {
  * by instance id.
  */
 export abstract class BaseInteraction {
-  /** What rows call it: `interaction_kwargs.name`, or their `data_source`. */
+  /** The name in rows: `interaction_kwargs.name`, or their `data_source`. */
   name: string;
 
   constructor(
@@ -71,6 +71,6 @@ export abstract class BaseInteraction {
 
   abstract finalizeInteraction(instanceId: string): Promise<void>;
 
-  /** Frees what it holds beyond conversations, such as processes. Called once, when no conversation is left. */
+  /** Frees resources that outlive conversations, such as processes. Called once, when no conversation is left. */
   async dispose(): Promise<void> {}
 }

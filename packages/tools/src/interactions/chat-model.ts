@@ -7,7 +7,7 @@ export interface ChatOptions {
   signal?: AbortSignal;
 }
 
-/** A model that answers a conversation, whoever runs it. */
+/** A model that answers a conversation, in this process or at an endpoint. */
 export interface ChatModel {
   answer(messages: readonly ChatMessage[], options: ChatOptions): Promise<string>;
 }
@@ -15,8 +15,8 @@ export interface ChatModel {
 /** A second model in this process. */
 export class EngineChatModel implements ChatModel {
   /**
-   * @param renderPrompt tokens of a conversation up to where the assistant begins to speak, as
-   * `DeltaTokenizer.encodePrompt` gives them.
+   * @param renderPrompt gives the tokens of a conversation up to the assistant's turn, as `DeltaTokenizer.encodePrompt`
+   * does.
    */
   constructor(
     private readonly engine: Pick<PolicyEngine, "createSequence" | "info">,

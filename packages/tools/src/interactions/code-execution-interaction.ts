@@ -7,8 +7,8 @@ import { BaseInteraction, type InteractionReply, type ReplyKwargs, type StartKwa
 import { readConfig } from "./read-config.js";
 
 /**
- * Runs a program and says what it printed. Whatever goes wrong in the program is an `error`, not a rejection; `timedOut`
- * says that it was stopped for its time. Several programs may be asked for at once.
+ * Runs a program and returns its output. An error in the program resolves with `error`, never rejects; `timedOut` says
+ * that the time limit stopped it. Several programs may run at once.
  */
 export interface CodeExecutor {
   run(
@@ -23,9 +23,9 @@ const configSchema = z.strictObject({
   timeout: z.number().positive().default(5),
   ...sandboxConfig,
   max_attempts: z.int().positive().default(5),
-  /** Tests that failed and are shown. */
+  /** Failed tests that the reply shows. */
   max_shown: z.int().positive().default(3),
-  /** Characters of what a program printed that are shown. */
+  /** Characters of a program's output that the reply shows. */
   max_output_chars: z.int().positive().default(200),
 });
 
@@ -33,7 +33,7 @@ const testSchema = z.array(
   z.union([
     /** An expression to print after the code ran. */
     z.looseObject({ input: z.string(), expected: z.unknown() }),
-    /** What the program reads and must write. */
+    /** The program's input, and its expected output. */
     z.looseObject({ stdin: z.string(), expected: z.unknown() }),
   ]),
 );
@@ -51,21 +51,22 @@ interface Outcome {
 }
 
 /**
- * Runs the code of an answer (its last fenced block, else the whole text) against the row's `test_cases` and shows what
- * failed. A turn's score is the share of tests by which it beats all earlier turns; calculated score: the best share.
+ * Runs the code of an answer (its last fenced block, else the whole text) against the row's `test_cases` and shows the
+ * failed ones. A turn's score is the share of tests by which it beats all earlier turns; calculated score: the best
+ * share.
  *
- * Tests run at once, as many as there are sandboxes. They count as if they ran in order: the first one that takes too
- * long fails, and so do all after it. A reply therefore takes at most `timeout` for each test, besides the time that it
- * waits for sandboxes.
+ * Tests run at once, as many as there are sandboxes. They count as if they ran in order: the first one that exceeds the
+ * limit fails, and so do all after it. A reply therefore takes at most `timeout` for each test, plus the wait for
+ * sandboxes.
  */
 export class CodeExecutionInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;
   private readonly settings: z.infer<typeof configSchema>;
   private readonly executor: CodeExecutor;
-  /** The executor, where it is our own to end. */
+  /** The executor that this interaction made and disposes of; undefined when it was given one. */
   private readonly ownExecutor: SandboxExecutor | undefined;
 
-  /** @param config may have an `executor` of its own; by default programs run in the sandboxes of the code tool. */
+  /** @param config may have an `executor`; by default programs run in the sandboxes of the code tool. */
   constructor(config: Record<string, unknown> = {}, name = "code_execution") {
     super(config, name);
     const { executor, ...rest } = config;
@@ -106,7 +107,7 @@ export class CodeExecutionInteraction extends BaseInteraction {
     const instance = this.instances.get(instanceId);
     instance.attempts++;
     const code = extractCode(findLastAnswer(messages));
-    // The tests have limits of their own; waiting for a sandbox must not fail the conversation.
+    // The tests have their limits; waiting for a sandbox must not fail the conversation.
     kwargs.pauseDeadline?.();
     const outcomes = await this.runTests(code, instance.tests, kwargs.signal);
     const failed = outcomes.filter((outcome) => outcome.problem !== null);
@@ -196,7 +197,7 @@ export class CodeExecutionInteraction extends BaseInteraction {
   }
 }
 
-/** The last fenced block, its language left out; the whole text when there is none. */
+/** The last fenced block without its language; the whole text when there is none. */
 function extractCode(text: string): string {
   const parts = text.split("```");
   if (parts.length < 2) return text.trim();

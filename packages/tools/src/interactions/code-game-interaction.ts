@@ -17,8 +17,8 @@ interface Instance {
 }
 
 /**
- * A secret code, found by guessing: each digit of a guess is answered by "higher", "lower" or "right". The ground truth
- * is the code, a text of digits. Calculated score: 1 when it was guessed, else 0.
+ * A secret code to guess: each digit of a guess is answered by "higher", "lower" or "right". The ground truth is the
+ * code, a text of digits. Calculated score: 1 when it was guessed, else 0.
  */
 export class CodeGameInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;

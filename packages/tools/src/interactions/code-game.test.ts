@@ -16,7 +16,10 @@ describe("the code game", () => {
       for (const content of guesses) replies.push(await game.generateResponse("id", [{ role: "assistant", content }]));
       const score = await game.calculateScore("id");
       await game.finalizeInteraction("id");
-      await expect(game.calculateScore("id")).rejects.toThrow(/not running/);
+      await expect(game.calculateScore("id")).rejects.toMatchObject({
+        code: "interaction/unknown-instance",
+        subject: "instance id of code_game",
+      });
       return { score, ends: replies.map((r) => r.shouldTerminate), texts: replies.map((r) => r.content) };
     };
     expect(await play(["55", " 12\n"])).toEqual({
@@ -29,8 +32,9 @@ describe("the code game", () => {
       ends: [false, false, true],
       texts: ["A guess is 2 digits.", "right higher", "right lower"],
     });
-    await expect(new CodeGameInteraction().startInteraction("id", { ground_truth: 12 })).rejects.toThrow(
-      /text of digits/,
-    );
+    await expect(new CodeGameInteraction().startInteraction("id", { ground_truth: 12 })).rejects.toMatchObject({
+      code: "interaction/bad-ground-truth",
+      subject: 'interaction "code_game"',
+    });
   });
 });

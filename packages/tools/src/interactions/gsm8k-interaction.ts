@@ -19,8 +19,8 @@ interface Instance {
 }
 
 /**
- * Judges the number at the end of an answer to a GSM8K problem ("#### 72", or the last number) and gives hints that
- * say what was wrong without giving the solution away. Calculated score: 1 when solved, else 0.
+ * Judges the number at the end of an answer to a GSM8K problem ("#### 72", or the last number). Hints name the mistake
+ * without giving the solution away. Calculated score: 1 when solved, else 0.
  */
 export class Gsm8kInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;

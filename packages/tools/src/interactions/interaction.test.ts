@@ -11,7 +11,7 @@ const say = (content: string): ChatMessage[] => [
   { role: "assistant", content },
 ];
 
-/** A secret number, found by guessing. */
+/** A game of guessing a secret number. */
 function makeGame(released: unknown[] = []) {
   return interaction({
     name: "game",
@@ -48,7 +48,10 @@ describe("interaction()", () => {
     await game.finalizeInteraction("b");
     await game.finalizeInteraction("b");
     expect(released).toEqual([10]);
-    await expect(game.generateResponse("b", say("1"))).rejects.toThrow(/instance b of game: is not running/);
+    await expect(game.generateResponse("b", say("1"))).rejects.toMatchObject({
+      code: "interaction/unknown-instance",
+      subject: "instance b of game",
+    });
     await Promise.all(ids.map((id) => game.finalizeInteraction(id)));
     expect(released).toEqual([10, 0, 20]);
     await game.dispose();
@@ -99,10 +102,22 @@ describe("interaction()", () => {
       await mute.startInteraction("a");
       const error = await mute.generateResponse("a", []).catch((thrown) => thrown);
       expect(error).toBeInstanceOf(ToolError);
-      expect(error.message).toContain('reply of interaction "mute": says nothing');
+      expect(error).toMatchObject({ code: "interaction/bad-reply", subject: 'reply of interaction "mute"' });
     }
-    expect(() => interaction({ name: "x" } as never)).toThrow(/argument of interaction: has no function that replies/);
-    expect(() => interaction(undefined as never)).toThrow(/expected: a function, or \{ reply \}/);
+    expect(() => interaction({ name: "x" } as never)).toThrow(
+      expect.objectContaining({
+        code: "interaction/bad-definition",
+        subject: "argument of interaction",
+        received: '{"name":"x"}',
+      }),
+    );
+    expect(() => interaction(undefined as never)).toThrow(
+      expect.objectContaining({
+        code: "interaction/bad-definition",
+        subject: "argument of interaction",
+        received: "nothing",
+      }),
+    );
   });
 
   it("infers the types of state and turn", () => {
@@ -174,15 +189,30 @@ describe("a config of interactions", () => {
   it("says what is wrong with an export", async () => {
     const make = (...entries: object[]) => createInteractions(entries as never, folder);
     const echo = { class_name: "./mine.ts#echo" };
-    await expect(make({ ...echo, config: { a: 1 } })).rejects.toThrow(/takes no config[\s\S]*config: \{"a":1\}/);
-    await expect(make({ class_name: "./mine.ts#five" })).rejects.toThrow(/not an interaction[\s\S]*a function that/);
-    await expect(make({ class_name: "./mine.ts#NotOne" })).rejects.toThrow(/no startInteraction/);
-    // A .mjs is one module, however often it is loaded.
+    await expect(make({ ...echo, config: { a: 1 } })).rejects.toMatchObject({
+      code: "interaction/not-one",
+      subject: 'class_name "./mine.ts#echo"',
+      received: 'config: {"a":1}',
+    });
+    await expect(make({ class_name: "./mine.ts#five" })).rejects.toMatchObject({
+      code: "interaction/not-one",
+      subject: 'class_name "./mine.ts#five"',
+      received: "a function that returns something else",
+    });
+    await expect(make({ class_name: "./mine.ts#NotOne" })).rejects.toMatchObject({
+      code: "interaction/not-one",
+      subject: 'class_name "./mine.ts#NotOne"',
+      received: "no startInteraction, generateResponse, calculateScore, finalizeInteraction",
+    });
+    // Node loads a .mjs once, and gives the same module again.
     await writeFile(
       join(folder, "plain.mjs"),
       "const f = async () => 0; export const one = { name: 'one', startInteraction: f, generateResponse: f, calculateScore: f, finalizeInteraction: f };",
     );
     const one = { class_name: "./plain.mjs#one" };
-    await expect(make({ ...one, name: "a" }, { ...one, name: "b" })).rejects.toThrow(/#one": stands in two entries/);
+    await expect(make({ ...one, name: "a" }, { ...one, name: "b" })).rejects.toMatchObject({
+      code: "interaction/duplicate",
+      subject: 'class_name "./plain.mjs#one"',
+    });
   });
 });

@@ -3,26 +3,26 @@ import { InstanceStore } from "../instance-store.js";
 import { preview } from "../validate-arguments.js";
 import { BaseInteraction, type InteractionReply, type ReplyKwargs, type StartKwargs } from "./base-interaction.js";
 
-/** The conversation that a function of an interaction is called for. */
+/** The conversation of a call to an interaction's function. */
 export interface InteractionConversation {
-  /** The same in all calls for one conversation. */
+  /** Equal in all calls for one conversation. */
   instanceId: string;
-  /** The row's `reward_model.ground_truth`, unless its `interaction_kwargs` have their own. */
+  /** The row's `reward_model.ground_truth`, unless its `interaction_kwargs` give another one. */
   groundTruth: unknown;
   dataSource: string | undefined;
   /** The row's `extra_info.interaction_kwargs`. */
   kwargs: Record<string, unknown>;
 }
 
-/** An answer of the model that makes no tool call, and what came before it. */
+/** A turn of the model without tool calls, and the conversation before it. */
 export interface InteractionTurn<State> extends InteractionConversation {
-  /** What `create` made for this conversation; undefined without `create`. */
+  /** The result of `create` for this conversation; undefined without `create`. */
   state: State;
-  /** The text of the last assistant message: what to reply to. */
+  /** The text of the last assistant message, which `reply` answers. */
   answer: string;
   /** The whole conversation, the prompt first. */
   messages: readonly ChatMessage[];
-  /** Seed of random draws; it is the same whenever this trajectory is sampled. */
+  /** Seed of random draws; equal whenever this trajectory is sampled. */
   seed: number;
   /** Aborts when the run ends or the reply takes too long. */
   signal: AbortSignal;
@@ -36,8 +36,8 @@ export interface InteractionTurn<State> extends InteractionConversation {
 }
 
 /**
- * The next user message as a text, or a reply, whose `content` may hold images: `shouldTerminate` (default false) ends the conversation, and may then do without
- * `content`; `score` (default 0) is that of the turn.
+ * The next user message as a text, or a reply, whose `content` may hold images. `shouldTerminate` (default false) ends
+ * the conversation; `content` is optional then. `score` (default 0) is the turn's score.
  */
 export type InteractionOutput =
   | string
@@ -45,24 +45,29 @@ export type InteractionOutput =
 
 /** An interaction as functions. Only `reply` is needed; write `create` before it, so that its `state` has a type. */
 export interface InteractionDefinition<State> {
-  /** What rows call it: `interaction_kwargs.name`, or their `data_source`. Default "interaction"; a config may rename it. */
+  /**
+   * The name in rows: `interaction_kwargs.name`, or their `data_source`. Default "interaction"; a config may rename it.
+   */
   name?: string;
   /** Makes the state of a conversation, before its first turn. `messages` is the row's prompt. */
   create?: (conversation: InteractionConversation & { messages: readonly ChatMessage[] }) => State | Promise<State>;
-  /** Replies to an answer of the model that makes no tool call. What it throws fails the conversation. */
+  /** Replies to a turn of the model without tool calls. An exception fails the conversation. */
   reply: (turn: InteractionTurn<State>) => InteractionOutput | Promise<InteractionOutput>;
-  /** Score of the whole conversation, at its end: its reward where no reward function judges its data source. Default 0. */
+  /**
+   * Score of the whole conversation, at its end: its reward where no reward function judges its data source. Default 0.
+   */
   score?: (state: State, conversation: InteractionConversation) => number | Promise<number>;
   /** Frees what the state holds; called once for each state, also after errors and aborts. */
   release?: (state: State, conversation: InteractionConversation) => void | Promise<void>;
-  /** Frees what the interaction holds beyond conversations, such as a process. */
+  /** Frees resources that outlive conversations, such as a process. */
   dispose?: () => void | Promise<void>;
 }
 
 /**
- * An interaction, from functions: `interaction(({ answer }) => (answer === "4" ? { shouldTerminate: true, score: 1 } : "No."))`, or
- * with a name, a state for each conversation and a score: `interaction({ name, create, reply, score, release })`.
- * @throws ToolError when there is no function that replies.
+ * Makes an interaction from functions: `interaction(({ answer }) => (answer === "4" ? { shouldTerminate: true, score: 1
+ * } : "No."))`, or with a name, a state for each conversation and a score: `interaction({ name, create, reply, score,
+ * release })`.
+ * @throws ToolError without a function `reply`.
  */
 export function interaction(reply: InteractionDefinition<undefined>["reply"]): BaseInteraction;
 export function interaction<State = undefined>(definition: InteractionDefinition<State>): BaseInteraction;
@@ -136,7 +141,7 @@ class FunctionInteraction<State> extends BaseInteraction {
     await this.definition.dispose?.();
   }
 
-  /** @throws ToolError for a reply that neither says anything nor ends the conversation. */
+  /** @throws ToolError for a reply that has no content and does not end the conversation. */
   private readOutput(output: InteractionOutput): InteractionReply {
     const given: Partial<InteractionReply> = typeof output === "string" ? { content: output } : { ...output };
     const { shouldTerminate = false, content = shouldTerminate ? "" : undefined, score = 0, data } = given;

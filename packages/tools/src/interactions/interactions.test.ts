@@ -24,7 +24,7 @@ import {
 const folder = mkdtempSync(join(tmpdir(), "cria-interactions-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Plays a conversation: what the assistant says, turn by turn, until the interaction ends it. */
+/** Plays a conversation: gives the assistant's answers, turn by turn, until the interaction ends it. */
 async function play(interaction: BaseInteraction, kwargs: Record<string, unknown>, answers: readonly string[]) {
   const messages: ChatMessage[] = [{ role: "user", content: "the problem" }];
   const replies = [];
@@ -103,7 +103,7 @@ describe("NumberGuessingInteraction", () => {
 
 describe("CodeExecutionInteraction", () => {
   const programs: string[] = [];
-  /** Knows one function, and programs that echo. */
+  /** Runs one function, and programs that echo. */
   const executor: CodeExecutor = {
     run: async (code, { input }) => {
       programs.push(code);
@@ -148,7 +148,7 @@ describe("CodeExecutionInteraction", () => {
     const slow: CodeExecutor = {
       run: async (code, { signal }) => {
         const test = /print\(f\((\d)\)\)/.exec(code)![1]!;
-        // The fourth is done before the second is stopped; the third would never be.
+        // The fourth test ends before the second is stopped; the third would never end.
         if (test === "1") await new Promise((resolve) => setTimeout(resolve, 50));
         if (test === "2") await new Promise((resolve) => signal!.addEventListener("abort", resolve));
         if (signal!.aborted) aborted.push(test);
@@ -175,14 +175,27 @@ describe("CodeExecutionInteraction", () => {
     await interaction.dispose();
     await interaction.startInteraction("late", { test_cases });
     await expect(interaction.generateResponse("late", [])).rejects.toThrow(/closed/);
-    expect(() => new CodeExecutionInteraction({ num_worker: 2 })).toThrow(/code_execution[\s\S]*num_worker/);
-    expect(() => new CodeExecutionInteraction({ language: "perl" })).toThrow(/language/);
+    expect(() => new CodeExecutionInteraction({ num_worker: 2 })).toThrow(
+      expect.objectContaining({
+        code: "config/bad-value",
+        subject: "config of code_execution",
+        received: '{"num_worker":2}',
+      }),
+    );
+    expect(() => new CodeExecutionInteraction({ language: "perl" })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: "config of code_execution.language" }),
+    );
   });
 
   it("says what is missing", async () => {
-    expect(() => new CodeExecutionInteraction({ executor: {} })).toThrow(/executor[\s\S]*run\(code, options\)/);
+    expect(() => new CodeExecutionInteraction({ executor: {} })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: "config of code_execution.executor" }),
+    );
     const interaction = new CodeExecutionInteraction({ executor });
-    await expect(interaction.startInteraction("id", {})).rejects.toThrow(/test_cases/);
+    await expect(interaction.startInteraction("id", {})).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "config of code_execution.test_cases",
+    });
   });
 });
 
@@ -195,7 +208,7 @@ describe("SimulatedUserInteraction", () => {
     headers: IncomingHttpHeaders;
     body: { model: string; messages: ChatMessage[]; temperature: number; max_tokens: number; seed: number };
   }
-  /** Answers like a chat completions endpoint; `respond` may give a status and a body of its own. */
+  /** Answers like a chat completions endpoint; `respond` may give another status and body. */
   async function serve(respond: (request: Request, count: number) => string | [number, string]) {
     const requests: Request[] = [];
     const server = createServer((incoming, outgoing) => {
@@ -250,13 +263,13 @@ describe("SimulatedUserInteraction", () => {
     const busy = await serve((_, count) => (count < 3 ? [503, "busy"] : "hello"));
     const { texts } = await play(new SimulatedUserInteraction({ ...config, base_url: busy.base_url }), {}, ["x"]);
     expect(texts).toEqual(["hello"]);
-    for (const [answer, message, count] of [
-      [[500, "down"], /HTTP 500: down/, 3],
-      [[401, "no key"], /HTTP 401: no key/, 1],
-      [[200, "<html>"], /choices\[0\]/, 1],
+    for (const [answer, error, count] of [
+      [[500, "down"], { code: "interaction/endpoint-busy", received: "HTTP 500: down" }, 3],
+      [[401, "no key"], { code: "interaction/endpoint-refused", received: "HTTP 401: no key" }, 1],
+      [[200, "<html>"], { code: "interaction/endpoint-answer", received: "<html>" }, 1],
     ] as const) {
       const { base_url, requests } = await serve(() => [answer[0], answer[1]]);
-      await expect(play(new SimulatedUserInteraction({ ...config, base_url }), {}, ["x"])).rejects.toThrow(message);
+      await expect(play(new SimulatedUserInteraction({ ...config, base_url }), {}, ["x"])).rejects.toMatchObject(error);
       expect(requests).toHaveLength(count);
     }
   });
@@ -294,7 +307,11 @@ describe("SimulatedUserInteraction", () => {
     expect(engine.counts.created).toBe(2);
     expect(engine.counts.disposed).toBe(2);
     const small = new EngineChatModel(new FakeEngine({ reply: () => "", contextSize: 4 }), () => [1, 2, 3, 4]);
-    await expect(small.answer([], { temperature: 0, maxTokens: 1 })).rejects.toThrow(/fewer than 4 tokens/);
+    await expect(small.answer([], { temperature: 0, maxTokens: 1 })).rejects.toMatchObject({
+      code: "interaction/context-exceeded",
+      subject: "conversation",
+      expected: "fewer than 4 tokens",
+    });
   });
 
   it("ends after max_user_messages, and needs some model", async () => {
@@ -306,7 +323,13 @@ describe("SimulatedUserInteraction", () => {
       "d",
     ]);
     expect(replies.map((r) => r.shouldTerminate)).toEqual([false, false, true]);
-    expect(() => new SimulatedUserInteraction()).toThrow(/base_url/);
+    expect(() => new SimulatedUserInteraction()).toThrow(
+      expect.objectContaining({
+        code: "config/bad-value",
+        subject: "config of simulated_user",
+        expected: expect.stringContaining("base_url"),
+      }),
+    );
   });
 });
 
@@ -358,32 +381,51 @@ export class NotOne {}
     const mine = interactions.get("mine")!;
     expect(mine).toBeInstanceOf(BaseInteraction);
     expect(await play(mine, {}, ["x"])).toMatchObject({ texts: ["the problemthe problem"], score: 0 });
-    await expect(createInteractions([{ class_name: "./mine.ts#NotOne" }], folder)).rejects.toThrow(
-      /is not an interaction[\s\S]*no startInteraction/,
-    );
-    await expect(createInteractions([{ class_name: "./mine.ts#Other" }], folder)).rejects.toThrow(
-      /exports Mine, NotOne/,
-    );
-    await expect(createInteractions([{ class_name: "Mine" }], folder)).rejects.toThrow(/without #Export/);
-    await expect(importExport("./none.mjs#X", folder, "path")).rejects.toThrow(
-      /path "\.\/none\.mjs#X"[\s\S]*it starts at the folder of its file/,
-    );
+    await expect(createInteractions([{ class_name: "./mine.ts#NotOne" }], folder)).rejects.toMatchObject({
+      code: "interaction/not-one",
+      subject: 'class_name "./mine.ts#NotOne"',
+      received: "no startInteraction, generateResponse, calculateScore, finalizeInteraction",
+    });
+    await expect(createInteractions([{ class_name: "./mine.ts#Other" }], folder)).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: 'class_name "./mine.ts#Other"',
+      received: "exports Mine, NotOne",
+    });
+    await expect(createInteractions([{ class_name: "Mine" }], folder)).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: 'class_name "Mine"',
+      received: "a name without #Export",
+    });
+    await expect(importExport("./none.mjs#X", folder, "path")).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: 'path "./none.mjs#X"',
+      received: expect.stringContaining("none.mjs"),
+    });
   });
 
   it("names are unique, wrong configs say where, and classes can be registered", async () => {
     const entry = { class_name: "@cria/tools#Gsm8kInteraction" };
-    await expect(createInteractions([entry, entry], folder)).rejects.toThrow(/"gsm8k": is defined twice/);
-    await expect(createInteractions([{ ...entry, config: { max_hints: "two" } }], folder)).rejects.toThrow(
-      /gsm8k\.max_hints[\s\S]*"two"/,
-    );
+    await expect(createInteractions([entry, entry], folder)).rejects.toMatchObject({
+      code: "interaction/duplicate",
+      subject: 'interaction "gsm8k"',
+    });
+    await expect(createInteractions([{ ...entry, config: { max_hints: "two" } }], folder)).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "config of gsm8k.max_hints",
+      received: '"two"',
+    });
     registerInteractionClass("tests.Own", Gsm8kInteraction);
     expect((await createInteractions([{ name: "own", class_name: "tests.Own" }], folder)).size).toBe(1);
     const ofRun = interactionClasses.extend();
     ofRun.register("of.Run", Gsm8kInteraction);
     expect((await createInteractions([{ class_name: "of.Run" }], folder, ofRun)).size).toBe(1);
-    await expect(createInteractions([{ class_name: "of.Run" }], folder)).rejects.toThrow(/of\.Run/);
-    await expect(new Gsm8kInteraction().generateResponse("nobody", [])).rejects.toThrow(
-      /nobody of gsm8k: is not running/,
-    );
+    await expect(createInteractions([{ class_name: "of.Run" }], folder)).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: 'class_name "of.Run"',
+    });
+    await expect(new Gsm8kInteraction().generateResponse("nobody", [])).rejects.toMatchObject({
+      code: "interaction/unknown-instance",
+      subject: "instance nobody of gsm8k",
+    });
   });
 });

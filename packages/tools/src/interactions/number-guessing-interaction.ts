@@ -7,11 +7,11 @@ import { readConfig } from "./read-config.js";
 const configSchema = z.looseObject({
   /** Guesses before the game is lost. */
   max_guesses: z.int().positive().default(6),
-  /** Score of each wrong guess that used what was known. */
+  /** Score of each wrong guess that was consistent with the answers so far. */
   narrowing_score: z.number().default(0),
-  /** Score of a turn without a number, or with one that was already ruled out. */
+  /** Score of a turn without a number, or with one that earlier answers ruled out. */
   wasted_score: z.number().default(0),
-  /** Taken off the winning score for each guess after the first. */
+  /** Deducted from the winning score for each guess after the first. */
   guess_cost: z.number().min(0).default(0),
 });
 
@@ -23,7 +23,10 @@ interface Instance {
   score: number;
 }
 
-/** The game of "too high" and "too low". Calculated score: 1 for a win, less `guess_cost` for each guess after the first. */
+/**
+ * The game of "too high" and "too low". Calculated score: 1 for a win, less `guess_cost` for each guess after the
+ * first.
+ */
 export class NumberGuessingInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;
   private readonly settings: z.infer<typeof configSchema>;

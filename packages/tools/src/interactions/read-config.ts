@@ -2,7 +2,10 @@ import { ConfigError } from "@cria/core";
 import { describeIssue, formatValue, withoutLibraryTexts } from "@cria/core/internal";
 import type { z } from "zod";
 
-/** Checks an interaction's config. @throws ConfigError naming the key, what it should be and what it is. */
+/**
+ * Checks an interaction's config.
+ * @throws ConfigError with the key, its expected value and the received one.
+ */
 export function readConfig<T extends z.ZodType>(schema: T, config: Record<string, unknown>, owner: string): z.infer<T> {
   const result = schema.safeParse(config, withoutLibraryTexts);
   if (result.success) return result.data;

@@ -10,8 +10,8 @@ import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
 export type InteractionClass = new (config?: Record<string, unknown>, name?: string) => BaseInteraction;
 
 /**
- * Interaction classes by `class_name`. Built-in ones have our names; some also have the Python paths that other
- * frameworks' examples use.
+ * Interaction classes by `class_name`. Built-in ones have our names; some also have the Python paths of other
+ * frameworks' examples.
  */
 export const interactionClasses = new Registry<InteractionClass>("interaction class", {
   "@cria/tools#Gsm8kInteraction": Gsm8kInteraction,
@@ -25,7 +25,7 @@ export const interactionClasses = new Registry<InteractionClass>("interaction cl
 
 /** One entry of an interaction config file. */
 export interface InteractionConfigEntry {
-  /** What rows call it. Default: the class's own name. */
+  /** The name in rows. Default: the class's name. */
   name?: string;
   class_name: string;
   config?: Record<string, unknown>;
@@ -51,10 +51,10 @@ export async function createInteractions(
     const target = classes.find(entry.class_name) ?? (await importExport(entry.class_name, baseFolder, "class_name"));
     const interaction = await make(target, entry);
     if ([...interactions.values()].includes(interaction)) {
-      throw new ToolError("stands in two entries", {
+      throw new ToolError("is in two entries", {
         code: "interaction/duplicate",
         subject: `class_name "${entry.class_name}"`,
-        expected: "an object of its own for each entry",
+        expected: "a separate object for each entry",
         remedy: "export a function (config) => interaction({...})",
       });
     }
@@ -73,7 +73,7 @@ export async function createInteractions(
 
 const methods = ["startInteraction", "generateResponse", "calculateScore", "finalizeInteraction"] as const;
 
-/** @param target a class, a function that makes an interaction, or one that is made already. */
+/** @param target a class, a function that makes an interaction, or an interaction. */
 async function make(
   target: unknown,
   { class_name, config = {}, name }: InteractionConfigEntry,
@@ -88,7 +88,7 @@ async function make(
     throw fail("is not an interaction", { expected, received: `no ${missing.join(", ")}`, remedy });
   }
   const isFactory = typeof target === "function";
-  const expected = "an interaction, a class or a function of one";
+  const expected = "an interaction, its class, or a function that makes one";
   const remedy = "export interaction({...}) of @cria/tools";
   let made: unknown = target;
   if (isFactory) {
@@ -105,13 +105,13 @@ async function make(
   }
   if (isFactory || Object.keys(config).length === 0) return made as BaseInteraction;
   throw fail("takes no config", {
-    expected: "no config: the export is an interaction that is made already",
+    expected: "no config: the export is a finished interaction",
     received: `config: ${JSON.stringify(config)}`,
     remedy: "export a function (config) => interaction({...}) that reads it",
   });
 }
 
-/** Also one that was compiled to a function. */
+/** True also for a class compiled to a function. */
 function isClass(value: unknown): value is InteractionClass {
   if (typeof value !== "function") return false;
   return (
@@ -119,7 +119,7 @@ function isClass(value: unknown): value is InteractionClass {
   );
 }
 
-/** By shape: a user's module may have imported another copy of this package. */
+/** Checks the shape, not instanceof: a user's module may have imported another copy of this package. */
 function listMissing(value: unknown): string[] {
   const interaction = value as Partial<BaseInteraction> | null | undefined;
   return methods.filter((method) => typeof interaction?.[method] !== "function");

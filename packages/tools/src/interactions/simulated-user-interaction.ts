@@ -16,7 +16,7 @@ const configSchema = z.looseObject({
   retry_delay_s: z.number().min(0).default(0.5),
   max_tokens: z.int().positive().default(512),
   temperature: z.number().min(0).default(1),
-  /** What the user's model is told. `{goal}` stands for the row's goal. */
+  /** System prompt of the user's model. `{goal}` stands for the row's goal. */
   system_prompt: z
     .string()
     .default(
@@ -36,8 +36,8 @@ interface Instance {
 
 /**
  * A user played by a second model: a `model` given in code, or an OpenAI-compatible endpoint. It sees the conversation
- * from its side and says so when its goal (`interaction_kwargs.goal`, else `query`, else the ground truth) is reached.
- * Calculated score: 1 when it was, else 0.
+ * from the user's side and says when its goal (`interaction_kwargs.goal`, else `query`, else the ground truth) is
+ * reached. Calculated score: 1 when it was, else 0.
  */
 export class SimulatedUserInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;
@@ -86,7 +86,8 @@ export class SimulatedUserInteraction extends BaseInteraction {
   }
 
   /**
-   * Swaps the roles: what the assistant says is user text for this model, and the other way round. Tools are left out.
+   * Swaps the roles: the assistant's messages are user text for this model, and the other way round. Tools are left
+   * out.
    */
   private takeUserSide({ goal }: Instance, messages: readonly ChatMessage[]): ChatMessage[] {
     const { system_prompt, done_mark, gave_up_mark } = this.settings;
@@ -99,7 +100,7 @@ export class SimulatedUserInteraction extends BaseInteraction {
       if (role !== "user" && role !== "assistant") continue;
       const other = role === "user" ? "assistant" : "user";
       const last = turned.at(-1)!;
-      // An assistant speaks twice in a row when a tool answered in between; templates want turns that alternate.
+      // The assistant speaks twice in a row when a tool answered in between, but templates want alternating turns.
       if (last.role === other) last.content += `\n${content}`;
       else turned.push({ role: other, content });
     }

@@ -16,7 +16,7 @@ export interface McpToolOptions extends McpConnectionOptions {
 }
 
 /**
- * Every tool of an MCP server as a tool of an agent. Tools that the server only runs as background tasks are left out.
+ * Every tool of an MCP server as a tool of an agent, except tools that the server runs only as background tasks.
  * @throws ToolError when the server cannot be reached or lacks a tool that `options.tools` names.
  */
 export async function connectMcpServer(
@@ -53,8 +53,8 @@ interface McpEntryConfig {
 }
 
 /**
- * The tools of a config entry: `config` is one server (`command` or `url`), or `mcpServers` by name; or the entry's `mcp`
- * names a JSON file of them. `config.tools` and `mcp.tool_selected_list` choose among their tools.
+ * The tools of a config entry: `config` is one server (`command` or `url`), or `mcpServers` by name; or the entry's
+ * `mcp` names a JSON file of them. `config.tools` and `mcp.tool_selected_list` choose among their tools.
  */
 export async function createMcpTools(entry: ToolConfigEntry, baseFolder: string): Promise<BaseTool[]> {
   const config = (entry.config ?? {}) as McpEntryConfig;
@@ -85,7 +85,7 @@ function mapServers(servers: Record<string, McpServerConfig>, baseFolder: string
 function checkPresence(wanted: readonly string[] | undefined, present: readonly string[], subject: string): void {
   const missing = wanted?.filter((name) => !present.includes(name)) ?? [];
   if (missing.length === 0) return;
-  throw new ToolError("are not there", {
+  throw new ToolError("do not exist", {
     code: "tool/not-found",
     subject: `tools ${missing.join(", ")} of ${subject}`,
     expected: present.join(", "),
@@ -118,7 +118,9 @@ async function listServers(
   throw fail(`${file} has no mcpServers`);
 }
 
-/** A server runs in the folder of the file that names it: paths in a file, those of its arguments too, start there. */
+/**
+ * Sets a server's working folder to that of the file that names it: paths in the file, also in arguments, start there.
+ */
 function startAt(servers: Record<string, McpServerConfig>, folder: string): Record<string, McpServerConfig> {
   return Object.fromEntries(
     Object.entries(servers).map(([name, server]) => [

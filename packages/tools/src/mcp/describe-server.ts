@@ -1,12 +1,12 @@
 import type { McpServerConfig } from "./mcp-server-config.js";
 
-/** Lines and characters of what a server wrote to stderr that errors show. */
+/** Lines and characters of a server's stderr that errors show. */
 const lastLines = 10;
 const lastCharacters = 1000;
 /** Characters of an HTTP answer's body that errors show. */
 const bodyHead = 300;
 
-/** How a server is started or reached, for errors: values of secrets are left out. */
+/** A server's command or address, for errors, without values of secrets. */
 export function describeServer(server: McpServerConfig): string {
   if ("url" in server) return hideUserInfo(server.url);
   let isSecret = false;
@@ -18,7 +18,7 @@ export function describeServer(server: McpServerConfig): string {
   return words.join(" ");
 }
 
-/** What a stdio server left behind. */
+/** The last stderr output and the exit of a stdio server. */
 export class LastWords {
   private text = "";
   private ended: { code: number | null; signal: string | null } | null = null;
@@ -35,7 +35,7 @@ export class LastWords {
     return this.ended !== null;
   }
 
-  /** How it ended and what it wrote last; empty when it wrote nothing and did not end. */
+  /** Its exit and its last output; empty when it wrote nothing and did not end. */
   describe(): string[] {
     const parts: string[] = [];
     if (this.ended) {
@@ -43,12 +43,12 @@ export class LastWords {
       parts.push(signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`);
     }
     const lines = this.text.trim().slice(-lastCharacters).split(/\r?\n/).slice(-lastLines);
-    if (lines.join("") !== "") parts.push(`the last that it wrote:\n    ${lines.join("\n    ")}`);
+    if (lines.join("") !== "") parts.push(`its last output:\n    ${lines.join("\n    ")}`);
     return parts;
   }
 }
 
-/** An error of the SDK or of fetch, with the status and the head of the body where it came over HTTP. */
+/** An error of the SDK or of fetch, with the status and the head of the body for errors over HTTP. */
 export function describeCause(cause: unknown, server: McpServerConfig): string {
   const text = describeError(cause);
   // Some errors quote the URL.

@@ -9,9 +9,9 @@ import { describeCause, describeServer, LastWords } from "./describe-server.js";
 import type { McpServerConfig } from "./mcp-server-config.js";
 
 export interface McpConnectionOptions {
-  /** For starting and shaking hands; default 30. */
+  /** Limit for starting and shaking hands; default 30. */
   connectTimeoutS?: number;
-  /** For one call, beneath the timeout of the agent loop; default 600. */
+  /** Limit for one call, in addition to the timeout of the agent loop; default 600. */
   callTimeoutS?: number;
 }
 
@@ -20,11 +20,11 @@ interface Live {
   transport: Transport & { pid?: number | null };
 }
 
-/** How long a server that gave an error may take to prove that it lives. */
+/** Time for a server to answer a ping after an error. */
 const PING_TIMEOUT_MS = 2000;
-/** How long an error waits for what a server wrote to stderr before it died. */
+/** Time that an error waits for the last stderr output of a dead server. */
 const LAST_WORDS_MS = 50;
-/** The SDK's code for a connection that ended under a request. */
+/** The SDK's code for a connection that ended during a request. */
 const CONNECTION_CLOSED = -32000;
 
 /**
@@ -36,7 +36,7 @@ export class McpConnection {
   private live: Promise<Live> | null = null;
   private closed = false;
   private lastPid: number | null = null;
-  /** Of a stdio server that was started last. */
+  /** Output and exit of the stdio server that was started last. */
   private lastWords = new LastWords();
 
   constructor(
@@ -78,7 +78,7 @@ export class McpConnection {
     }
   }
 
-  /** Ends the connection, and the server where this started it. */
+  /** Ends the connection, and the server if this object started it. */
   async close(): Promise<void> {
     this.closed = true;
     const live = this.live;
@@ -138,7 +138,7 @@ export class McpConnection {
       return transport;
     }
     const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    // The class declares `sessionId` a little wider than the interface does.
+    // The class declares `sessionId` a little wider than the interface.
     return new StreamableHTTPClientTransport(new URL(this.server.url), {
       requestInit: { headers: this.server.headers },
     }) as Transport;
@@ -153,10 +153,13 @@ export class McpConnection {
     });
   }
 
-  /** Over HTTP a dead server shows only as an error on a stream: calls in flight would wait for their timeout. */
+  /**
+   * Pings the server: over HTTP a dead server shows only as an error on a stream, and calls in flight would wait for
+   * their timeout.
+   */
   private async checkAlive(live: Live): Promise<void> {
     if (live.transport.pid !== undefined) return;
-    // Its own errors would come back here.
+    // Errors of the ping would call this handler again.
     live.client.onerror = undefined;
     try {
       await live.client.ping({ timeout: PING_TIMEOUT_MS });
@@ -170,7 +173,7 @@ export class McpConnection {
   private async fail(summary: string, cause: unknown): Promise<ToolError> {
     const words = this.lastWords;
     const isClosed = (cause as { code?: unknown } | null)?.code === CONNECTION_CLOSED;
-    // What it wrote last may still be on its way.
+    // The server's last stderr output may still be in the pipe.
     if (isClosed) await sleep(LAST_WORDS_MS);
     const tells = isClosed || words.hasEnded || summary === "cannot be reached" ? words.describe() : [];
     return new ToolError(summary, {
@@ -188,6 +191,6 @@ export class McpConnection {
     const { code } = cause as { code?: unknown };
     return code === "ENOENT"
       ? `install ${this.server.command}, or write its path; a cwd must exist too`
-      : "run the command by itself: it must stay and wait for messages on stdin";
+      : "run the command in a terminal: it must keep running and wait for messages on stdin";
   }
 }

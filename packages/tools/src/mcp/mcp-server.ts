@@ -12,7 +12,7 @@ export interface McpServerOptions extends McpToolOptions {
 
 /**
  * An MCP server for a list of tools: `mcpServer({ command: "npx", args: ["some-server"] })`, or `mcpServer({ url })`.
- * Nothing is started before the list is opened; each time it is opened, the server is started or reached again.
+ * Opening the list starts or reaches the server, each time anew.
  * @throws ToolError when it has neither command nor url.
  */
 export function mcpServer(server: McpServerConfig, options: McpServerOptions = {}): ToolSource {

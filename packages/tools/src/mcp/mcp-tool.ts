@@ -38,7 +38,7 @@ export class McpTool extends BaseTool {
   }
 }
 
-/** Texts are joined; what is no text or image is kept apart, or named. */
+/** Joins the texts, keeps images, and keeps apart or names other content. */
 function readResult(result: CallToolResult): ToolResponse {
   const parts: ContentPart[] = [];
   const media: Record<"video" | "audio", unknown[]> = { video: [], audio: [] };

@@ -5,9 +5,9 @@ import { skipThinking } from "./thinking.js";
 import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 
 export interface BareJsonOptions {
-  /** What the model should have written, for error texts. */
+  /** The form that the model should have written, for error texts. */
   shape: string;
-  /** Marks directly around the JSON that do not count as content, such as `<|python_tag|>` and fences. */
+  /** Marks directly before and after the JSON that do not count as content, such as `<|python_tag|>` and fences. */
   before: readonly string[];
   after: readonly string[];
   /** Whether a list of calls and `{"tool_calls": [...]}` are calls too. */
@@ -15,13 +15,13 @@ export interface BareJsonOptions {
 }
 
 const openingPattern = /^(\{\s{0,40}["'\w]|\[\s{0,40}\{)/;
-/** As many characters as tell whether brackets open what may be a call, and whether it begins like one. */
+/** Characters after a bracket that decide whether it may open a call, and whether the call begins like one. */
 const OPENING_WINDOW = 50;
 const CALL_WINDOW = 120;
 
 /**
- * Calls written as plain JSON among text. An object is a call when it has a name and arguments (or parameters); any
- * other JSON stays content, since a model may answer in JSON. Broken JSON is a broken call when it starts like one.
+ * Parses calls written as plain JSON among text. An object is a call when it has a name and arguments (or parameters);
+ * any other JSON stays content, since a model may answer in JSON. Broken JSON is a broken call when it starts like one.
  */
 export function parseBareJson(text: string, options: BareJsonOptions): ParsedTurn {
   const calls: ParsedToolCall[] = [];
@@ -57,7 +57,7 @@ export function parseBareJson(text: string, options: BareJsonOptions): ParsedTur
   return { content: calls.length > 0 && /^[\s;,]*$/.test(rest) ? "" : rest, calls };
 }
 
-/** The next bracket that may begin a call: `{` before a key, `[` before `{`. Brackets of prose are passed by. */
+/** The next bracket that may begin a call: `{` before a key, `[` before `{`. Brackets of prose are skipped. */
 function findOpening(text: string, start: number, lists: boolean): number {
   for (let at = start; at < text.length; at++) {
     if (text[at] === "<" || text[at] === "[") {
@@ -69,10 +69,10 @@ function findOpening(text: string, start: number, lists: boolean): number {
   return -1;
 }
 
-/** Finds where the first call may begin, the mark before it included, while the text still comes in. */
+/** Finds the place where the first call may begin, with the mark before it, while the text still arrives. */
 export function findBareStart(options: BareJsonOptions): CallStartFinder {
   return {
-    // Brackets, and what marks before them begin with.
+    // Brackets, and the first characters of the marks before them.
     candidate: /[{[<`]/,
     look: (text, at) => {
       for (const mark of options.before) {
@@ -98,7 +98,7 @@ function lookForJson(text: string, at: number, options: BareJsonOptions): CallSt
   return Math.max(span.at - at, 1);
 }
 
-/** Read in a window: an opening bracket and the first key. */
+/** Reads the opening bracket and the first key, within a window. */
 function startsLikeCall(text: string, open: number): boolean {
   return /^\[?\s{0,40}\{\s{0,40}["']?(name|function|tool_calls|type["']?\s?:\s?["']function)\b/.test(
     text.slice(open, open + CALL_WINDOW),

@@ -1,15 +1,21 @@
 /**
- * What stands at a place of a text that still grows: perhaps a call from here on ("call"), what only more text can tell
- * ("wait"), or so many characters, at least 1, in which no call begins.
+ * A judgement of one place in a growing text: a call may begin here ("call"), more text is needed to tell ("wait"), or
+ * no call begins in the next so many characters, at least 1.
  */
 export type CallStart = "call" | "wait" | number;
 
-/** Finds where the first call of a turn may begin while the turn's text still comes in, so that what is before can be shown. */
+/**
+ * Finds the place where a turn's first call may begin while the turn's text still arrives, so that the text before it
+ * can be shown.
+ */
 export interface CallStartFinder {
-  /** Matches the first character of all that `look` must see; it is also asked about the text's first character. */
+  /**
+   * Matches the first character of every text that `look` must see. `look` is also asked about the text's first
+   * character.
+   */
   candidate: RegExp;
   /**
-   * @param text the text from some place on; `at` is the index to judge, outside of thinking.
+   * @param text part of the turn's text; `at` is the index to judge, outside of thinking.
    * @param isFirst whether the whole turn begins at `at`.
    */
   look(text: string, at: number, isFirst: boolean): CallStart;
@@ -29,13 +35,13 @@ export function findMarks(marks: readonly string[]): CallStartFinder {
 /** For turns without calls. */
 export const noCallStart: CallStartFinder = { candidate: /(?!)/, look: () => 1 };
 
-/** For parsers of users: after its first thoughts every text may be a call. */
+/** For users' parsers: any text after the turn's first thoughts may be a call. */
 export const anyTextStart: CallStartFinder = {
   candidate: /\S/,
   look: (text, at) => (/\S/.test(text[at]!) ? "call" : 1),
 };
 
-/** Whether all that is left of a text from `at` on is the beginning of a mark, but not all of it. */
+/** Whether the rest of a text from `at` on is a proper beginning of a mark. */
 export function beginsAtEnd(mark: string, text: string, at: number): boolean {
   return text.length - at < mark.length && mark.startsWith(text.slice(at));
 }

@@ -1,11 +1,11 @@
-/** Marks of Harmony: what begins a message, what ends its header, and what ends it. */
+/** Marks of Harmony: the beginning of a message, the end of its header, and the ends of a message. */
 export const harmonyMarks = {
   start: "<|start|>",
   message: "<|message|>",
   ends: ["<|end|>", "<|call|>", "<|return|>"],
 } as const;
 
-/** What the header of a message says: its channel and whom it is addressed to, "" where it does not say. */
+/** Reads the header of a message: its channel and addressee, "" for a missing one. */
 export function readHarmonyHead(head: string): { channel: string; recipient: string } {
   return {
     channel: /<\|channel\|>\s*(\w{1,40})/.exec(head)?.[1] ?? "",

@@ -9,14 +9,14 @@ export type JsonSpan =
       at: number;
     };
 
-/** What is wrong with a JSON text that has no end, for the model to read. */
+/** Problems of a JSON text without an end, for the model to read. */
 export const jsonProblems = {
   unterminated: "the JSON does not end",
   invalid: "not valid JSON",
   "too deep": "nested too deeply",
 } as const;
 
-/** Index of the first character at or behind `start` that is no white space. */
+/** Index of the first character at or after `start` that is not white space. */
 export function skipSpace(text: string, start: number): number {
   let at = start;
   while (at < text.length && /\s/.test(text[at]!)) at++;
@@ -24,12 +24,13 @@ export function skipSpace(text: string, start: number): number {
 }
 
 /**
- * Finds the end of the JSON object or array that opens at `start`: brackets are counted outside of strings, and the
- * first character that no JSON has there ends the search. `JSON.parse` stays the judge of the grammar.
+ * Finds the end of the JSON object or array that opens at `start`: it counts brackets outside of strings and stops at
+ * the first character that JSON does not allow there. `JSON.parse` stays the judge of the grammar.
  *
- * That early end is what keeps parsers linear: of two searches that both pass a point, one is inside a string there and
- * the other is not, so every character is read at most twice however often the searches start.
- * @param mark a text that ends the search outside of strings too, for formats whose marks have only characters of JSON.
+ * Stopping early keeps parsers linear: of two searches that both pass a point, one is inside a string there and the
+ * other is not, so every character is read at most twice however many searches start.
+ * @param mark a text that also ends the search outside of strings, for formats whose marks have only characters of
+ * JSON.
  */
 export function findJsonEnd(text: string, start: number, mark?: string): JsonSpan {
   let depth = 0;

@@ -5,12 +5,12 @@ export function makeMalformedCall(reason: string, name = ""): ParsedToolCall {
   return { name, arguments: {}, error: `error: invalid call (${reason})` };
 }
 
-/** Calls of one stretch of text: those that cannot be run keep what the model wrote. */
+/** Calls of one stretch of text; those that cannot be run keep the model's text. */
 export function keepText(calls: readonly ParsedToolCall[], text: string): ParsedToolCall[] {
   return calls.map((call) => (call.error === undefined ? call : { ...call, text }));
 }
 
-/** Reads one JSON text as a call. `shape` is what the model should have written, for the error text. */
+/** Reads one JSON text as a call. `shape` is the form that the model should have written, for the error text. */
 export function readJsonCall(json: string, shape: string): ParsedToolCall {
   let value: unknown;
   try {
@@ -22,8 +22,8 @@ export function readJsonCall(json: string, shape: string): ParsedToolCall {
 }
 
 /**
- * A call from its parsed JSON: `{ name, arguments }`, `{ name, parameters }`, or either inside `function`. Arguments may
- * be JSON text once more, as the OpenAI API writes them; none at all means none are given.
+ * A call from its parsed JSON: `{ name, arguments }`, `{ name, parameters }`, or either inside `function`. Arguments
+ * may be JSON text, as the OpenAI API writes them; without the key there are none.
  */
 export function makeCall(value: unknown, shape: string): ParsedToolCall {
   const call = isRecord(value) && isRecord(value.function) ? value.function : value;

@@ -1,7 +1,7 @@
 import { escapePattern } from "./escape-pattern.js";
 import { skipSpace } from "./json-span.js";
 
-/** Tags between which a model thinks: nothing in there is a call, whatever it looks like. */
+/** Tags around a model's thinking: no text between them is a call. */
 export const thinkingTags = [
   { open: "<think>", close: "</think>" },
   { open: "[THINK]", close: "[/THINK]" },
@@ -11,8 +11,8 @@ export const thinkingTags = [
 export const thinkingPattern = /<think>|\[THINK\]/;
 
 /**
- * Index behind the thinking that opens exactly at `at`: behind its closing tag, or the end of the text where it has none.
- * `at` itself where no thinking opens.
+ * Index after the thinking that opens exactly at `at`: after its closing tag, or the end of the text without one. `at`
+ * when no thinking opens there.
  */
 export function skipThinking(text: string, at: number): number {
   const tag = thinkingTags.find(({ open }) => text.startsWith(open, at));
@@ -23,7 +23,7 @@ export function skipThinking(text: string, at: number): number {
 
 /**
  * Index of `mark` at or after `from`, outside of thinking; -1 when there is none. Searches that each start after the
- * last find take linear time together.
+ * last match take linear time together.
  */
 export function findOutsideThinking(text: string, mark: string, from: number): number {
   const pattern = new RegExp(`${thinkingPattern.source}|${escapePattern(mark)}`, "g");
@@ -36,7 +36,10 @@ export function findOutsideThinking(text: string, mark: string, from: number): n
   }
 }
 
-/** Index behind the thinking that a text begins with, white space around it included; 0 where it begins otherwise. */
+/**
+ * Index after the thinking at the beginning of a text, with the white space around it; 0 when the text does not begin
+ * with thinking.
+ */
 export function findThinkingEnd(text: string): number {
   let end = 0;
   for (;;) {

@@ -3,7 +3,7 @@ import { isRecord } from "./make-call.js";
 
 /**
  * Types a value that was written as plain text after its JSON Schema: "3" is a number where the schema wants one, and a
- * text where it wants a text. What does not fit stays text, and validation says so to the model.
+ * text where it wants a text. A value that does not fit stays text, and validation tells the model so.
  * @param root the schema that local `$ref`s start from.
  */
 export function typeBySchema(text: string, schema: unknown, root: JsonSchema): unknown {
@@ -21,7 +21,7 @@ export function typeBySchema(text: string, schema: unknown, root: JsonSchema): u
   return text;
 }
 
-/** Every JSON type that a schema allows; text where it says nothing. */
+/** Every JSON type that a schema allows; text where it names none. */
 function listTypes(schema: unknown, root: JsonSchema, depth: number): Set<string> {
   const types = new Set<string>();
   if (!isRecord(schema) || depth > 5) return types;

@@ -1,6 +1,4 @@
-/**
- * What the main thread of a child and its watchdog share: an Int32Array with these fields.
- */
+/** Fields of the Int32Array that a child's main thread and its watchdog share. */
 export const STATE = 0;
 /** Counts programs, so that the watchdog sees when another one has begun. */
 export const JOB = 1;
@@ -11,7 +9,7 @@ export const WALL_MS = 3;
 export const RSS_MB = 4;
 export const FIELDS = 5;
 
-/** States: no program runs; a program runs; it has been answered, by the thread that set this state. */
+/** States: no program runs; a program runs; the thread that set this state has answered it. */
 export const IDLE = 0;
 export const RUNNING = 1;
 export const ANSWERED = 2;

@@ -1,5 +1,5 @@
 /**
- * A text of at most so many bytes of UTF-8: the middle of a longer one is left out.
+ * Cuts the middle out of a text that is longer than `maxBytes` bytes of UTF-8.
  * @param {string} text
  * @param {number} maxBytes
  */
@@ -8,7 +8,7 @@ export function cutText(text, maxBytes) {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
   const gap = "\n...\n";
   const half = Math.max(Math.floor((maxBytes - gap.length) / 2), 0);
-  // Whole characters only: what a cut splits decodes to U+FFFD, and is dropped.
+  // Whole characters only: a split one decodes to U+FFFD, and is dropped.
   const head = Buffer.from(text.slice(0, half))
     .subarray(0, half)
     .toString()

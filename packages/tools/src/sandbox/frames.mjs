@@ -2,8 +2,8 @@ import { readSync, writeSync } from "node:fs";
 
 /**
  * Messages between a sandbox's child process and its parent: 4 bytes of length, little endian, then the content. They
- * go through a separate pipe, because Node makes the standard ones return at once. This one blocks: the child only
- * waits for programs, and an answer is written before the process may be killed.
+ * go through a separate pipe, because Node makes the standard ones non-blocking. This one blocks: the child only waits
+ * for programs, and an answer must be written before the process may be killed.
  */
 const CHANNEL = 3;
 
@@ -38,7 +38,7 @@ function readExactly(length) {
     try {
       read = readSync(CHANNEL, bytes, at, length - at, null);
     } catch (error) {
-      // What a closed pipe is on Windows.
+      // Windows reports a closed pipe this way.
       if (error.code !== "EOF") throw error;
     }
     if (read === 0) return null;

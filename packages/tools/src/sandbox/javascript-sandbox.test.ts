@@ -4,7 +4,7 @@ import { SandboxExecutor } from "./sandbox-executor.js";
 
 const limits = { timeoutS: 50, memoryMb: 32, outputBytes: 2000, workers: 2 };
 const sandbox = new JavaScriptSandbox({ ...limits, cpuS: 30 });
-/** For programs that its CPU limit is to stop. */
+/** A sandbox whose CPU limit stops programs. */
 const short = new JavaScriptSandbox({ ...limits, cpuS: 0.4 });
 const run = (code: string) => sandbox.run(code);
 afterAll(() => Promise.all([sandbox.dispose(), short.dispose()]));
@@ -39,7 +39,7 @@ describe("JavaScript programs", () => {
       "7\n",
     );
     expect((await run("(async () => 5)()")).output).toBe("5\n");
-    expect((await run("new Promise(() => {})")).error).toMatch(/nothing resolves/);
+    expect((await run("new Promise(() => {})")).error).toMatch(/never settles/);
   });
 
   it("give their errors, with what was printed before", async () => {
@@ -61,7 +61,7 @@ describe("limits of JavaScript programs", () => {
       const { output, error, truncated } = await run(`print("x".repeat(${printed - 1}))\n${fail}`);
       return [output.length, error!.length, truncated];
     };
-    // A cut keeps as much of both ends: one byte of an odd number is left.
+    // A cut keeps as many bytes at both ends: of an odd number one byte is left over.
     expect(await bytes(500)).toEqual([500, 1499, false]);
     expect(await bytes(1000)).toEqual([1000, 999, false]);
     expect(await bytes(1700)).toEqual([1001, 999, true]);

@@ -5,13 +5,13 @@ import { fillSandboxOptions, PooledSandbox } from "./pooled-sandbox.js";
 import { locateChild, resolvePackage, type SandboxOptions } from "./sandbox.js";
 import type { ChildOptions } from "./sandbox-child.js";
 
-/** What a child takes besides its program, in MiB. */
+/** Memory of a child without its program, in MiB. */
 const CHILD_MB = 100;
 
 /**
- * Runs JavaScript in QuickJS, each program in an interpreter of its own. What it prints, and the value of its last
- * expression, are its output. Input comes line by line from `readline()`, which gives null at the end. Timers run in
- * virtual time; there is no network, file or module to reach.
+ * Runs JavaScript in QuickJS, each program in a new interpreter. The output is everything that the program prints, and
+ * the value of its last expression. Input comes line by line from `readline()`, which gives null at the end. Timers run
+ * in virtual time; there is no network, file or module to reach.
  */
 export class JavaScriptSandbox extends PooledSandbox {
   constructor(options: SandboxOptions = {}) {
@@ -28,7 +28,7 @@ async function describeChild({ memoryMb, outputBytes }: Required<SandboxOptions>
     wasm: resolvePackage("@jitl/quickjs-wasmfile-release-sync/wasm"),
   });
   const urls = await importOptional(load, packages, "running JavaScript");
-  // Their files lie in dist/, and the first package imports one more, which is installed inside of it or beside it.
+  // Their files lie in dist/, and the first package imports another one, which is installed inside it or next to it.
   const folders = Object.values(urls).map((url) => dirname(dirname(fileURLToPath(url))));
   return {
     file: locateChild("quickjs-child"),

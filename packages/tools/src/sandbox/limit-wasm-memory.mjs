@@ -29,7 +29,7 @@ export function limitWasmMemory(binary, maxPages) {
   throw new Error("defines no memory");
 }
 
-/** An unsigned number in 7-bit groups, and where the next byte stands. */
+/** Reads an unsigned number in 7-bit groups, and the index of the next byte. */
 function readLeb(bytes, at) {
   let value = 0;
   for (let shift = 0; ; shift += 7) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { limitWasmMemory, PAGE } from "./limit-wasm-memory.mjs";
 
-/** (module (memory (export "m") 1) (func)) with whatever limits stand in the bytes given. */
+/** The module (module (memory (export "m") 1) (func)) with the given bytes as its limits. */
 function makeModule(memory: number[]): Uint8Array {
   const magic = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
   const types = [1, 4, 1, 0x60, 0, 0];

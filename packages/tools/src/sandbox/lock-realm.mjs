@@ -1,6 +1,8 @@
 import { createRequire, syncBuiltinESMExports } from "node:module";
 
-/** Node's doors to the outside. A child reads its programs and writes their output with functions that it already holds. */
+/**
+ * Node's doors to the outside. A child reads its programs and writes their output with functions that it already holds.
+ */
 const DOORS = [
   "child_process",
   "cluster",
@@ -16,9 +18,8 @@ const DOORS = [
 ];
 
 /**
- * Takes the ways to make code from text out of this thread's own realm, and its doors to the outside. The programs run
- * in realms of their own that know none of this; it is a second wall, in case a program ever reaches an object of this
- * one.
+ * Takes away this thread's ways to make code from text, and its doors to the outside. The programs run in other realms
+ * that have neither; this is a second wall, in case a program ever reaches an object of this realm.
  */
 export function lockRealm() {
   const refuse = () => {
@@ -34,7 +35,7 @@ export function lockRealm() {
       try {
         Object.defineProperty(exports, name, { value: undefined });
       } catch {
-        // An accessor that cannot be changed; the functions can.
+        // The accessor cannot be changed; the functions can.
       }
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Output of a program, in memory that both threads of its process see: the watchdog can still tell what was written when
- * the program's own thread does not come back. Layout: int32 bytes written, int32 1 when something did not fit, then the bytes.
+ * Output of a program, in memory that both threads of its process share: the watchdog can still read it when the
+ * program's thread hangs. Layout: int32 bytes written, int32 1 when a text did not fit, then the bytes.
  */
 const HEADER = 8;
 
@@ -15,17 +15,17 @@ export function clearOutput(buffer) {
 }
 
 /**
- * Appends what fits; a character is never split, and nothing follows what was cut.
+ * Appends as much as fits; it never splits a character, and appends nothing after a cut.
  * @param {SharedArrayBuffer} buffer
  * @param {string} text
- * @returns {number} bytes that are left; -1 when something did not fit
+ * @returns {number} bytes that are left; -1 when a text did not fit
  */
 export function writeOutput(buffer, text) {
   const state = new Int32Array(buffer, 0, 2);
   if (Atomics.load(state, 1) === 1) return -1;
   const used = Atomics.load(state, 0);
   const free = buffer.byteLength - HEADER - used;
-  // A byte holds at most one UTF-16 unit: the rest need not be encoded.
+  // A UTF-16 unit takes at least one byte: the rest need not be encoded.
   const head = text.length > free ? text.slice(0, free) : text;
   const bytes = new Uint8Array(head.length * 3);
   // encodeInto stops before a character that does not fit, but not into shared memory.
@@ -43,7 +43,7 @@ export function writeOutput(buffer, text) {
  */
 export function readOutput(buffer) {
   const state = new Int32Array(buffer, 0, 2);
-  // A decoder takes no shared memory.
+  // A decoder refuses shared memory.
   const bytes = new Uint8Array(buffer, HEADER, Atomics.load(state, 0)).slice();
   return { text: new TextDecoder().decode(bytes), truncated: Atomics.load(state, 1) === 1 };
 }

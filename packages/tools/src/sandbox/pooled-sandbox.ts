@@ -10,7 +10,7 @@ import {
 } from "./sandbox.js";
 import type { ChildOptions } from "./sandbox-child.js";
 
-/** A sandbox's options with their defaults. `childMb`: what a child takes besides its program, in MiB. */
+/** A sandbox's options with their defaults. `childMb`: memory of a child without its program, in MiB. */
 export function fillSandboxOptions(options: SandboxOptions, childMb: number): Required<SandboxOptions> {
   const workers = countWorkers(options.memoryMb ?? defaultSandbox.memoryMb, childMb);
   return { ...defaultSandbox, workers, ...options };
@@ -20,7 +20,7 @@ export function fillSandboxOptions(options: SandboxOptions, childMb: number): Re
 export abstract class PooledSandbox implements Sandbox {
   private readonly pool: ProcessPool;
 
-  /** @param describeChild says how to start a child; called for each child. */
+  /** @param describeChild gives the options of a new child; called for each child. */
   protected constructor(
     private readonly limits: SandboxLimits & { workers: number },
     describeChild: () => Promise<ChildOptions>,
@@ -39,7 +39,7 @@ export abstract class PooledSandbox implements Sandbox {
     return this.pool.dispose();
   }
 
-  /** Processes that live, for tests. */
+  /** Live processes, for tests. */
   get pids(): number[] {
     return this.pool.pids;
   }

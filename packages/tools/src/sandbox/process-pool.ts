@@ -9,15 +9,15 @@ export interface ProcessPoolOptions {
 
 export interface PoolRunOptions {
   signal?: AbortSignal;
-  /** Called when a child takes the program: from here on its limits count. */
+  /** Called when a child takes the program: its limits count from then on. */
   onStart?: () => void;
 }
 
 const ABORTED: SandboxOutcome = { status: "aborted", output: "", truncated: false, error: "error: stopped" };
 
 /**
- * Runs programs in child processes with hard limits: a child that exceeds one is ended, and another one takes its place
- * when it is needed. One program at a time has a child to itself. Idle children do not keep this process alive.
+ * Runs programs in child processes with hard limits: a child that exceeds one is ended, and another one replaces it
+ * when needed. A child runs one program at a time. Idle children do not keep this process alive.
  */
 export class ProcessPool {
   private readonly idle: SandboxChild[] = [];
@@ -28,7 +28,10 @@ export class ProcessPool {
 
   constructor(private readonly options: ProcessPoolOptions) {}
 
-  /** Never throws for what the program does. @throws Error when no child can be started. */
+  /**
+   * Never throws for an error of the program.
+   * @throws Error when no child can be started.
+   */
   async run(job: Job, limits: SandboxLimits, { signal, onStart }: PoolRunOptions = {}): Promise<SandboxOutcome> {
     if (!(await this.takePlace(signal))) return ABORTED;
     let child: SandboxChild | undefined;
@@ -50,12 +53,12 @@ export class ProcessPool {
     await Promise.all([...this.children].map((child) => child.exited));
   }
 
-  /** Processes that live, for tests. */
+  /** Live processes, for tests. */
   get pids(): number[] {
     return [...this.children].flatMap(({ pid }) => pid ?? []);
   }
 
-  /** False when the caller gave up before it was its turn. */
+  /** False when the caller gave up while it waited. */
   private async takePlace(signal?: AbortSignal): Promise<boolean> {
     while (this.running >= this.options.size && !signal?.aborted) {
       await new Promise<void>((resolve) => {
@@ -72,7 +75,7 @@ export class ProcessPool {
       });
     }
     if (signal?.aborted) {
-      // This call may have been woken for a place that it does not take.
+      // This call was woken for a place that it does not take, so it wakes the next one.
       this.waiting.shift()?.();
       return false;
     }
@@ -95,14 +98,14 @@ export class ProcessPool {
     return child;
   }
 
-  /** The place goes to the next program when the child is ready again, or at its end. */
+  /** Gives the place to the next program when the child is ready again, or has ended. */
   private async giveBack(child: SandboxChild | undefined): Promise<void> {
     if (child !== undefined) {
       try {
         await child.becomeReady();
         if (!this.disposed) this.idle.push(child);
       } catch {
-        // The child has ended: a limit of its program ended it, or the program did.
+        // The child has ended, by a limit of its program or by the program.
       }
     }
     this.running--;

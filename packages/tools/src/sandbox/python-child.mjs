@@ -1,8 +1,8 @@
 /**
- * Runs Python programs in Pyodide, in a realm that has no way out (see python-realm.mjs). After a program the interpreter
- * is put back to how it started, or replaced where that cannot be.
+ * Runs Python programs in Pyodide, in a realm without a way out (see python-realm.mjs). After a program the interpreter
+ * is restored to its first state, or replaced where that is impossible.
  *
- * A child that gets no snapshot starts Python once, the slow way, and hands out its memory: the others start from that.
+ * A child without a snapshot starts Python once, the slow way, and hands out its memory: the others start from that.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -22,7 +22,7 @@ const limits = { diskBytes: diskMb * MIB, importRules: IMPORT_RULES };
 const snapshot = readFrame();
 const makesSnapshot = snapshot.length === 0;
 
-/** What may be read into the realm, by name: nothing else can be asked for. */
+/** Files that the realm may read, by name. */
 const files = new Map([
   ["snapshot", snapshot],
   ["/pyodide/python_stdlib.zip", readFileSync(join(folder, "python_stdlib.zip"))],
@@ -31,10 +31,10 @@ const files = new Map([
     limitWasmMemory(readFileSync(join(folder, "pyodide.asm.wasm")), Math.floor((memoryMb * MIB) / PAGE)),
   ],
 ]);
-/** V8 keeps the compiled code while somebody has it, and gives it to each realm that compiles the same bytes. */
+/** V8 keeps compiled code while a reference to it lives, and gives it to each realm that compiles the same bytes. */
 export const compiled = new WebAssembly.Module(files.get("/pyodide/pyodide.asm.wasm"));
 
-/** A script of Pyodide as plain script: modules and their address do not exist in the realm. */
+/** Turns a script of Pyodide into a plain script: the realm has neither modules nor their addresses. */
 function readScript(name, ending, edit = (source) => source) {
   const source = readFileSync(join(folder, name), "utf8")
     .replaceAll(/(?<![\w$.])import\s*(\/\*[^*]*\*\/\s*)?\(/g, "noImport(")

@@ -1,7 +1,7 @@
 /**
- * What Python's WebAssembly may call in JavaScript while a program runs: files, clocks and the like, which take and give
- * numbers and bytes. Everything else that Pyodide brings is the bridge to JavaScript, or networking, and is cut off before
- * the program starts (see python-realm.mjs).
+ * JavaScript functions that Python's WebAssembly may call while a program runs: files, clocks and the like, which take
+ * and give numbers and bytes. All other imports of Pyodide belong to the bridge to JavaScript, or to networking; they
+ * are cut off before the program starts (see python-realm.mjs).
  */
 const FILES = `
 __syscall_chdir __syscall_chmod __syscall_dup __syscall_dup3 __syscall_faccessat __syscall_fadvise64 __syscall_fallocate
@@ -22,7 +22,7 @@ _PyEM_TrampolineCall_JS _Py_CheckEmscriptenSignals_Helper __call_sighandler
 emscripten_runtime_keepalive_pop emscripten_runtime_keepalive_push _emscripten_runtime_keepalive_clear
 __assert_fail _abort_js exit proc_exit`;
 
-/** Fails at once with an error number, which Python turns into an OSError, or says that nothing of the kind exists. */
+/** Results of refused calls: error numbers, which Python turns into an OSError, or "there is no such thing". */
 const ENOSYS = -52;
 const EAI_FAIL = -4;
 const REFUSED = [
@@ -37,14 +37,12 @@ const REFUSED = [
   [null, "_maybe_connect_async _maybe_poll_async _maybe_recvfrom_async _maybe_sendto_async"],
 ];
 
-/**
- * Calls that are allowed but change something outside of Python's memory: after one the interpreter is not used again.
- */
+/** Allowed calls that change state outside of Python's memory: after one the interpreter is not used again. */
 const MARKING = "ffi_call_js ffi_closure_alloc_js ffi_closure_free_js ffi_prep_closure_loc_js";
 
 const split = (names) => names.trim().split(/\s+/);
 
-/** As text, since objects of this realm must not get into Python's. */
+/** The rules as text, since objects of this realm must not get into Python's. */
 export const IMPORT_RULES = JSON.stringify({
   allowed: [...split(FILES), ...split(SYSTEM)],
   marking: split(MARKING),

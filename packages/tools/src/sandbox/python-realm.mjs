@@ -1,19 +1,19 @@
 /**
- * The realm that Pyodide lives in: a context of its own, in which nothing of Node exists. Pyodide takes it for a plain
- * JavaScript shell. `host` holds the few functions that lead out; they take and give numbers and strings, and write into
- * arrays that were made inside, so that no object of the outer realm ever gets in.
+ * The realm of Pyodide: a separate context, in which nothing of Node exists. Pyodide takes it for a plain JavaScript
+ * shell. `host` holds the few functions that lead out; they take and give numbers and strings, and write into arrays
+ * that were made inside, so that no object of the outer realm ever gets in.
  *
- * Before a program runs, the realm is sealed: Python's WebAssembly can then call file and clock functions only, and the
- * bridge to JavaScript is gone, however a program comes by the Python objects that stand for it. So all that a program can
- * change is Python's memory and the file system, and both can be put back to how they were: `restore`.
+ * Before a program runs, the realm is sealed: Python's WebAssembly can then call only file and clock functions, and the
+ * bridge to JavaScript is gone, even for a program that finds the Python objects that stand for it. So a program can
+ * change only Python's memory and the file system, and `restore` resets both.
  *
- * This text is evaluated inside. It gives a function that must be called with `host` and the limits, before Pyodide's scripts
- * run, and answers `{ load }`.
+ * This text is evaluated inside. It gives a function that must be called with `host` and the limits, before Pyodide's
+ * scripts run, and answers `{ load }`.
  */
 export const REALM = `((host, limits) => {
   "use strict";
   const global = globalThis;
-  // An error of the outer realm would be an object of it.
+  // An error of the outer realm would bring an object of it inside.
   const guard = (f) => (...args) => {
     try {
       return f(...args);
@@ -29,7 +29,7 @@ export const REALM = `((host, limits) => {
 
   global.performance = { now: () => now() };
   global.console = { log: () => {}, warn: () => {}, error: () => {}, info: () => {}, debug: () => {} };
-  // What a shell has. "os.system" is how Emscripten asks a shell for random bytes.
+  // Functions of a shell. Emscripten asks a shell for random bytes by "os.system".
   global.os = { system: (command, args) => randomBase64(Number(/head -c(\\d+)/.exec(args[1])[1])) };
   global.read = () => "{}";
   global.readbuffer = (name) => {
@@ -40,7 +40,7 @@ export const REALM = `((host, limits) => {
   global.load = () => {
     throw new Error("no scripts here");
   };
-  // Python waits by itself; what Pyodide puts off needs no clock.
+  // Python waits by itself; the tasks that Pyodide defers need no clock.
   global.setTimeout = () => 0;
   global.clearTimeout = () => {};
   global.noImport = () => {
@@ -110,7 +110,7 @@ export const REALM = `((host, limits) => {
 
   let isSealed = false;
   let isMarked = false;
-  /** Called by Pyodide's script with all that its WebAssembly may import, before it is linked. */
+  /** Called by Pyodide's script with all imports of its WebAssembly, before it is linked. */
   global.sealImports = (imports) => {
     const { allowed, marking, refused } = JSON.parse(limits.importRules);
     const refusals = new Map(refused);
@@ -131,7 +131,7 @@ export const REALM = `((host, limits) => {
     }
   };
 
-  /** Files and pipes live in this realm's memory, beside Python's: they have a limit of their own. */
+  /** Limits files and pipes: they live in this realm's memory, outside of Python's. */
   const limitFiles = ({ FS }) => {
     const { MEMFS } = FS.filesystems;
     const nodes = new Set();
@@ -177,7 +177,7 @@ export const REALM = `((host, limits) => {
     return { limitPipe, forget };
   };
 
-  /** Records the file system: directories, contents, open files. Returns a function that puts all of it back. */
+  /** Records the file system: directories, contents, open files. Returns a function that restores all of it. */
   const recordFiles = (FS) => {
     const nodes = [];
     const visit = (node) => {
@@ -219,7 +219,7 @@ export const REALM = `((host, limits) => {
     };
   };
 
-  /** Calls a Python function with a text and a number; the text that it gives, or null. */
+  /** Calls a Python function with a text and a number; returns its text, or null. */
   const callPython = (module, target, text, number) => {
     const bytes = new TextEncoder().encode(text);
     const place = module._malloc(bytes.length + 16);
@@ -236,7 +236,7 @@ export const REALM = `((host, limits) => {
     return new TextDecoder().decode(module.HEAPU8.subarray(start, start + length));
   };
 
-  /** No code from text any more, so no import() either, whose errors would come from the outer realm. */
+  /** Forbids code from text, so also import(), whose errors would come from the outer realm. */
   const sealRealm = () => {
     const refuse = () => {
       throw new EvalError("code from text is not allowed here");
@@ -324,7 +324,7 @@ export const REALM = `((host, limits) => {
     const readState = () => module.wasmTable.length + ":" + module._emscripten_stack_get_current();
     const state = readState();
     let hasEnded = true;
-    // Memory cannot shrink: what a large program took goes with its realm.
+    // Memory cannot shrink, so a large program's memory goes with its realm.
     const longest = pristine.length + 64 * 2 ** 20;
     return {
       run: (code, seed, stdin) => {
@@ -334,7 +334,7 @@ export const REALM = `((host, limits) => {
         hasEnded = true;
         return error ?? "";
       },
-      /** False when something is left that cannot be put back: then only a new realm will do. */
+      /** False when some change cannot be undone: then only a new realm will do. */
       restore: () => {
         const { HEAPU8 } = module;
         if (!hasEnded || isMarked || readState() !== state || HEAPU8.length > longest) return false;

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { IMPORT_RULES } from "./python-imports.mjs";
 import { REALM } from "./python-realm.mjs";
 
-/** What is left of Pyodide here: the parts that the realm's own code touches. */
+/** A stand-in for Pyodide with only the parts that the realm's code touches. */
 const FAKE_PYODIDE = `globalThis.loadPyodide = async () => {
   class ErrnoError extends Error { constructor(errno) { super("errno " + errno); } }
   const MEMFS = { expandFileStorage() {}, resizeFileStorage() {}, stream_ops: { write() {} } };
@@ -18,7 +18,7 @@ const FAKE_PYODIDE = `globalThis.loadPyodide = async () => {
   return { FS, _module, runPython: () => 0, setStdin() {}, setStdout() {}, setStderr() {} };
 };`;
 
-/** As Pyodide's script hands them over. */
+/** Imports in the form in which Pyodide's script hands them over. */
 const LINKED_IMPORTS = `globalThis.imports = {};
 for (const name of ["fd_write", "__syscall_socket", "JsProxy_GetAttr_js", "an_import_of_tomorrow"])
   imports[name] = Object.assign((value) => "called with " + value, { sig: "i" });
@@ -92,7 +92,7 @@ describe("the realm of Python", () => {
       }
     };
     visit(run("globalThis"), "globalThis");
-    // Errors that cross from a host function are made anew inside.
+    // Errors from a host function are made anew inside.
     visit(run("let caught; try { os.system('', ['head -c9']) } catch (error) { caught = error } caught"), "error");
     visit(run("Error.prepareStackTrace = (e, frames) => frames; const { stack } = new Error('x'); stack"), "stack");
     const frames = run("stack.map((frame) => [frame.getThis(), frame.getFunction()])");

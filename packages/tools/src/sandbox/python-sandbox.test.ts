@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { PythonSandbox } from "./python-sandbox.js";
 
-// Every program starts an interpreter: those that end well are tested together.
+// Every program starts an interpreter, so programs that end well are tested together.
 const sandbox = new PythonSandbox({ cpuS: 30, timeoutS: 50, memoryMb: 96, diskMb: 8, outputBytes: 4000 });
 const run = (code: string, stdin?: string) => sandbox.run(code, { stdin });
 afterAll(() => sandbox.dispose());
 
-/** Runs each attempt by itself and prints `index result`, or `index ! error type`. */
+/** Runs each attempt separately and prints `index result`, or `index ! error type`. */
 const attempt = (attempts: string[]) => `
 import gc, sys
 attempts = ${JSON.stringify(attempts)}
@@ -103,7 +103,7 @@ describe("limits of Python programs", () => {
     const { output, status } = await run(attempt(bombs));
     const kinds = ["MemoryError", "MemoryError", "OSError", "OSError", "OSError", "RecursionError", "OSError"];
     expect([status, output]).toEqual(["ok", kinds.map((kind, i) => `${i} ! ${kind}\n`).join("")]);
-    // Files that are written over give their place back.
+    // Overwriting a file frees its space.
     const again = "for i in range(30):\n  f = open('f', 'wb'); f.write(b'x' * 10 ** 6); f.close()\nprint(i)";
     expect((await run(again)).output).toBe("29\n");
   });
@@ -157,7 +157,7 @@ state = [
 print(state)`;
     const first = await one.run(look);
     expect(first.status).toBe("ok");
-    // A process that is left with too much memory in use is replaced: most programs must have had the same one.
+    // A process with too much memory left in use is replaced: most programs must have had the same one.
     let reused = 0;
     const changes = [
       "import builtins, math, sys, json\nbuiltins.len = 7\nmath.pi = 3\nsys.modules['leak'] = math\nleak = 1\nsys.path.append('leak')",

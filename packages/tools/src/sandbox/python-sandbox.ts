@@ -9,17 +9,19 @@ import type { ChildOptions } from "./sandbox-child.js";
 export interface PythonSandboxOptions extends SandboxOptions {
   /** Most bytes in files, in MiB; default 32. */
   diskMb?: number;
-  /** Seed of Python's `random`, so that a program repeats its results; without it every run draws other numbers. */
+  /**
+   * Seed of Python's `random`, which makes a program's results repeatable; without it every run draws other numbers.
+   */
   seed?: number;
 }
 
-/** What a child takes besides its program, in MiB. */
+/** Memory of a child without its program, in MiB. */
 const CHILD_MB = 350;
 
 /**
- * Runs Python in Pyodide, each program in an interpreter that has run none before. What it prints, and the value of its
- * last expression, are its output. The standard library is there; files exist in memory only; there is no network,
- * process, or package to install.
+ * Runs Python in Pyodide, each program in an interpreter in its first state. The output is everything that the program
+ * prints, and the value of its last expression. The standard library is there; files exist only in memory; there is no
+ * network, process, or package to install.
  */
 export class PythonSandbox extends PooledSandbox {
   constructor(options: PythonSandboxOptions = {}) {

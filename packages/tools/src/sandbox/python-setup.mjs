@@ -1,6 +1,7 @@
 /**
- * Python that runs before the snapshot is made: what most programs import, and the runner of a program. The runner works
- * like a script, with the notebook's addition that the value of a last expression is shown; `await` at the top level works.
+ * Python that runs before the snapshot is made: the imports of most programs, and the runner of a program. The runner
+ * works like a script, except that it shows the value of a last expression, as a notebook does; `await` at the top
+ * level works.
  */
 export const SETUP = `
 import __main__, ast, asyncio, gc, inspect, io, linecache, os, random, sys, time, traceback
@@ -20,7 +21,7 @@ def _cria_take_main():
 
         def select(self, timeout):
             if timeout is None:
-                raise RuntimeError("deadlock: a coroutine awaits what nothing will finish")
+                raise RuntimeError("deadlock: a coroutine awaits a result that never comes")
             time.sleep(timeout)
             return []
 

@@ -11,8 +11,8 @@ import { type ChildOptions, MAKE_SNAPSHOT, SandboxChild } from "./sandbox-child.
 let snapshot: Promise<Buffer> | null = null;
 
 /**
- * The memory of a Python that has just started and imported what most programs use, about 30 MiB. Making it takes some
- * seconds, so it is kept in ~/.cache/cria, or below XDG_CACHE_HOME, for the processes to come.
+ * The memory of a new Python with the imports of most programs, about 30 MiB. Making it takes some seconds, so it is
+ * kept for later processes in ~/.cache/cria, or below XDG_CACHE_HOME.
  * @throws Error when Python does not start.
  */
 export function takeSnapshot(child: ChildOptions): Promise<Buffer> {
@@ -36,7 +36,7 @@ async function readOrMake(child: ChildOptions): Promise<Buffer> {
   return made;
 }
 
-/** The file's end is the hash of what stands before. Null when it is missing or damaged. */
+/** Reads a snapshot, whose last bytes are the hash of the rest. Null when the file is missing or damaged. */
 async function readKept(file: string): Promise<Buffer | null> {
   const bytes = await readFile(file).catch(() => null);
   if (!bytes || bytes.length < HASH_BYTES) return null;
@@ -44,7 +44,7 @@ async function readKept(file: string): Promise<Buffer | null> {
   return hash(content).equals(bytes.subarray(-HASH_BYTES)) ? content : null;
 }
 
-/** A folder that cannot be written costs time at the next start, and nothing else. */
+/** Keeps a snapshot. If the folder cannot be written, only the next start takes longer. */
 async function keep(folder: string, name: string, content: Buffer): Promise<void> {
   const file = join(folder, name);
   const part = `${file}.${process.pid}.part`;
@@ -52,7 +52,7 @@ async function keep(folder: string, name: string, content: Buffer): Promise<void
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(part, Buffer.concat([content, hash(content)]), { mode: 0o600 });
     await rename(part, file);
-    // Those of other versions.
+    // Snapshots of other versions.
     const others = (await readdir(folder)).filter((other) => other.endsWith(".snapshot") && other !== name);
     await Promise.all(others.map((other) => rm(join(folder, other), { force: true })));
   } catch {

@@ -1,8 +1,8 @@
 /**
- * Runs JavaScript programs in QuickJS, an interpreter compiled to WebAssembly. A program sees the language and what the
- * prelude gives it; it has a fresh interpreter in fresh memory, so nothing is left of the one before.
+ * Runs JavaScript programs in QuickJS, an interpreter compiled to WebAssembly. A program sees only the language and the
+ * prelude's functions; it has a new interpreter in new memory, so nothing is left of the previous program.
  *
- * What comes out of a program is text, made and cut inside of the interpreter: never an object of it, which can be of any size.
+ * Only text leaves a program, made and cut inside the interpreter: never an object of it, which can have any size.
  */
 import { readFileSync } from "node:fs";
 import { readJson } from "./frames.mjs";
@@ -14,15 +14,15 @@ const { newQuickJSWASMModuleFromVariant, newVariant } = await import(settings.co
 const { default: base } = await import(settings.variant);
 const wasmModule = new WebAssembly.Module(readFileSync(new URL(settings.wasm)));
 
-/** What QuickJS starts with: its stack, its data, and room for the first objects. */
+/** Initial memory of QuickJS: its stack, its data, and room for the first objects. */
 const INITIAL_MB = 16;
-/** Given at the end only, for telling what went wrong. */
+/** Released only at the end, to report an error. */
 const SPARE_MB = 1;
 const MIB = 2 ** 20;
 
 /**
- * `console`, timers in virtual time (nothing waits), and texts of values. Runs inside of the interpreter, before the
- * program, which may change every built-in: what cuts texts is kept from before.
+ * `console`, timers in virtual time (nothing waits), and texts of values. It runs inside the interpreter, before the
+ * program, which may change every built-in: so it keeps the functions that cut texts.
  */
 const PRELUDE = `((write, input) => {
   const { stringify } = JSON;
@@ -30,7 +30,7 @@ const PRELUDE = `((write, input) => {
   const { slice } = String.prototype;
   const string = String;
   let left = write("");
-  // One more than fits, so that the cut is seen.
+  // One more than fits, so that the cut shows.
   const print = (text) => {
     if (left >= 0) left = write(apply(slice, text, [0, left + 1]));
   };
@@ -115,7 +115,7 @@ function runProgram(runtime, vm, { code, stdin }, write) {
   const describeError = (handle) => {
     runtime.setMemoryLimit((settings.memoryMb + SPARE_MB) * MIB);
     const text = vm.callFunction(describe, vm.undefined, handle, vm.newNumber(settings.outputBytes));
-    // A getter of the error that throws, or no memory that could be had.
+    // A getter of the error that throws, or memory that ran out.
     return text.error ? "InternalError: out of memory, or an error that cannot be shown" : vm.getString(text.value);
   };
 
@@ -132,7 +132,7 @@ function runProgram(runtime, vm, { code, stdin }, write) {
   }
   const state = vm.getPromiseState(result.value);
   if (state.type === "rejected") return describeError(state.error);
-  if (state.type === "pending") return "Error: a promise was awaited that nothing resolves";
+  if (state.type === "pending") return "Error: the program awaits a promise that never settles";
   if (isModule || vm.typeof(state.value) === "undefined") return undefined;
   const shown = vm.callFunction(show, vm.undefined, state.value);
   return shown.error ? describeError(shown.error) : undefined;

@@ -22,7 +22,7 @@ const make = (options: ConstructorParameters<typeof JavaScriptSandbox>[0]) => {
 const isAlive = (pid: number) => {
   try {
     process.kill(pid, 0);
-    // A process that nobody has waited for yet is there, and dead.
+    // A dead process whose parent has not reaped it still exists.
     return process.platform !== "linux" || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
@@ -90,7 +90,7 @@ describe("a child process", () => {
     const child = new SandboxChild({
       ...describeProbe(),
       file: new URL("hostile/hoarding-child.mjs", import.meta.url),
-      // No program is near the limit of one: only what adds up is.
+      // No program comes near its limit; only their sum does.
       settings: { outputBytes: 1000, watchedMb: 512, watchdog: new URL("watchdog.mjs", import.meta.url).href },
     });
     const program = { code: "60", stdin: "" };
@@ -109,12 +109,14 @@ describe("a child process", () => {
     expect(readFileSync(`/proc/${pid}/environ`, "utf8")).toBe("");
     expect(readdirSync(`/proc/${pid}/cwd`)).toEqual([]);
     const open = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
-    // Its watchdog opens its own stat now and then.
+    // Its watchdog opens its own stat file now and then.
     const own = new RegExp(`^(socket:|pipe:|anon_inode:|/dev/null$|/proc/${pid}/stat$)`);
     expect(open.filter((target) => !own.test(target))).toEqual([]);
   });
 
-  /** Starts another process that runs these statements with a `sandbox`, and waits for the child's id, which it prints. */
+  /**
+   * Starts another process that runs these statements with a `sandbox`, and waits for the child's id, which it prints.
+   */
   const startParent = async (statements: string) => {
     const script = `
       import { createJiti } from "jiti";
@@ -152,7 +154,7 @@ describe("a child process", () => {
   it("is waited for when its sandbox is closed", async () => {
     const { parent, pid } = await startParent(`
       ${print};
-      // Nothing else is left to do when it is closed.
+      // Nothing keeps the process alive after the close.
       await new Promise((resolve) => setTimeout(resolve, 1000));
       await sandbox.dispose();
       process.exitCode = 7;`);

@@ -6,17 +6,20 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { SandboxLimits, SandboxOutcome, SandboxStatus } from "./sandbox.js";
 
-/** How to start a child. */
+/** Options of a new child. */
 export interface ChildOptions {
-  /** The child's program. It reads the settings, says that it is ready, and takes and answers one job after the other. */
+  /**
+   * The child's program. It reads the settings, reports that it is ready, and then takes and answers one job after the
+   * other.
+   */
   file: URL;
-  /** Files and folders that it may read besides its own folder. */
+  /** Files and folders that it may read, in addition to its own folder. */
   readable: readonly string[];
   /** First message to the child. */
   settings: Record<string, unknown>;
   /** Second message, where there is one. */
   data?: Uint8Array;
-  /** V8's own heap in the child, in MiB: not the memory of programs, which lies outside of it. */
+  /** V8's heap in the child, in MiB; the memory of programs lies outside of it. */
   heapMb: number;
   /** Seconds until it must be ready for a program. */
   startTimeoutS: number;
@@ -28,13 +31,13 @@ export interface Job {
   [setting: string]: unknown;
 }
 
-/** The child's own watchdog ends programs in time; a child that has not answered so many seconds later is broken. */
+/** The child's watchdog ends programs in time; a child that has not answered this many seconds later is broken. */
 const GRACE_S = 10;
 const STDERR_CHARS = 2000;
 
 /**
  * One child process that runs programs, one at a time. It has an empty environment and working folder, and may neither
- * read other files, nor write any, nor start processes. It ends with this process, however that ends.
+ * read other files, nor write any, nor start processes. It ends with this process, even if that is killed.
  */
 export class SandboxChild {
   private readonly process: ChildProcess;
@@ -94,7 +97,10 @@ export class SandboxChild {
     throw new Error(message === "late" ? `not ready after ${this.options.startTimeoutS} s` : this.describeEnd());
   }
 
-  /** Memory of a Python that has just started, from a child that makes nothing else. @throws Error when it ends before. */
+  /**
+   * Memory of a new Python, from a child that only makes this snapshot.
+   * @throws Error when it ends before.
+   */
   async takeSnapshot(): Promise<Buffer> {
     const message = await this.nextMessage(this.options.startTimeoutS);
     this.kill();
@@ -102,7 +108,7 @@ export class SandboxChild {
     throw new Error(message === "late" ? `no snapshot after ${this.options.startTimeoutS} s` : this.describeEnd());
   }
 
-  /** Runs one program. Never rejects. After any status but `ok` and `error` the child is at its end. */
+  /** Runs one program. Never rejects. After any status except `ok` and `error` the child has ended. */
   async run(job: Job, limits: SandboxLimits, signal?: AbortSignal): Promise<SandboxOutcome> {
     this.hold(true);
     const aborted = new Promise<"aborted">((resolve) => {
@@ -120,12 +126,12 @@ export class SandboxChild {
   }
 
   kill(): void {
-    // Whoever waits for its end must not be ended before.
+    // Keeps this process alive while a caller waits for the child's exit.
     if (!this.isOver) this.hold(true);
     this.process.kill("SIGKILL");
   }
 
-  /** Whether it keeps this process alive. */
+  /** Whether the child keeps this process alive. */
   hold(isHeld: boolean): void {
     for (const part of [this.process, this.channel, this.process.stderr as Socket]) {
       if (isHeld) part.ref();
@@ -153,7 +159,7 @@ export class SandboxChild {
 
   private read(chunk: Buffer): void {
     const messages = this.frames.read(chunk);
-    // Not what we wrote: the child is no longer ours.
+    // Not our format: the program controls the child.
     if (messages === null) this.kill();
     for (const message of messages ?? []) {
       if (this.waiting) this.waiting(message);
@@ -171,7 +177,7 @@ export class SandboxChild {
         this.waiting = null;
         resolve(message);
       };
-      // Where this process was busy for long, the answer may lie in the pipe unread: it gets a moment.
+      // This process may have been busy for long, with the answer unread in the pipe: read once more before giving up.
       let timer = setTimeout(() => {
         timer = setTimeout(() => settle("late"), 1000);
       }, seconds * 1000);
@@ -193,12 +199,12 @@ export class SandboxChild {
 
 type Message = Buffer | { ready?: unknown; answer?: unknown };
 
-/** As a child's data: it is to make a snapshot, and gets none. */
+/** A child's data that asks it to make a snapshot. */
 export const MAKE_SNAPSHOT = new Uint8Array(0);
 /** Bytes of one byte of text in JSON: "\u0000". */
 const LONGEST_ESCAPE = 6;
 
-/** Cuts the child's stream into messages, and trusts none of it. */
+/** Cuts the child's stream into messages, without trusting any of it. */
 class FrameReader {
   private chunks: Buffer[] = [];
   private size = 0;
@@ -208,7 +214,7 @@ class FrameReader {
     private readonly isSnapshot: boolean,
   ) {}
 
-  /** Whole messages so far; null when this is not a stream of them. */
+  /** The complete messages so far; null when the stream is not in our format. */
   read(chunk: Buffer): Message[] | null {
     this.chunks.push(chunk);
     this.size += chunk.length;
@@ -260,7 +266,10 @@ const toMs = (seconds: number) => Math.min(Math.ceil(seconds * 1000), 2 ** 31 - 
 /** Deep recursion in interpreters needs more than V8's default of 984 KiB; systems give 8 MiB, Windows less. */
 const STACK_FLAGS = process.platform === "win32" ? [] : ["--stack-size=3900"];
 
-/** Node's permission model, where this Node has it: no writing, no processes, no addons, and reading of these only. */
+/**
+ * Flags of Node's permission model, where this Node has it: no writing, no processes, no addons, and reading only of
+ * these.
+ */
 function permissionFlags(readable: readonly string[]): string[] {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   if (major === 20 && minor < 7) return [];
@@ -273,7 +282,7 @@ function permissionFlags(readable: readonly string[]): string[] {
 
 let folder: string | undefined;
 
-/** A folder with nothing in it, for all children of this process. */
+/** An empty folder, shared by all children of this process. */
 function emptyFolder(): string {
   if (folder === undefined) {
     folder = mkdtempSync(join(tmpdir(), "cria-sandbox-"));

@@ -7,7 +7,7 @@ export const sandboxConfig = {
   cpu_s: z.number().positive().optional(),
   /** Memory of a program in MiB; default 256. Python itself takes about 30 of it. */
   memory_mb: z.number().min(16).max(4096).optional(),
-  /** What other frameworks call `memory_mb`. */
+  /** Alias of `memory_mb`, as other frameworks spell it. */
   memory_limit_mb: z.number().min(16).max(4096).optional(),
   /** Python's files, which live in memory, in MiB; default 32. */
   disk_mb: z.number().positive().optional(),
@@ -21,7 +21,7 @@ export const sandboxConfig = {
 
 type SandboxConfig = { [K in keyof typeof sandboxConfig]?: number } & { timeout_s?: number };
 
-/** What is left out keeps its default. */
+/** The options that the config sets; absent keys keep their defaults. */
 export function readSandboxOptions(config: SandboxConfig): PythonSandboxOptions {
   const options: PythonSandboxOptions = {
     cpuS: config.cpu_s,

@@ -19,15 +19,15 @@ export interface ExecutorOptions extends Pick<RunOptions, "signal"> {
   timeoutS: number;
 }
 
-/** Runs programs of several languages, each in a sandbox that is made when its language first comes up. */
+/** Runs programs of several languages, each in a sandbox that is made at the first program of its language. */
 export class SandboxExecutor {
   private readonly sandboxes = new Map<string, Sandbox>();
 
   constructor(private readonly options: PythonSandboxOptions = {}) {}
 
   /**
-   * What the program printed; whatever goes wrong in it is an `error`, and `timedOut` says that it was stopped for its
-   * time. Aborts and an unknown language are errors too.
+   * The program's output. Errors in it, aborts and an unknown language resolve with `error`; `timedOut` says that the
+   * time limit stopped it.
    */
   async run(code: string, options: ExecutorOptions): Promise<{ stdout: string; error?: string; timedOut?: boolean }> {
     const { language, input, timeoutS, signal } = options;

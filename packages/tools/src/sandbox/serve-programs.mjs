@@ -1,6 +1,6 @@
 /**
- * The life of a sandbox's child process: it prepares an interpreter, says that it is ready, runs the program that comes,
- * answers, and begins again. One program at a time; the process ends with its parent.
+ * The loop of a sandbox's child process: it prepares an interpreter, reports that it is ready, runs a program, answers,
+ * and begins again. One program at a time; the process ends with its parent.
  */
 import process from "node:process";
 import v8 from "node:v8";
@@ -12,7 +12,7 @@ import { readJson, writeJson } from "./frames.mjs";
 import { lockRealm } from "./lock-realm.mjs";
 import { clearOutput, makeOutputBuffer, readOutput, writeOutput } from "./output-buffer.mjs";
 
-/** MiB that may stay behind when a program is over; a child that keeps more is replaced. */
+/** MiB that may stay in use after a program; a child that keeps more is replaced. */
 const LEFTOVER_MB = 96;
 const MIB = 2 ** 20;
 
@@ -23,9 +23,9 @@ const MIB = 2 ** 20;
  */
 
 /**
- * Does not return. `prepare` makes the interpreter of the next program, fresh from everything before.
- * @param {{ outputBytes: number, watchedMb: number, parentPid: number, watchdog: string }} settings `watchedMb`: what a
- * program may add to the memory of the process
+ * Does not return. `prepare` makes the interpreter of the next program, unaffected by earlier ones.
+ * @param {{ outputBytes: number, watchedMb: number, parentPid: number, watchdog: string }} settings `watchedMb`: memory
+ * that a program may add to the process
  * @param {() => Promise<RunProgram>} prepare
  */
 export async function servePrograms({ outputBytes, watchedMb, parentPid, watchdog }, prepare) {
@@ -69,17 +69,17 @@ export async function servePrograms({ outputBytes, watchedMb, parentPid, watchdo
     try {
       error = run(job, (text) => writeOutput(output, text));
     } catch {
-      // The interpreter gave up where it could not say why itself; most often it had no memory left.
+      // The interpreter could not report its error; most often it had no memory left.
       error = "error: the interpreter ended";
     }
-    // The watchdog has answered already: the end is near.
+    // The watchdog has answered, and is about to kill this process.
     if (Atomics.compareExchange(control, STATE, RUNNING, ANSWERED) !== RUNNING) Atomics.wait(control, STATE, ANSWERED);
     writeJson({ answer: makeAnswer(output, error, outputBytes) });
     Atomics.store(control, STATE, IDLE);
   }
 }
 
-/** Output and error share the limit; an error has at least half of it. */
+/** Output and error share the limit; at least half of it is for the error. */
 function makeAnswer(output, error, outputBytes) {
   const { text, truncated } = readOutput(output);
   if (error === undefined) return { status: "ok", output: text, truncated };

@@ -1,7 +1,7 @@
 /**
  * The thread of a child that holds its program to the limits: CPU and wall time, and the memory of the whole process.
- * It needs neither the program's thread, which may never come back, nor the parent, which may be busy for seconds or
- * dead. When a program exceeds a limit, this thread answers with what was printed until then and kills the process.
+ * It needs neither the program's thread, which may hang, nor the parent, which may be busy for seconds or dead. When a
+ * program exceeds a limit, this thread answers with the output so far and kills the process.
  */
 import process from "node:process";
 import { workerData } from "node:worker_threads";
@@ -11,7 +11,7 @@ import { readOutput } from "./output-buffer.mjs";
 
 const { controlBuffer, output, parentPid } = workerData;
 const control = new Int32Array(controlBuffer);
-/** Milliseconds between two looks: what a program may exceed its limits by. */
+/** Milliseconds between two checks, by which a program may exceed its limits. */
 const TICK_MS = 10;
 const IDLE_TICK_MS = 100;
 /** More than this could block the pipe while the memory grows on. */
@@ -39,7 +39,7 @@ for (;;) {
   // Wakes at once when a program begins.
   const state = Atomics.load(control, STATE);
   Atomics.wait(control, STATE, state, state === RUNNING ? TICK_MS : IDLE_TICK_MS);
-  // When the parent dies, the system gives the process another one.
+  // When the parent dies, the system assigns another one.
   if (process.ppid !== parentPid) process.kill(process.pid, "SIGKILL");
   const limitMb = Atomics.load(control, RSS_MB);
   if (limitMb > 0 && process.memoryUsage.rss() > limitMb * 2 ** 20) end("memory", "error: out of memory");

@@ -3,19 +3,19 @@ import { ToolError } from "@cria/core";
 import type { Passage, Retriever } from "./passage.js";
 
 export interface HttpRetrieverOptions {
-  /** For one request, in seconds; default 30. */
+  /** Limit for one request, in seconds; default 30. */
   timeoutS?: number;
   /** Retries after connection failures and server errors; default 3. */
   retries?: number;
-  /** Seconds before the first retry; each later wait is longer by as much. Default 0.5. */
+  /** Seconds before the first retry; each later wait is this much longer. Default 0.5. */
   retryDelayS?: number;
   /** Requests in flight at once; default 120. */
   maxConcurrent?: number;
 }
 
 /**
- * Asks a retrieval server in the format of Search-R1: `{ queries, topk, return_scores }` is posted, and
- * `{ result: [[{ document: { contents }, score }]] }` comes back, one list for each query.
+ * Asks a retrieval server in the format of Search-R1: it posts `{ queries, topk, return_scores }`, and receives `{
+ * result: [[{ document: { contents }, score }]] }`, one list for each query.
  */
 export class HttpRetriever implements Retriever {
   private inFlight = 0;
@@ -26,7 +26,7 @@ export class HttpRetriever implements Retriever {
     private readonly options: HttpRetrieverOptions = {},
   ) {}
 
-  /** @throws ToolError when the server gives no answer, or one that cannot be read. */
+  /** @throws ToolError when the server gives no answer, or an unreadable one. */
   async search(queries: readonly string[], topK: number, signal?: AbortSignal): Promise<Passage[][]> {
     while (this.inFlight >= (this.options.maxConcurrent ?? 120)) {
       await new Promise<void>((resolve) => this.waiting.push(resolve));
@@ -89,7 +89,7 @@ function readAnswer(answer: unknown, queries: number): Passage[][] {
   return result.map((list: unknown[]) => list.map(readPassage));
 }
 
-/** A server may leave scores out, and then gives the documents themselves. */
+/** Reads a passage. A server may leave scores out, and then gives the documents themselves. */
 function readPassage(item: unknown): Passage {
   const { document = item, score } = (item ?? {}) as { document?: unknown; score?: unknown };
   const { contents, title, text } = (document ?? {}) as { contents?: unknown; title?: unknown; text?: unknown };

@@ -67,7 +67,7 @@ export class LocalRetriever implements Retriever {
     return this.options.extensions ?? [".txt", ".md", ".jsonl"];
   }
 
-  /** In the order of their names, so that equal scores always rank alike. */
+  /** Files in the order of their names, so that equal scores always rank alike. */
   private async listFiles(): Promise<string[]> {
     try {
       const entries = await readdir(this.folder, { recursive: true, withFileTypes: true });
@@ -104,7 +104,7 @@ function readJsonLine(line: string, path: string): Omit<Entry, "id">[] {
       ? [{ title: title.replace(/^"|"$/g, ""), text: rest.join("\n") }]
       : [{ title: path, text: whole }];
   } catch {
-    // A broken line of a large corpus is no reason to have none.
+    // One broken line must not make a large corpus unusable.
     return [];
   }
 }

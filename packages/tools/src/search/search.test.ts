@@ -53,10 +53,19 @@ describe("search in a folder", () => {
   });
 
   it("an empty or missing folder, or no source at all, is an error that says so", async () => {
-    await expect(new LocalRetriever(join(folder, "none")).search(["a"], 1)).rejects.toThrow(/cannot be read/);
-    await expect(new LocalRetriever(folder, { extensions: [".pdf"] }).search(["a"], 1)).rejects.toThrow(/no text/);
+    await expect(new LocalRetriever(join(folder, "none")).search(["a"], 1)).rejects.toMatchObject({
+      code: "tool/bad-config",
+      subject: `folder ${join(folder, "none")}`,
+    });
+    await expect(new LocalRetriever(folder, { extensions: [".pdf"] }).search(["a"], 1)).rejects.toMatchObject({
+      code: "tool/bad-config",
+      expected: expect.stringContaining(".pdf"),
+    });
     const entry = { class_name: "@cria/tools#SearchTool", config: {} };
-    await expect(createTools([entry], folder)).rejects.toThrow(/nothing to search/);
+    await expect(createTools([entry], folder)).rejects.toMatchObject({
+      code: "tool/bad-config",
+      subject: "config of the search tool",
+    });
   });
 
   it("splits texts into pieces that fit, and loses nothing but space", () => {
@@ -105,21 +114,36 @@ describe("search over HTTP", () => {
     const retriever = new HttpRetriever(url, { retryDelayS: 0.01 });
     expect((await retriever.search(["a", "b"], 1))[0]![0]!.score).toBe(0.5);
     expect(calls).toBe(3);
-    await expect(retriever.search(["a"], 1)).rejects.toThrow(/HTTP 404/);
+    await expect(retriever.search(["a"], 1)).rejects.toMatchObject({
+      code: "tool/retriever",
+      received: expect.stringContaining("HTTP 404"),
+    });
     expect(calls).toBe(4);
   });
 
   it("a server that is gone, hangs or talks nonsense is an error that says so", async () => {
     const gone = new HttpRetriever("http://127.0.0.1:1/", { retries: 1, retryDelayS: 0.01 });
-    await expect(gone.search(["a"], 1)).rejects.toThrow(/gave no answer/);
+    await expect(gone.search(["a"], 1)).rejects.toMatchObject({
+      code: "tool/retriever",
+      received: expect.stringContaining("fetch failed"),
+    });
     const hanging = await serve(() => {});
     const quick = new HttpRetriever(hanging, { timeoutS: 0.05, retries: 0 });
-    await expect(quick.search(["a"], 1)).rejects.toThrow(/timeout/i);
+    await expect(quick.search(["a"], 1)).rejects.toMatchObject({
+      code: "tool/retriever",
+      received: "The operation was aborted due to timeout",
+    });
     const aborted = new HttpRetriever(hanging).search(["a"], 1, AbortSignal.timeout(50));
-    await expect(aborted).rejects.toThrow(/gave no answer/);
+    await expect(aborted).rejects.toMatchObject({
+      code: "tool/retriever",
+      received: expect.stringContaining("aborted"),
+    });
     server.closeAllConnections();
     const nonsense = await serve((_, response) => response.end('{"result": [1]}'));
-    await expect(new HttpRetriever(nonsense).search(["a"], 1)).rejects.toThrow(/cannot be read/);
+    await expect(new HttpRetriever(nonsense).search(["a"], 1)).rejects.toMatchObject({
+      code: "tool/retriever",
+      subject: "answer of the retriever",
+    });
   });
 
   it("keeps to its number of requests at once", async () => {

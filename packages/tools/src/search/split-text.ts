@@ -1,4 +1,6 @@
-/** Splits a text into pieces of at most `maxChars`, at blank lines, else at line ends, sentences, spaces, else anywhere. */
+/**
+ * Splits a text into pieces of at most `maxChars`, at blank lines, else at line ends, sentences, spaces, else anywhere.
+ */
 export function splitText(text: string, maxChars: number): string[] {
   const pieces: string[] = [];
   let rest = text.trim();

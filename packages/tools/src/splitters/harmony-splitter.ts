@@ -4,17 +4,17 @@ import { harmonyMarks, readHarmonyHead } from "../parsers/harmony.js";
 import { PendingSplitter } from "./pending-splitter.js";
 import { countMatchingEnd, type SpokenKind } from "./turn-splitter.js";
 
-/** What ends a message: a mark of its own, or the next message's. */
+/** Ends of a message: an end mark, or the next message's start. */
 const ends = [...harmonyMarks.ends, harmonyMarks.start];
 const MARK = new RegExp([...ends, harmonyMarks.message].map(escapePattern).join("|"), "g");
 const END = new RegExp(ends.map(escapePattern).join("|"), "g");
 
 /**
- * Splits turns of gpt-oss: lists of messages, of which those on the channel `final` are said and the others thought. A
- * message that is addressed to `functions.name` is a call.
+ * Splits turns of gpt-oss: lists of messages. Those on the channel `final` are said, the others thought. A message
+ * addressed to `functions.name` is a call.
  */
 export class HarmonySplitter extends PendingSplitter {
-  /** What the open message's body is; null before it. */
+  /** The kind of the open message's body; null before it. */
   private kind: SpokenKind | null = null;
 
   protected findOpenKind(): SpokenKind | null {
@@ -27,7 +27,7 @@ export class HarmonySplitter extends PendingSplitter {
     if (this.kind === null) this.nextLook = this.pending.length + (this.pending.length >> 2);
   }
 
-  /** Reads the header of the next message; false where more text must come first. */
+  /** Reads the header of the next message; false when more text is needed. */
   private readHeader(): boolean {
     const { pending } = this;
     const { start, message } = harmonyMarks;
@@ -44,14 +44,14 @@ export class HarmonySplitter extends PendingSplitter {
       return false;
     }
     this.kind = channel === "final" || channel === "" ? "text" : "reasoning";
-    // Separates it from earlier messages.
+    // A line break separates it from earlier messages.
     this.onSpoken(this.kind, "\n");
     if (hasHeader) this.drop(mark.index + mark[0].length);
     else this.endMessage(this.kind, mark);
     return true;
   }
 
-  /** Reports the open message's body as far as it has come; false where more text must come first. */
+  /** Reports the open message's body as far as it has arrived; false when more text is needed. */
   private readBody(kind: SpokenKind): boolean {
     END.lastIndex = 0;
     const end = END.exec(this.pending);
@@ -67,7 +67,7 @@ export class HarmonySplitter extends PendingSplitter {
 
   private endMessage(kind: SpokenKind, end: RegExpExecArray): void {
     if (end.index > 0) this.onSpoken(kind, this.pending.slice(0, end.index));
-    // The next message's mark is part of that.
+    // The mark stays when it is the next message's.
     this.drop(end.index + (end[0] === harmonyMarks.start ? 0 : end[0].length));
     this.kind = null;
   }

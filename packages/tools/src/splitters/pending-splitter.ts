@@ -1,13 +1,13 @@
 import type { OnSpoken, SpokenKind, TurnSplitter } from "./turn-splitter.js";
 
-/** A splitter that keeps the text which is not decided yet. */
+/** A splitter that keeps the undecided text. */
 export abstract class PendingSplitter implements TurnSplitter {
-  /** Text that is not decided yet, and where in the turn it begins. */
+  /** The undecided text, and its index in the turn. */
   protected pending = "";
   protected start = 0;
-  /** Length of `pending` from which on it is worth another look: it grows by a quarter, which keeps the time linear. */
+  /** Length of `pending` at which to look again: it grows by a quarter, which keeps the time linear. */
   protected nextLook = 0;
-  /** Whether a call was found: nothing is reported any more. */
+  /** Whether a call was found: nothing is reported after it. */
   protected isHeld = false;
 
   constructor(protected readonly onSpoken: OnSpoken) {}
@@ -26,10 +26,10 @@ export abstract class PendingSplitter implements TurnSplitter {
     return this.start + this.pending.length;
   }
 
-  /** Reports what is sure, and drops it. */
+  /** Reports the decided text, and drops it. */
   protected abstract split(): void;
 
-  /** What the pending text is if the turn ends here; null where it may be a call. */
+  /** The kind of the pending text if the turn ends here; null when it may be a call. */
   protected abstract findOpenKind(): SpokenKind | null;
 
   protected drop(count: number): void {

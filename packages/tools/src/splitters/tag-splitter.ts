@@ -3,10 +3,10 @@ import { thinkingTags } from "../parsers/thinking.js";
 import { PendingSplitter } from "./pending-splitter.js";
 import { countMatchingEnd, type OnSpoken, type SpokenKind } from "./turn-splitter.js";
 
-/** Splits turns whose thoughts stand between tags and whose calls are marked in the text. */
+/** Splits turns whose thoughts stand between tags and whose calls have marks in the text. */
 export class TagSplitter extends PendingSplitter {
   private readonly candidate: RegExp;
-  /** The tag that ends the thinking that is open. */
+  /** The closing tag of the open thinking. */
   private closing: string | null = null;
 
   constructor(
@@ -17,7 +17,7 @@ export class TagSplitter extends PendingSplitter {
     this.candidate = new RegExp(`[<[]|${calls.candidate.source}`, "g");
   }
 
-  /** Thinking that has no end is thinking to the end. */
+  /** Thinking without an end lasts to the end of the turn. */
   protected findOpenKind(): SpokenKind | null {
     return this.closing === null ? null : "reasoning";
   }
@@ -35,7 +35,7 @@ export class TagSplitter extends PendingSplitter {
     this.nextLook = isWaiting ? left + Math.max(1, left >> 2) : 0;
   }
 
-  /** Reports thoughts from `at` on; returns how far. */
+  /** Reports thoughts from `at` on; returns the index that it reached. */
   private readThoughts(at: number, closing: string): number {
     const close = this.pending.indexOf(closing, at);
     if (close >= 0) {
@@ -48,7 +48,7 @@ export class TagSplitter extends PendingSplitter {
     return Math.max(at, end);
   }
 
-  /** Reports text from `at` on; returns how far: `at` itself where only more text can tell. */
+  /** Reports text from `at` on; returns the index that it reached: `at` when more text is needed. */
   private readText(at: number): number {
     const found = this.findCandidate(at);
     this.report("text", at, found);
@@ -56,7 +56,7 @@ export class TagSplitter extends PendingSplitter {
     for (const { open, close } of thinkingTags) {
       if (this.pending.startsWith(open, at)) {
         this.closing = close;
-        // Separates it from earlier thoughts.
+        // A line break separates it from earlier thoughts.
         this.onSpoken("reasoning", "\n");
         return at + open.length;
       }

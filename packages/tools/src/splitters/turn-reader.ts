@@ -3,15 +3,17 @@ import type { ToolParser } from "../parsers/tool-parser.js";
 import { TagSplitter } from "./tag-splitter.js";
 import type { OnSpoken, TurnSplitter } from "./turn-splitter.js";
 
-/** How the text of a turn is read. */
+/** Reads the text of a turn. */
 export interface TurnReader {
-  /** Reads the calls of a text. */
+  /** Finds the calls of a text. */
   readonly parse: ToolParser;
-  /** Makes a splitter for a turn whose text comes in; it holds back all that `parse` may find a call in. */
+  /**
+   * Makes a splitter for a turn that is still being sampled; it holds back all text in which `parse` may find a call.
+   */
   readonly split: (onSpoken: OnSpoken) => TurnSplitter;
 }
 
-/** For turns without calls: all text is content, or thinking where it stands between tags. */
+/** For turns without calls: text is thinking between tags, and content elsewhere. */
 export const noCalls: TurnReader = {
   parse: (text) => ({ content: text, calls: [] }),
   split: (onSpoken) => new TagSplitter(noCallStart, onSpoken),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResult } from "../base-tool.js";
 import { defineToolSchema } from "../schema.js";
 
-/** One call of a tool's lifecycle, with what it was given. */
+/** One call of a tool's lifecycle, with its arguments. */
 export interface RecordedCall {
   phase: "create" | "execute" | "calcReward" | "release" | "dispose";
   instanceId: string;
@@ -14,14 +14,14 @@ export interface RecordedCall {
 export interface RecordingToolOptions {
   name?: string;
   schema?: ToolSchema;
-  /** What `execute` does; it answers "ok" when not given. */
+  /** The implementation of `execute`; by default it answers "ok". */
   execute?: (parameters: Record<string, unknown>, options: ExecuteOptions) => ToolResult | Promise<ToolResult>;
   reward?: number;
   /** Phases that throw. */
   fails?: readonly RecordedCall["phase"][];
 }
 
-/** A tool that writes down every call of its lifecycle, for tests of what drives tools. */
+/** A tool that records every call of its lifecycle, for tests of code that drives tools. */
 export class RecordingTool extends BaseTool {
   readonly calls: RecordedCall[] = [];
 

@@ -1,11 +1,14 @@
-/** Characters that a class is drawn from, where it has any of them. */
+/** Characters to draw from a class, as far as it has them. */
 const CHARACTERS = [..."abcXYZ_019 \n\t<>{}[]()|/\\\"'`.,:;-+é｜☃"];
-/** More repetitions than the fewest are drawn up to this. */
+/** Repetitions drawn above the fewest, at most. */
 const MOST_MORE = 3;
 
 type Draw = () => string;
 
-/** A text of a grammar in llama.cpp's notation (GBNF), of the kind that `toolCallGrammar` writes: one rule a line, no comments. */
+/**
+ * Draws a text from a grammar in llama.cpp's notation (GBNF), of the kind that `toolCallGrammar` writes: one rule a
+ * line, no comments.
+ */
 export function sampleGrammar(grammar: string, random: () => number): string {
   const rules = new Map<string, Draw>();
   for (const line of grammar.split("\n").filter((rule) => rule !== "")) {
@@ -92,7 +95,7 @@ class Expression {
 
 const code = (char: string) => char.codePointAt(0)!;
 
-/** Characters, escapes read. */
+/** Characters, with escapes resolved. */
 function readCharacters(text: string): string[] {
   const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t" };
   return [...text.matchAll(/\\(?:x(..)|u(.{4})|U(.{8})|(.))|([^\\])/gsu)].map(([, x, u, long, other, plain]) => {
@@ -101,7 +104,7 @@ function readCharacters(text: string): string[] {
   });
 }
 
-/** First and last characters of what a class lists. */
+/** First and last characters of a class's ranges. */
 function readClassParts(text: string): [string, string][] {
   const parts = text.match(/(?:\\x..|\\u.{4}|\\U.{8}|\\.|[^\\])/gsu) ?? [];
   const ranges: [string, string][] = [];

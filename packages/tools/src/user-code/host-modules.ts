@@ -1,6 +1,6 @@
 /**
- * Modules of the running program that users' modules import by name: what they import is then the same, not a copy, wherever
- * their files lie. A module that nobody has provided is looked for beside the user's file.
+ * Modules of the running program that users' modules import by name: these imports give the same module, not a copy,
+ * from any folder. Other modules are resolved from the user's file.
  */
 const hostModules: Record<string, unknown> = {};
 

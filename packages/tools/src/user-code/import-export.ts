@@ -6,14 +6,14 @@ import { findNearest } from "@cria/core/internal";
 import { listHostModules } from "./host-modules.js";
 
 /**
- * Loads what `module#Export` names. Relative modules start at `baseFolder`; TypeScript needs no build step.
- * @param key what the config calls it, for errors.
+ * Loads the export that `module#Export` names. Relative modules start at `baseFolder`; TypeScript needs no build step.
+ * @param key the config's key, for errors.
  * @throws ConfigError when the module cannot be loaded or lacks the export.
  */
 export async function importExport(name: string, baseFolder: string, key: string): Promise<unknown> {
   const hash = name.lastIndexOf("#");
   const [module, exported] = [name.slice(0, hash), name.slice(hash + 1)];
-  // What is wrong inside of a file has nothing to do with its path.
+  // An error inside a file has nothing to do with its path.
   const isMissing = name.startsWith(".") && !existsSync(resolve(baseFolder, module));
   const fail = (received: string, details: { expected?: string; cause?: unknown } = {}) =>
     new ConfigError("cannot be loaded", {
@@ -44,7 +44,7 @@ export async function importModule(module: string, baseFolder: string): Promise<
   if (!/\.[cm]?tsx?$/.test(module)) return import(isPath ? pathToFileURL(target).href : target);
   const { createJiti } = await import("jiti");
   const parent = pathToFileURL(resolve(baseFolder, "index.js")).href;
-  // An environment may lie outside any project: it gets zod from here if it has none.
+  // An environment may lie outside any project: it gets our zod if it has none.
   const hasZod = createJiti(parent).esmResolve("zod", { try: true }) !== undefined;
   const virtualModules = { ...listHostModules(), ...(hasZod ? {} : { zod: await import("zod") }) };
   return createJiti(parent, { fsCache: false, interopDefault: false, virtualModules }).import(target);

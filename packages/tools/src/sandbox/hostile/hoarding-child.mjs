@@ -1,4 +1,4 @@
-/** A child whose programs leave memory behind when they are over: as much as the code says, in MiB. */
+/** A child whose programs leave memory behind when they end: as many MiB as the code says. */
 import { readJson } from "../frames.mjs";
 import { servePrograms } from "../serve-programs.mjs";
 

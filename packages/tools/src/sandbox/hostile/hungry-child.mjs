@@ -1,4 +1,4 @@
-/** A child whose program has got out of its interpreter's memory, and takes that of the process. */
+/** A child whose program has left its interpreter's memory, and takes memory of the process. */
 import { readJson } from "../frames.mjs";
 import { servePrograms } from "../serve-programs.mjs";
 

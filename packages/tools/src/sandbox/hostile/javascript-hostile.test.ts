@@ -6,7 +6,7 @@ import { hostileLimits, runBatch, runHostile } from "./run-hostile.mjs";
 const pool = new JavaScriptSandbox({ ...hostileLimits.javascript, workers: 2 });
 afterAll(() => pool.dispose());
 
-// scripts/nightly/sandbox.mjs runs the slow ones too, and the batch with the limits that are the default.
+// scripts/nightly/sandbox.mjs runs the slow programs too, and the batch under the default limits.
 describe("hostile programs in JavaScript", () => {
   it("end themselves only, within their limits, and the next program is right", async () => {
     const programs = javascriptPrograms.filter(({ isSlow }) => !isSlow);

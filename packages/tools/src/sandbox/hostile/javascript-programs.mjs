@@ -1,8 +1,8 @@
 /**
  * JavaScript programs that a policy or an attacker could write, to get out, to run for ever or to take all memory.
- * `ends`: how each may end, separated by "|". `says`: what must stand in its output or error. `isSlow`: left to the
- * nightly run. Limits that they are written for: 32 MiB, 2,000 bytes of output, and 1 s of CPU time for those that may
- * end with `cpu`.
+ * `ends`: the allowed endings, separated by "|". `says`: a text that its output or error must contain. `isSlow`: left
+ * to the nightly run. They are written for these limits: 32 MiB, 2,000 bytes of output, and 1 s of CPU time for those
+ * that may end with `cpu`.
  */
 const make = (ends, isSlow, programs) =>
   Object.entries(programs).map(([name, program]) => {
@@ -142,7 +142,7 @@ const errors = make("error", false, {
   "from toJSON of the value": "({ toJSON() { throw { message: 'x'.repeat(1e6) } } })",
   "from toString of what is printed": "console.log({ toJSON: () => { throw new Error('j') } })",
   "of a syntax at the end of 1 MB": `${"let x = 1;".repeat(1e5)}let`,
-  "of a promise that nothing resolves": ["await new Promise(() => {})", /nothing resolves/],
+  "of a promise that nothing resolves": ["await new Promise(() => {})", /never settles/],
   "after String.prototype.slice is gone": [
     "String.prototype.slice = () => { throw 1 }; throw new Error('x'.repeat(1e6))",
     /x{99}/,

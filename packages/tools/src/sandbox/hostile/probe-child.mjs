@@ -1,6 +1,6 @@
 /**
- * A child that tries the doors of its own process, as a program would do that has left its interpreter. Its answer is a
- * text of `door: what happened`.
+ * A child that tries the doors of its process, as a program would that has left its interpreter. Its answer is a text
+ * of `door: outcome`.
  */
 import { execSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
  * Python programs that a policy or an attacker could write, to get out, to run for ever or to take all memory. Fields
- * as in javascript-programs.mjs. Limits that they are written for: 96 MiB, 8 MiB of files, 2,000 bytes of output, and
+ * as in javascript-programs.mjs. They are written for these limits: 96 MiB, 8 MiB of files, 2,000 bytes of output, and
  * 1 s of CPU time for those that may end with `cpu`.
  */
 const make = (ends, isSlow, programs) =>
@@ -9,7 +9,10 @@ const make = (ends, isSlow, programs) =>
     return { name, language: "python", code, ends, says, isSlow };
   });
 
-/** Looks for the bridge to JavaScript wherever the interpreter keeps objects; `use` runs with what it finds as `M`. */
+/**
+ * Looks for the bridge to JavaScript in every place where the interpreter keeps objects; `use` runs with a found one as
+ * `M`.
+ */
 const findBridge = (use) => `import gc, sys
 found = [o for o in gc.get_objects() if type(o).__name__ in ("JsFinder", "JsProxy", "JsCallable")]
 todo, seen = [object], set()

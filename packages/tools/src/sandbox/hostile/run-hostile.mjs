@@ -1,24 +1,24 @@
 /**
- * Runs hostile programs one after the other and says what went wrong with each: how it ended, what it said, how
- * large its text was, how much memory its process took as seen from outside, and whether the next program was right. And a
+ * Runs hostile programs one after the other and reports each one's violations: its ending, its output, the size of its
+ * text, the memory that its process took as seen from outside, and whether the next program was right. Also runs a
  * batch of programs at once, some of them endless.
  */
 import { readFileSync } from "node:fs";
 
-/** The limits that the programs are written for; `cpuS` is for those that it may stop. */
+/** Limits that the programs are written for; `cpuS` is for programs that it may stop. */
 const common = { cpuS: 1, timeoutS: 20, outputBytes: 2000, workers: 1 };
-/** Time for programs that end by themselves, or by another limit: enough for a slow machine with other work. */
+/** Time for programs that end by themselves, or by another limit: enough for a slow, busy machine. */
 const PATIENT = { cpuS: 30, timeoutS: 120 };
 export const hostileLimits = {
   javascript: { ...common, memoryMb: 32 },
   python: { ...common, memoryMb: 96, diskMb: 8 },
 };
-/** MiB that a program may add to its process: its memory, its files, and what the sandbox allows for garbage. */
+/** MiB that a program may add to its process: its memory, its files, and the sandbox's allowance for garbage. */
 const WATCHED_MB = { javascript: 32 + 96, python: 96 + 2 * 8 + 96 };
-/** MiB beyond that, which a program may take in the 10 ms between two looks of its watchdog, on a busy machine. */
+/** MiB beyond that, which a program may take in the 10 ms between two checks of its watchdog, on a busy machine. */
 const OVERSHOOT_MB = 100;
 
-/** The most memory that a process has held, in MiB, as Linux tells it; null elsewhere and when it is gone. */
+/** A process's peak resident memory in MiB, from Linux; null elsewhere and when the process is gone. */
 function readPeakMb(pid) {
   try {
     return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
@@ -28,9 +28,9 @@ function readPeakMb(pid) {
 }
 
 /**
- * Programs that a limit of CPU time may stop run on one pool, all others on another one, with time to spare. The clock too
- * stops only those that wait for it.
- * @param Sandbox class of the sandbox that the programs are for
+ * Runs programs that a limit of CPU time may stop on one pool, all others on another one with ample time. The clock
+ * stops only programs that wait for it.
+ * @param Sandbox the class of the programs' sandbox
  */
 export async function runHostile(programs, Sandbox, onResult = () => {}) {
   const pools = { clock: [], cpu: [], other: [] };
@@ -53,7 +53,7 @@ async function runOnPool(programs, Sandbox, time, onResult) {
   };
   await sandbox.run("1");
   look();
-  // The interpreter alone: a process that has just started has held as much.
+  // The interpreter without a program: a new process has held this much.
   const baseMb = peakMb;
   const problems = [];
   for (const { name, language, code, ends, says } of programs) {
@@ -86,7 +86,7 @@ async function runOnPool(programs, Sandbox, time, onResult) {
 const ENDLESS = { javascript: "for (;;);", python: "while True: pass" };
 
 /**
- * 64 programs at once, 8 of them endless, from a start without any process.
+ * Starts 64 programs at once, 8 of them endless, without any running process.
  * @returns {Promise<{ right: number, stopped: number, wrong: string[], slowestS: number }>}
  */
 export async function runBatch(language, sandbox) {
