@@ -1,15 +1,15 @@
 import { CriaError, DataError, EngineError, type ErrorDetails, TokenizerError } from "@cria/core";
 
-/** HTTP statuses that this endpoint answers with when a request fails. */
+/** HTTP statuses of failed requests. */
 export type FailureStatus = 400 | 401 | 403 | 404 | 405 | 409 | 410 | 413 | 415 | 429 | 499 | 500 | 503;
 
-/** A request that gets no answer, and the HTTP status that says so. Each protocol writes it in its own form. */
+/** A failed request and its HTTP status. Each protocol writes it in its form. */
 export class RequestError extends CriaError {
   constructor(
     readonly status: FailureStatus,
     summary: string,
     details: ErrorDetails & {
-      /** The field of the body that is wrong, as `messages.0.role`. */
+      /** The wrong field of the body, as `messages.0.role`. */
       field?: string;
       /** Seconds after which another try may succeed. */
       retryAfter?: number;
@@ -24,7 +24,7 @@ export class RequestError extends CriaError {
   readonly retryAfter?: number;
 }
 
-/** A field of a body that has a wrong value: 400. */
+/** A 400 for a field of the body with a wrong value. */
 export function refuseField(field: string, expected: string, received: string, remedy?: string): RequestError {
   return new RequestError(400, "has a wrong value", {
     code: "serve/bad-field",
@@ -36,17 +36,17 @@ export function refuseField(field: string, expected: string, received: string, r
   });
 }
 
-/** Whether a conversation or a prompt leaves no room for an answer: what clients shorten their history after. */
+/** Whether a conversation or a prompt leaves no room for an answer; clients shorten their history then. */
 export function isTooLong({ code }: RequestError): boolean {
   return code === "chat/context-length" || code === "engine/context-exceeded";
 }
 
-/** Codes of the engine that speak of the request rather than of the engine's own state. */
+/** Engine codes that are about the request rather than about the engine's state. */
 const REQUEST_CODES = ["engine/context-exceeded", "engine/bad-token", "engine/bad-option"];
 
 /**
- * What a client is told of anything that was thrown. What is wrong with the request is said in full; of other failures only
- * errors that were made on purpose are, since the text of any other may hold what is no business of a client.
+ * The error that a client gets for any exception. Errors about the request are reported in full. Of other failures only
+ * Cria's errors keep their text, since the text of any other may hold private data.
  */
 export function toRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;

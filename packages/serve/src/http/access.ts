@@ -2,18 +2,18 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { ConfigError } from "@cria/core";
 import { RequestError } from "../request-error.js";
 
-/** Whom a key lets in. */
+/** The client that a key admits. */
 export interface Admission {
-  /** The session that the key carries: its requests belong there. */
+  /** The session that the key names, to which its requests belong. */
   session?: string;
 }
 
-/** Decides by the key of a request; null: it is not let in. `key` is null where the request has none. */
+/** Decides on a request by its key; null refuses it. `key` is null where the request has none. */
 export type Authenticate = (key: string | null) => Admission | null;
 
 /**
- * Lets in who has the key. What follows it after a colon names a session: `Bearer <key>:<session>`.
- * @param key null: everyone is let in, and a session is what follows the last colon.
+ * Admits requests with the server's key. Text after a colon behind it names a session: `Bearer <key>:<session>`.
+ * @param key null: everyone is admitted, and the text after the last colon names a session.
  */
 export function authenticateByKey(key: string | null): Authenticate {
   if (key === null)
@@ -29,13 +29,13 @@ export function authenticateByKey(key: string | null): Authenticate {
   };
 }
 
-/** In a time that does not depend on where they differ. */
+/** Compares in a time that does not depend on the position of the first difference. */
 function isEqual(a: string, b: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
 
-/** The key of a request, as OpenAI's clients send it or Anthropic's; null where there is none. */
+/** The key of a request, in OpenAI's or Anthropic's header; null where there is none. */
 export function readKey(headers: Headers): string | null {
   const bearer = /^Bearer +(.+)$/i.exec(headers.get("authorization") ?? "")?.[1]?.trim();
   return bearer ?? headers.get("x-api-key");
@@ -47,10 +47,10 @@ export function isLoopback(host: string): boolean {
   return LOOPBACK.test(host);
 }
 
-/** @throws ConfigError when the server would be open to others without a key. */
+/** @throws ConfigError when other machines could reach the server without a key. */
 export function checkExposure(host: string, key: string | null): void {
   if (isLoopback(host) || key !== null) return;
-  throw new ConfigError("would let everyone in", {
+  throw new ConfigError("would admit everyone", {
     code: "config/no-api-key",
     subject: `host ${host}`,
     expected: "an API key, since other machines can reach it",
@@ -60,15 +60,17 @@ export function checkExposure(host: string, key: string | null): void {
 }
 
 export interface OriginRules {
-  /** Host names that requests may be sent to, without ports; null: any. On loopback only its own names are right. */
+  /**
+   * Host names that requests may be sent to, without ports; null: any. On loopback only loopback's names are allowed.
+   */
   hosts: readonly string[] | null;
-  /** Origins of web pages that may call the server, `*` for all; its own pages always may. */
+  /** Origins of web pages that may call the server, `*` for all; the server's pages always may. */
   cors: readonly string[];
 }
 
 /**
- * A page in a browser must not reach a server that its user trusts: neither under a name that was rebound to this address (Host),
- * nor from another origin (Origin).
+ * Keeps web pages from using a browser to reach a server that its user trusts: under a name that was rebound to this
+ * address (Host), or from another origin (Origin).
  * @throws RequestError 403
  */
 export function checkOrigin(headers: Headers, { hosts, cors }: OriginRules): void {
@@ -76,7 +78,7 @@ export function checkOrigin(headers: Headers, { hosts, cors }: OriginRules): voi
   const name = host.replace(/:\d+$/, "");
   const isKnown = hosts === null || hosts.some((each) => each.toLowerCase() === name.toLowerCase());
   if (!isKnown && !(hosts!.some(isLoopback) && isLoopback(name)))
-    throw refuse("Host", hosts!.join(", "), host, "reach the server under its own address");
+    throw refuse("Host", hosts!.join(", "), host, "use the server's address");
   const origin = headers.get("origin");
   if (origin === null || isAllowedOrigin(origin, cors) || origin.replace(/^https?:\/\//i, "") === host) return;
   throw refuse("Origin", cors.join(", ") || "a page of this server", origin, "allow the page's origin with --cors");

@@ -8,16 +8,17 @@ import { linkSignals } from "./link-signals.js";
 export interface AskOptions {
   call: ChatCall;
   record: SessionRecord;
-  /** Aborts when the client goes. */
+  /** Aborts when the client disconnects. */
   signal: AbortSignal;
   onEvent: (choice: number, event: ChatEvent) => void;
-  /** Whether the client says that it asks again. */
+  /** Whether the client marks its request as a retry. */
   isRetry: boolean;
 }
 
 /**
- * All answers that a call asks for, each in its turn at the gate, together where there is room. When one fails, the others end.
- * @throws what the first failure was, once nothing of the call runs any more.
+ * All answers that a call asks for. Each waits for its turn at the gate; they run together as far as there is room.
+ * When one fails, the others are aborted.
+ * @throws the first failure, once nothing of the call runs any more.
  */
 export async function askModel(endpoint: Endpoint, options: AskOptions): Promise<readonly ChatAnswer[]> {
   const { call, record, isRetry, onEvent } = options;
@@ -69,7 +70,7 @@ async function askAnew(
   }
 }
 
-/** The first choice is what a request for one answer gets. */
+/** The request of one choice. The first choice equals a request for one answer. */
 function makeRequest({ request, n }: ChatCall, choice: number, mostTokens: number): ChatCall["request"] {
   const { maxTokens } = request;
   const limited = maxTokens === undefined && mostTokens === Number.MAX_SAFE_INTEGER ? undefined : mostTokens;

@@ -18,7 +18,7 @@ import { TextPace } from "./text-pace.js";
 
 type Serving = Context<ServeEnv>;
 
-/** How one call is answered, whatever its protocol. */
+/** The protocol's part in answering one call. */
 interface Exchange<Call extends ChatCall> {
   call: Call;
   record: SessionRecord;
@@ -62,7 +62,7 @@ function findRecord(c: Serving, { sessions }: Endpoint): SessionRecord {
 }
 
 function makeResponsesExchange(call: ResponsesCall, record: SessionRecord): Exchange<ResponsesCall> {
-  // Also what clients ask not to store: agents that continue such a response lose nothing.
+  // Responses that the client asked not to store are remembered too, so that agents may continue them.
   const remember = (answer: ChatAnswer, { id, output }: { id: string; output: readonly OutputItem[] }) =>
     record.responses.remember(id, [...call.history, answer.message], output);
   return {
@@ -122,7 +122,7 @@ async function respond<Call extends ChatCall>(
   });
 }
 
-/** Calls back when all of the response has been handed to the network; without a server nothing is lost on the way. */
+/** Calls back when the whole response was handed to the network, or at once without a server. */
 function watchDelivery(c: Serving, onDelivered: () => void): void {
   const { outgoing } = c.env ?? {};
   if (outgoing) outgoing.once("finish", onDelivered);

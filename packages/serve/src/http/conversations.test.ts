@@ -10,7 +10,7 @@ async function open(options: OpenFakeOptions = {}) {
   const fake = await openFake(options);
   closers.push(async () => {
     await fake.server.close();
-    // Whatever a test did, nothing stays behind in the engine.
+    // No test may leave a sequence in the engine.
     expect(fake.engine.counts.disposed).toBe(fake.engine.counts.created);
     expect(fake.engine.counts.inFlight).toBe(0);
   });
@@ -272,7 +272,7 @@ describe("top_logprobs", () => {
         top_logprobs.map(({ logprob }) => logprob).sort((a, b) => b - a),
       );
     }
-    // The engine's words for the second token, from what comes before it.
+    // The engine's words for the second token, given the tokens before it.
     const [first] = entries;
     const [before] = engine.tokenize(first!.token);
     const expected = engine.listLikeliest([before!], 3).map(({ id, logprob }) => [engine.detokenize([id]), logprob]);

@@ -11,7 +11,7 @@ import type { ServeEnv } from "./serve-env.js";
 import { addSessionRoutes } from "./session-routes.js";
 import { addTextRoutes } from "./text-routes.js";
 
-/** The endpoint as a hono app: `app.fetch` answers requests, in a server or without one. */
+/** The endpoint as a hono app: `app.fetch` answers requests, with or without a server. */
 export function createApp(endpoint: Endpoint): Hono<ServeEnv> {
   const app = new Hono<ServeEnv>();
   const { origins, metrics, model } = endpoint;
@@ -59,7 +59,7 @@ export function createApp(endpoint: Endpoint): Hono<ServeEnv> {
 
   app.notFound((c) => refuse(c, makeNotFound(c)));
   app.onError((error, c) => {
-    // Nobody reads the answer to a request whose client has gone.
+    // A client that has disconnected gets no answer.
     const given = c.req.raw.signal.aborted ? makeGone(error) : toRequestError(error);
     return refuse(c, given);
   });
@@ -69,7 +69,7 @@ export function createApp(endpoint: Endpoint): Hono<ServeEnv> {
 function refuse(c: Context<ServeEnv>, error: RequestError): Response {
   const isMessages = /\/v1\/messages(\/|$)/.test(c.req.path);
   if (error.retryAfter !== undefined) c.header("retry-after", String(error.retryAfter));
-  // What is left of a body that nobody reads ends with its connection.
+  // Closing the connection drops the unread rest of the body.
   if (error.status === 413) c.header("connection", "close");
   return c.json(isMessages ? writeAnthropicError(error) : writeOpenAiError(error), error.status as 400);
 }
@@ -80,7 +80,7 @@ function describeModel({ model, created }: Endpoint) {
     object: "model",
     created,
     owned_by: "cria",
-    // As Anthropic's clients read it.
+    // Anthropic's clients read these fields.
     type: "model",
     display_name: model.name,
     created_at: new Date(created * 1000).toISOString(),
@@ -108,5 +108,5 @@ function makeNotFound(c: Context): RequestError {
 }
 
 function makeGone(cause: unknown): RequestError {
-  return new RequestError(499, "was left by its client", { code: "serve/client-gone", subject: "request", cause });
+  return new RequestError(499, "was abandoned by its client", { code: "serve/client-gone", subject: "request", cause });
 }

@@ -9,13 +9,13 @@ import { type Authenticate, authenticateByKey, type OriginRules } from "./access
 import { Gate } from "./gate.js";
 import { Metrics } from "./metrics.js";
 
-/** What requests may take. All numbers are at least 1. */
+/** Limits on requests. All numbers are at least 1. */
 export interface EndpointLimits {
   /** Bytes of a body; default 2 MB, and 16 MB where the model takes images. */
   bodyBytes: number;
   /** Images of a request; default 100. */
   images: number;
-  /** Tokens of an answer; default: what the context leaves. */
+  /** Tokens of an answer; default: the rest of the context. */
   answerTokens: number;
   /** Calls of the model at once; default: as many conversations as the model computes at once. */
   running: number;
@@ -23,13 +23,13 @@ export interface EndpointLimits {
   waiting: number;
   /** Bytes of a stream that wait for a slow client; default 1 MB. */
   streamBytes: number;
-  /** Milliseconds that a client of a stream may take nothing; default 30 000. */
+  /** Milliseconds for which a client of a stream may read nothing; default 30 000. */
   stallMs: number;
-  /** Milliseconds between signs of life in a stream; default 15 000. */
+  /** Milliseconds between keep-alive comments in a stream; default 15 000. */
   keepAliveMs: number;
-  /** Milliseconds whose text a stream sends together, after its first pieces; default 50. */
+  /** Milliseconds of text that a stream sends in one event, after its first pieces; default 50. */
   paceMs: number;
-  /** Milliseconds after which a stream begins although nothing was sampled yet; default 5000. */
+  /** Milliseconds after which a stream begins even if nothing was sampled yet; default 5000. */
   beginMs: number;
   /** Sessions; default 4096. */
   sessions: number;
@@ -40,22 +40,22 @@ export interface EndpointLimits {
 export interface EndpointOptions {
   model: ServedModel;
   limits?: Partial<EndpointLimits>;
-  /** What sessions draw from, with their ids; default 0. */
+  /** Base seed of sessions, combined with their ids; default 0. */
   seed?: number;
-  /** Whether requests may name sessions that nobody made; default true. */
+  /** Whether requests may name sessions that were not created before; default true. */
   implicitSessions?: boolean;
-  /** Default: everyone, as `authenticateByKey(null)`. */
+  /** Default: admits everyone, as `authenticateByKey(null)`. */
   authenticate?: Authenticate;
   /** Default: any host, no other origin. */
   origins?: OriginRules;
   /**
-   * Gets images that requests name by their addresses. Default: such images are refused, since the server would call wherever a
-   * client says.
+   * Fetches images that requests name by their addresses. Default: such images are refused, since clients could make
+   * the server call any address.
    */
   fetchImage?: typeof fetch;
 }
 
-/** What all routes share. */
+/** State that all routes share. */
 export class Endpoint {
   readonly model: ServedModel;
   readonly limits: EndpointLimits;
@@ -106,13 +106,13 @@ export class Endpoint {
       eventLoopDelay: () => (this.loopDelay.max === 0 ? Number.NaN : this.loopDelay.percentile(99) / 1e9),
     });
     this.authenticate = options.authenticate ?? authenticateByKey(null);
-    // Every running call listens.
+    // Every running call adds a listener.
     setMaxListeners(0, this.ending.signal);
     this.origins = options.origins ?? { hosts: null, cors: [] };
     this.fetchImage = options.fetchImage;
   }
 
-  /** Measures from here on how late the event loop is, until the endpoint is disposed of. */
+  /** Measures the event loop's delay from now on, until the endpoint is disposed of. */
   measureEventLoop(): void {
     this.loopDelay.enable();
   }
@@ -147,8 +147,8 @@ export class Endpoint {
   }
 
   /**
-   * Takes no more requests, and waits for those that are in: up to `deadlineMs`, after which they are aborted.
-   * @returns how many were aborted.
+   * Refuses new requests, and waits up to `deadlineMs` for the running ones, which are then aborted.
+   * @returns the number of aborted ones.
    */
   async drain(deadlineMs: number): Promise<number> {
     this.isDraining = true;
@@ -162,7 +162,7 @@ export class Endpoint {
       }, deadlineMs);
     });
     const done = (async () => {
-      // Who waits is let in when another leaves.
+      // A waiting request enters when another leaves.
       while (this.gate.running + this.gate.waiting > 0) {
         await this.gate.drain();
         await new Promise((resolve) => setTimeout(resolve, 5));
@@ -174,7 +174,7 @@ export class Endpoint {
     return aborted;
   }
 
-  /** Ends all sessions and whatever still runs. */
+  /** Ends all sessions and all running requests. */
   dispose(): void {
     this.isDraining = true;
     this.loopDelay.disable();
@@ -187,7 +187,7 @@ function makeEnding(): RequestError {
   return new RequestError(503, "is ending", {
     code: "serve/ending",
     subject: "server",
-    remedy: "try again when it has been started anew",
+    remedy: "try again after its restart",
     retryAfter: 5,
   });
 }

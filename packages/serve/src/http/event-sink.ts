@@ -3,11 +3,11 @@ import type { ServerEvent } from "../protocol/protocol.js";
 export interface EventSinkOptions {
   /** Most bytes that wait for a client that reads slowly. */
   mostBytes: number;
-  /** Milliseconds that a client may take nothing while something waits for it. */
+  /** Milliseconds for which a client may read nothing while something waits for it. */
   stallMs: number;
   /** Milliseconds between comments that keep the connection alive while there is nothing to send. */
   keepAliveMs: number;
-  /** The client is too slow, or has gone: nothing more will be sent. Called at most once. */
+  /** The client is too slow, or has disconnected: nothing more will be sent. Called at most once. */
   onCut: (reason: "slow" | "gone") => void;
 }
 
@@ -15,8 +15,8 @@ const encoder = new TextEncoder();
 const KEEP_ALIVE = ": keep-alive\n\n";
 
 /**
- * Server-sent events for one client. The model does not wait for clients: what one has not taken yet is kept, up to a bound of
- * bytes and time, beyond which the client is cut off.
+ * Server-sent events for one client. The model does not wait for clients: unread events are kept, up to a bound of
+ * bytes and time, at which the client is cut off.
  */
 export class EventSink {
   readonly body: ReadableStream<Uint8Array>;
@@ -24,7 +24,7 @@ export class EventSink {
   private waiting: Uint8Array[] = [];
   private bytes = 0;
   private state: "open" | "closing" | "ended" = "open";
-  /** Whether the client asks for more than there is. */
+  /** Whether the client asks for more than is buffered. */
   private wanted = false;
   private stall: NodeJS.Timeout | undefined;
   private readonly keepAlive: NodeJS.Timeout;
@@ -54,7 +54,7 @@ export class EventSink {
     this.write(events.map(formatEvent).join(""));
   }
 
-  /** Nothing more comes. What waits is still sent. */
+  /** Ends the stream after the events that still wait. */
   close(): void {
     if (this.state !== "open") return;
     this.state = "closing";

@@ -7,7 +7,7 @@ export interface GateOptions {
   waiting: number;
 }
 
-/** Seconds after which a client that found no room may try again. */
+/** Seconds after which a refused client may try again. */
 const RETRY_AFTER = 1;
 
 interface Waiting {
@@ -15,7 +15,7 @@ interface Waiting {
   signal: AbortSignal;
 }
 
-/** Lets so many calls run at once, a few more wait, and refuses the rest with 429. */
+/** Limits calls: `running` of them run at once, `waiting` more wait, the rest are refused with 429. */
 export class Gate {
   private readonly queue = new Set<Waiting>();
   private pauses = 0;
@@ -32,7 +32,7 @@ export class Gate {
     return this.queue.size;
   }
 
-  /** @throws RequestError 429 when `calls` more would not all find room. */
+  /** @throws RequestError 429 when there is no room for `calls` more. */
   check(calls: number): void {
     const { running, waiting } = this.options;
     const free = Math.max(0, running - this.inside) + waiting - this.queue.size;
@@ -40,8 +40,8 @@ export class Gate {
     throw new RequestError(429, "has no room left", {
       code: "serve/busy",
       subject: "server",
-      expected: `at most ${running} calls at once and ${waiting} that wait`,
-      received: `${calls} more than ${this.inside} and ${this.queue.size}`,
+      expected: `at most ${running} running and ${waiting} waiting calls`,
+      received: `${calls} more, with ${this.inside} running and ${this.queue.size} waiting`,
       remedy: `try again after ${RETRY_AFTER} s`,
       retryAfter: RETRY_AFTER,
     });
@@ -64,7 +64,9 @@ export class Gate {
     }
   }
 
-  /** Lets nobody in any more and waits until all are out. They go on after `resume`, which belongs to each `pause`. */
+  /**
+   * Lets no call enter and waits until all have left. Calls enter again after `resume`, which belongs to each `pause`.
+   */
   async pause(): Promise<void> {
     this.pauses++;
     await this.drain();
@@ -99,7 +101,7 @@ export class Gate {
     });
   }
 
-  /** Whoever enters counts from here on, so that nobody can come between. */
+  /** Counts a call as soon as it may enter, so that no other call takes its place. */
   private next(): void {
     for (const waiting of this.queue) {
       if (this.pauses > 0 || this.inside >= this.options.running) return;

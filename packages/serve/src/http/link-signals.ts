@@ -5,7 +5,7 @@ export interface LinkedSignal {
 }
 
 /**
- * A signal that aborts with the first of others. `unlink` takes its listeners from signals that live longer, which
+ * A signal that aborts with the first of several. `unlink` removes its listeners from signals that live longer, which
  * `AbortSignal.any` leaves to the garbage collector.
  */
 export function linkSignals(...signals: AbortSignal[]): LinkedSignal {

@@ -33,7 +33,7 @@ const limitChecks: ChecksOf<EndpointLimits> = {
 };
 
 const listenChecks: ChecksOf<Required<ListenOptions>> = {
-  model: [isObject, "what is served: serveEngine({ engine, tokenizer, ... })"],
+  model: [isObject, "the model to serve: serveEngine({ engine, tokenizer, ... })"],
   limits: [isObject, "an object", limitChecks],
   seed: optionChecks.whole,
   implicitSessions: optionChecks.flag,
@@ -45,12 +45,12 @@ const listenChecks: ChecksOf<Required<ListenOptions>> = {
   maxConnections: count,
 };
 
-/** How long a client may take for its headers, for the whole request, and between two requests, in milliseconds. */
+/** Time for a client's headers, for the whole request, and between two requests, in milliseconds. */
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 120_000;
 const KEEP_ALIVE_MS = 75_000;
 
-/** How long a client may take for the end of its last answer. */
+/** Time for a client to read the end of its last answer. */
 const LAST_WORDS_MS = 2000;
 
 /** An endpoint that listens. */
@@ -59,13 +59,13 @@ export interface Listening {
   /** `http://127.0.0.1:8080` */
   readonly url: string;
   /**
-   * Takes no more requests, lets those that run end within `deadlineMs` (default 0: ends them), and closes everything.
-   * @returns how many calls of the model were aborted.
+   * Refuses new requests, gives running ones `deadlineMs` to end (default 0: aborts them), and closes everything.
+   * @returns the number of aborted calls of the model.
    */
   close(deadlineMs?: number): Promise<number>;
 }
 
-/** Serves a model over HTTP. @throws ConfigError for an option that is unknown, or an address that cannot be listened to. */
+/** Serves a model over HTTP. @throws ConfigError for an option that is unknown, or an address that cannot be bound. */
 export async function listen(options: ListenOptions): Promise<Listening> {
   checkOptions("listen", options, listenChecks);
   const { host = "127.0.0.1", port = 0, maxConnections = 2048 } = options;
@@ -95,7 +95,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       server.closeIdleConnections();
       const aborted = await endpoint.drain(deadlineMs);
       endpoint.dispose();
-      // What was answered may still be on its way; connections that are kept alive are idle after it.
+      // The last answers may still be in transit; kept-alive connections become idle after them.
       const idle = setInterval(() => server.closeIdleConnections(), 10);
       const late = setTimeout(() => server.closeAllConnections(), LAST_WORDS_MS);
       await closed;
@@ -111,7 +111,7 @@ function start(server: Server, host: string, port: number): Promise<void> {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const taken = cause.code === "EADDRINUSE";
       reject(
-        new ConfigError("cannot be listened to", {
+        new ConfigError("cannot be bound", {
           code: "config/cannot-listen",
           subject: `${host}:${port}`,
           expected: "an address of this machine with a free port",

@@ -4,7 +4,7 @@ import { refuseField } from "../request-error.js";
 import type { Endpoint } from "./endpoint.js";
 
 /**
- * Brings a request's images into memory, one after another.
+ * Loads a request's images, one after another.
  * @throws DataError "chat/bad-image", RequestError 400 for more images than the limit.
  */
 export async function loadImages({ images }: ChatCall, { model, limits, fetchImage }: Endpoint): Promise<void> {

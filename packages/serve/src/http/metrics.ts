@@ -2,16 +2,16 @@ import type { ImageStats } from "@cria/core";
 import type { ChatUsage } from "@cria/rollout";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** What is read when somebody asks for the metrics. */
+/** Values that are read whenever the metrics are requested. */
 export interface MetricSources {
   running: () => number;
   waiting: () => number;
   sessions: () => number;
   policyVersion: () => number;
   inEngine: () => { sequences: number; requests: number } | null;
-  /** null: the model reads text alone. */
+  /** null: the model reads only text. */
   images: () => ImageStats | null;
-  /** The 99th percentile of the event loop's delay since the start, in seconds; NaN where nobody measures. */
+  /** The 99th percentile of the event loop's delay since the start, in seconds; NaN without a measurement. */
   eventLoopDelay: () => number;
 }
 
@@ -40,25 +40,25 @@ export class Metrics {
     });
     this.seconds = new Histogram({
       name: "cria_answer_seconds",
-      help: "From a request to the end of its answer.",
+      help: "Seconds from a request to the end of its answer.",
       labelNames: ["route"],
       buckets: SECONDS,
       registers,
     });
     this.firstEvent = new Histogram({
       name: "cria_first_event_seconds",
-      help: "From a request to the first piece of its answer, where it is streamed.",
+      help: "Seconds from a request to the first piece of its streamed answer.",
       labelNames: ["route"],
       buckets: SECONDS,
       registers,
     });
-    this.promptTokens = counter("prompt_tokens_total", "Tokens before answers.");
-    this.reusedTokens = counter("reused_tokens_total", "Tokens before answers whose KV was there already.");
+    this.promptTokens = counter("prompt_tokens_total", "Tokens of prompts.");
+    this.reusedTokens = counter("reused_tokens_total", "Tokens of prompts whose KV was reused.");
     this.completionTokens = counter("completion_tokens_total", "Tokens sampled.");
     this.failures = counter("stream_failures_total", "Streams that ended with an error.");
     this.cut = new Counter({
       name: "cria_streams_cut_total",
-      help: "Streams whose client was too slow, or went away.",
+      help: "Streams whose client was too slow, or disconnected.",
       labelNames: ["reason"],
       registers,
     });
@@ -71,11 +71,15 @@ export class Metrics {
           this.set(read());
         },
       });
-    gauge("requests_running", "Calls of the model that run now.", sources.running);
-    gauge("requests_waiting", "Calls of the model that wait for their turn.", sources.waiting);
-    gauge("sessions", "Sessions that clients made or named.", sources.sessions);
+    gauge("requests_running", "Running calls of the model.", sources.running);
+    gauge("requests_waiting", "Waiting calls of the model.", sources.waiting);
+    gauge("sessions", "Sessions that clients created or named.", sources.sessions);
     gauge("policy_version", "Updates that the policy has seen.", sources.policyVersion);
-    gauge("event_loop_delay_p99_seconds", "How late the event loop was, since the start.", sources.eventLoopDelay);
+    gauge(
+      "event_loop_delay_p99_seconds",
+      "Delay of the event loop since the start, 99th percentile.",
+      sources.eventLoopDelay,
+    );
     gauge("engine_sequences", "Sequences that exist in the engine.", () => sources.inEngine()?.sequences ?? Number.NaN);
     gauge("engine_requests", "Requests in flight in the engine.", () => sources.inEngine()?.requests ?? Number.NaN);
     if (sources.images() !== null) this.addImages(() => sources.images()!);
@@ -93,14 +97,19 @@ export class Metrics {
           this.inc(value());
         },
       });
-    const again = "Images that were encoded once more, as their vectors had been dropped for want of memory.";
+    const again = "Images that were encoded again, after memory pressure had dropped their vectors.";
     add(Counter, "encoded_total", "Images that were decoded and encoded.", () => read().encoded);
     add(Counter, "encoded_again_total", again, () => read().encodedAgain);
-    add(Counter, "encode_seconds_total", "Seconds that encoding took.", () => read().encodeSeconds);
-    add(Counter, "reused_total", "Uses of an image whose vectors were there.", () => read().reused);
+    add(Counter, "encode_seconds_total", "Seconds spent on encoding.", () => read().encodeSeconds);
+    add(Counter, "reused_total", "Uses of an image whose vectors were in memory.", () => read().reused);
     add(Gauge, "held", "Images whose vectors are in memory.", () => read().held);
-    add(Gauge, "held_bytes", "Bytes of their vectors and files.", () => read().heldBytes);
-    add(Gauge, "memory_limit_bytes", "Bytes of them that stay when nothing uses them.", () => read().memoryLimit);
+    add(Gauge, "held_bytes", "Bytes of the vectors and files of these images.", () => read().heldBytes);
+    add(
+      Gauge,
+      "memory_limit_bytes",
+      "Bytes of vectors and files that may stay in memory unused.",
+      () => read().memoryLimit,
+    );
   }
 
   get contentType(): string {

@@ -3,14 +3,14 @@ import type { HttpBindings } from "@hono/node-server";
 import { RequestError } from "../request-error.js";
 import type { ServeEnv } from "./serve-env.js";
 
-/** Bytes of a body that takes milliseconds to parse: others have a turn before more is done with it. */
+/** Bytes of a body that takes milliseconds to parse: other requests get a turn after such a one. */
 const LONG_BODY = 65_536;
 
-/** Deepest nesting of a body: what reads it recursively must not run out of stack. */
+/** Deepest nesting of a body, so that recursive readers do not run out of stack. */
 const MOST_DEPTH = 128;
 
 /**
- * A request's body as JSON. It is counted while it arrives: of one that is too long no more than the limit is held.
+ * A request's body as JSON. Its bytes are counted while it arrives, so that no more than the limit is ever held.
  * @param most bytes.
  * @throws RequestError 413, 415 or 400.
  */
@@ -30,7 +30,7 @@ export async function receiveJson(
   const length = Number(request.headers.get("content-length") ?? 0);
   if (length > most) throw makeTooLong(most, `${length} bytes`);
   const bytes = await (env?.incoming ? receiveIncoming(env.incoming, most) : receive(request, most));
-  // Many bodies may arrive at once; each is read in an iteration of the event loop of its own.
+  // Many bodies may arrive at once; each is read in a separate iteration of the event loop.
   await takeTurn();
   const text = decode(bytes);
   let value: unknown;
@@ -44,7 +44,7 @@ export async function receiveJson(
   return value;
 }
 
-/** Straight from the connection: as a web stream each body would cost a millisecond. */
+/** Reads straight from the connection: a web stream would cost a millisecond for each body. */
 function receiveIncoming(incoming: HttpBindings["incoming"], most: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -73,7 +73,7 @@ function receiveIncoming(incoming: HttpBindings["incoming"], most: number): Prom
   });
 }
 
-/** Without a server. */
+/** Reads a request that came without a server. */
 async function receive(request: Request, most: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -99,11 +99,11 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** Without recursion, since the depth is what is not known yet. */
+/** Checks without recursion, since the depth is not known yet. */
 function checkDepth(value: unknown): void {
   let level: object[] = typeof value === "object" && value !== null ? [value] : [];
   for (let depth = 1; level.length > 0; depth++) {
-    if (depth > MOST_DEPTH) throw makeBad(`at most ${MOST_DEPTH} lists and mappings in one another`, "more");
+    if (depth > MOST_DEPTH) throw makeBad(`at most ${MOST_DEPTH} levels of lists and mappings`, "more");
     level = level.flatMap((each) =>
       Object.values(each).filter((entry) => typeof entry === "object" && entry !== null),
     ) as object[];

@@ -1,8 +1,8 @@
 import type { HttpBindings } from "@hono/node-server";
 
-/** What handlers find in their context. */
+/** Variables of the handlers' context. */
 export interface ServeEnv {
-  /** undefined where requests come without a server, in tests. */
+  /** undefined for requests without a server, in tests. */
   Bindings?: Partial<HttpBindings>;
   Variables: {
     /** The session of the request; null: none. */

@@ -21,7 +21,7 @@ const rewardSchema = z.object({
   text: z.string().max(MOST_TEXT).nullish(),
 });
 
-/** Sessions: made, rewarded, ended and read. */
+/** Routes that create, reward, end and read sessions. */
 export function addSessionRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
   const { sessions, limits } = endpoint;
   const receive = (c: Context<ServeEnv>) => receiveJson(c, limits.bodyBytes);
@@ -39,7 +39,8 @@ export function addSessionRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void 
   app.post("/sessions/:session/reward", async (c) => {
     const record = sessions.get(c.req.param("session"));
     const { reward = null, node = null, text = null } = readFields(rewardSchema, await receive(c));
-    if (reward === null && text === null) throw refuseField("reward", "a number, or a text in text", "neither");
+    if (reward === null && text === null)
+      throw refuseField("reward", "a number, or a text in the field text", "neither");
     if (reward !== null) record.session.reward(reward, node ?? undefined);
     record.rewards.push({ reward, node, text });
     return c.json({ object: "session.reward", session: record.id, reward, node, text });

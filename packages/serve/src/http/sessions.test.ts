@@ -131,7 +131,7 @@ describe("conversations without a session", () => {
     expect(other.cria.session).not.toBe(first.cria.session);
     for (let i = 0; i < 20; i++) await post("/v1/chat/completions", ask(`more ${i}`));
     expect(engine.counts.created - engine.counts.disposed).toBeLessThan(4);
-    // What was forgotten is a conversation like any other.
+    // A forgotten conversation is then one like any other.
     expect((await post("/v1/chat/completions", more)).status).toBe(200);
   });
 });

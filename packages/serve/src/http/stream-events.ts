@@ -3,7 +3,7 @@ import { type RequestError, toRequestError } from "../request-error.js";
 import type { Endpoint } from "./endpoint.js";
 import { EventSink } from "./event-sink.js";
 
-/** What a stream sends, step by step. */
+/** The parts of a stream, in order. */
 export interface StreamParts<Answers> {
   begin: () => ServerEvent[];
   end: (answers: Answers) => ServerEvent[];
@@ -13,9 +13,12 @@ export interface StreamParts<Answers> {
 export interface StreamOptions<Answers> {
   endpoint: Endpoint;
   parts: StreamParts<Answers>;
-  /** Makes the answer; `send` sends what it has so far. Events are written behind those that begin the stream: some are numbered. */
+  /**
+   * Makes the answer; `send` sends the part that exists so far. `write` is called after the stream's first events,
+   * since some events are numbered.
+   */
   work: (send: (write: () => readonly ServerEvent[]) => void, signal: AbortSignal) => Promise<Answers>;
-  /** Aborts when the client goes. */
+  /** Aborts when the client disconnects. */
   signal: AbortSignal;
   /** Ends the connection of a client that was cut off. */
   hangUp: () => void;
@@ -25,13 +28,13 @@ export interface StreamOptions<Answers> {
 const HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache, no-transform",
-  // For proxies that would otherwise keep events until there are more.
+  // Tells proxies not to hold events back.
   "x-accel-buffering": "no",
 };
 
 /**
- * The response of a streamed answer. What fails before anything was sampled is thrown, so that it gets its own status; what fails
- * later ends the stream with an error in it.
+ * The response of a streamed answer. A failure before the first sampled token is thrown, so that it gets its HTTP
+ * status; a later one ends the stream with an error event.
  */
 export async function streamEvents<Answers>(options: StreamOptions<Answers>): Promise<Response> {
   const { endpoint, parts, work, signal, hangUp, onBegin } = options;

@@ -1,4 +1,4 @@
-/** Pieces that go on at once: what comes first is what people wait for. */
+/** Pieces that are passed on at once, because a user waits for the first words. */
 const UNPACED = 2;
 
 interface Piece {
@@ -8,18 +8,21 @@ interface Piece {
 }
 
 /**
- * Joins pieces of text that come within some milliseconds: an event of its own for each costs as much time of a processor as a small
- * model's token takes, and nobody sees which of two words came first within a screen's frame.
+ * Joins pieces of text that arrive within some milliseconds. One event for each would cost as much processor time as a
+ * small model's token takes, and a reader cannot see the order of two words within one frame of a screen.
  */
 export class TextPace {
   private pieces: Piece[] = [];
   private told = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param milliseconds between pieces that go on; 0: each goes on as it comes. */
+  /** @param milliseconds between events; 0 passes each piece on as it arrives. */
   constructor(private readonly milliseconds: number) {}
 
-  /** @param kind what is joined has one; @param tell takes the piece, and what was joined to it. */
+  /**
+   * @param kind only pieces of the same kind are joined.
+   * @param tell gets the piece and the text that was joined to it.
+   */
   add(kind: string, text: string, tell: (text: string) => void): void {
     const last = this.pieces.at(-1);
     if (last?.kind === kind) last.text += text;
@@ -28,7 +31,7 @@ export class TextPace {
     else this.timer ??= setTimeout(() => this.flush(), this.milliseconds);
   }
 
-  /** Passes on what there is. */
+  /** Passes the kept pieces on. */
   flush(): void {
     clearTimeout(this.timer);
     this.timer = undefined;

@@ -3,7 +3,7 @@ import { createApp } from "../http/create-app.js";
 import { Endpoint } from "../http/endpoint.js";
 import { type LocalChat, serveChat } from "./serve-chat.js";
 
-/** No client in this process is cut off: it may read as slowly as it likes; and events cost it little. */
+/** Limits for clients in this process: they may read as slowly as they like, and events cost them little. */
 const longestTimer = 2 ** 31 - 1;
 const patience = {
   streamBytes: Number.MAX_SAFE_INTEGER,
@@ -13,8 +13,9 @@ const patience = {
 };
 
 /**
- * A `fetch` that answers requests by a chat of this process, as `cria serve` would over HTTP: what stands before the path does
- * not matter. For clients that take a `fetch`: `new OpenAI({ baseURL: "http://cria/v1", apiKey: "-", fetch: createFetch(session) })`.
+ * A `fetch` whose requests a chat in this process answers, as `cria serve` would over HTTP; it ignores the host of an
+ * address. For clients that take a `fetch`: `new OpenAI({ baseURL: "http://cria/v1", apiKey: "-", fetch:
+ * createFetch(session) })`.
  */
 export function createFetch(chat: LocalChat): typeof fetch {
   const app = createApp(new Endpoint({ model: serveChat(chat), limits: patience }));
@@ -23,14 +24,15 @@ export function createFetch(chat: LocalChat): typeof fetch {
     try {
       return await untilAborted(request.signal, async () => app.fetch(request));
     } catch (error) {
-      // Clients end what takes too long: of an agent that has returned that is nobody's failure either.
+      // Clients turn timeouts into errors. After the agent has returned, nobody would handle one, so the call never
+      // settles.
       if (chat instanceof ChatSession && chat.isLeft) return new Promise<never>(() => {});
       throw error;
     }
   };
 }
 
-/** Rejects with the signal's reason as soon as it aborts, as `fetch` does. */
+/** Rejects with the signal's reason as soon as it aborts, like `fetch`. */
 async function untilAborted(signal: AbortSignal, answer: () => Promise<Response>): Promise<Response> {
   signal.throwIfAborted();
   let abort!: () => void;

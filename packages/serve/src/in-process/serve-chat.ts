@@ -4,15 +4,16 @@ import { describeGraph } from "../model/describe-graph.js";
 import { serveEngine } from "../model/serve-engine.js";
 import type { ServedModel, ServedSession } from "../model/served-model.js";
 
-/** A model of this process whose engine is at hand, as a `ChatSession` or a `ChatPool`. */
+/** A model in this process with an accessible engine: a `ChatSession` or a `ChatPool`. */
 export interface LocalChat extends ChatModel {
   readonly model: Pick<ChatSessionOptions, "engine" | "tokenizer">;
 }
 
-/** A chat that others hold and free, as a model to serve: every conversation is one of it. */
+/** Serves a chat that its owner holds and disposes of: every conversation belongs to it. */
 export function serveChat(chat: LocalChat): ServedModel {
   const { tokenizer } = chat.model;
-  // As much of an engine as a chat has is as much as is used without sessions and texts of its own.
+  // Without sessions and text completions of the server's own, `serveEngine` uses only the methods that a chat's engine
+  // has.
   const engine = chat.model.engine as PolicyEngine;
   const served = serveEngine({ engine, tokenizer, name: chat.name, fingerprint: chat.name, format: "hermes" });
   return {
@@ -35,7 +36,7 @@ function lend(chat: LocalChat, id: string): ServedSession {
   };
 }
 
-/** What a text goes on with would be nobody's answer: a training would not see it. */
+/** Refuses text completions: no training would see them. */
 async function refuseText(): Promise<never> {
   throw new DataError("are not served here", {
     code: "chat/bad-request",

@@ -8,7 +8,7 @@ import type { ServedModel } from "./served-model.js";
 
 const unlimited = Number.MAX_SAFE_INTEGER;
 
-/** The sessions of one engine's episodes, and the listener that they share. */
+/** The sessions of one engine's episodes, and their common listener. */
 interface Group {
   sessions: Map<string, ChatSession>;
   /** Session ids by key. */
@@ -17,8 +17,8 @@ interface Group {
 }
 
 /**
- * Makes the sessions of episodes reachable for programs outside this process: on loopback, each under a key of its own. A listener
- * serves the episodes of one engine, and closes with the last of them.
+ * Makes the sessions of episodes reachable for programs outside this process: on loopback, with a separate key for
+ * each. A listener serves the episodes of one engine, and closes with the last of them.
  */
 export function openAgentEndpoint(): AgentEndpoint {
   const groups = new Map<object, Group>();
@@ -34,13 +34,13 @@ export function openAgentEndpoint(): AgentEndpoint {
         return session === undefined ? null : { session };
       },
       origins: { hosts: ["127.0.0.1"], cors: [] },
-      // An episode's calls are bounded by its own limits.
+      // The episode's limits bound its calls.
       limits: { running: unlimited, waiting: 1, sessions: unlimited, images: unlimited },
     });
     return { sessions, keys, listening };
   };
 
-  /** Takes a session out of its group, and ends what still runs in it. */
+  /** Removes a session from its group, and aborts its running calls. */
   const leave = async (engine: object, group: Group, session: ChatSession, key: string) => {
     group.sessions.delete(session.id);
     group.keys.delete(key);
@@ -62,7 +62,7 @@ export function openAgentEndpoint(): AgentEndpoint {
       const close = () => void leave(engine, group, session, apiKey).catch(() => undefined);
       try {
         const { url, endpoint } = await group.listening;
-        // It is there before its first call: a reward may come without one.
+        // The session exists before its first call, since a reward may come without one.
         endpoint.sessions.create({ id: session.id });
         return { url, apiKey, close };
       } catch (cause) {
@@ -73,7 +73,7 @@ export function openAgentEndpoint(): AgentEndpoint {
   };
 }
 
-/** A model whose sessions are those of episodes; a request outside of one has none. */
+/** A model whose sessions are those of episodes; a request without one of these sessions is refused. */
 function serveEpisodes(first: ChatSession, sessions: ReadonlyMap<string, ChatSession>): ServedModel {
   const { name, model } = first;
   const served = serveEngine({ ...model, name, fingerprint: name, format: "hermes" });
@@ -81,7 +81,7 @@ function serveEpisodes(first: ChatSession, sessions: ReadonlyMap<string, ChatSes
     ...served,
     openSession: ({ id }) => {
       const session = sessions.get(id);
-      if (!session) throw refuse("session", "the session of an episode that runs", id);
+      if (!session) throw refuse("session", "the session of a running episode", id);
       return {
         id,
         name,
@@ -93,7 +93,11 @@ function serveEpisodes(first: ChatSession, sessions: ReadonlyMap<string, ChatSes
       };
     },
     complete: async () => {
-      throw refuse("route", "chat completions, responses or messages: texts are not recorded", "/v1/completions");
+      throw refuse(
+        "route",
+        "chat completions, responses or messages: text completions are not recorded",
+        "/v1/completions",
+      );
     },
   };
 }

@@ -2,8 +2,8 @@ import { type AnswerNode, type InputNode, isAnswer, listAnswers } from "@cria/ep
 import { type ChatSession, hideVectors } from "@cria/rollout";
 
 /**
- * A session's record as JSON: the nodes of its graph, each after its parent, with the tokens that it added: -1 where they are of an
- * image, of which the messages have hash and size. `mask` is 1 for sampled tokens, which alone have logprobs.
+ * A session's record as JSON: the nodes of its graph, each after its parent, with the tokens that it added. -1 stands
+ * for an image's tokens; the messages have its hash and size. `mask` is 1 for sampled tokens; only these have logprobs.
  */
 export function describeGraph(session: ChatSession): object {
   const { vocabSize } = session.model.engine.info;

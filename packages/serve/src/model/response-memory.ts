@@ -6,7 +6,7 @@ import type { ResponsesLookUp } from "../protocol/responses-request.js";
 export interface ResponseMemoryOptions {
   /** Most responses that are remembered; the oldest is forgotten first. */
   most?: number;
-  /** Most characters of all their conversations together, shared beginnings counted each time. */
+  /** Most characters of all their conversations together; shared beginnings count each time. */
   mostCharacters?: number;
 }
 
@@ -16,7 +16,7 @@ interface Remembered {
   characters: number;
 }
 
-/** What `previous_response_id` and item references can name. */
+/** Responses and items that `previous_response_id` and item references can name. */
 export class ResponseMemory implements ResponsesLookUp {
   private readonly responses = new Map<string, Remembered>();
   private readonly items = new Map<string, OutputItem>();
@@ -28,7 +28,7 @@ export class ResponseMemory implements ResponsesLookUp {
     return this.responses.size;
   }
 
-  /** @param messages the conversation up to the response, its own message included. */
+  /** @param messages the conversation up to the response, with the response's message. */
   remember(id: string, messages: readonly ChatMessage[], items: readonly OutputItem[]): void {
     const characters = messages.reduce((sum, message) => sum + countCharacters(message), 0);
     this.responses.set(id, { messages, items, characters });

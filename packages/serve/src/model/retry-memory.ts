@@ -5,26 +5,26 @@ import type { ChatCall } from "../protocol/protocol.js";
 interface Kept {
   key: string;
   answers: readonly ChatAnswer[];
-  /** Whether a client has been sent all of it. */
+  /** Whether a client has received all of it. */
   delivered: boolean;
 }
 
 /**
- * The newest answers, for clients that ask again since the first answer did not reach them: they get that one, where an equal
- * question that is no retry gets a sibling.
+ * The newest answers, for clients that repeat a request because its answer did not reach them. A retry gets the same
+ * answer, where an equal new request gets a sibling.
  */
 export class RetryMemory {
-  /** The newest stands last. */
+  /** Oldest first. */
   private kept: Kept[] = [];
 
   constructor(private readonly most: number) {}
 
-  /** What a client that asks again missed: an answer that reached nobody, else the last one. undefined: none was made. */
+  /** The answer that a retry asks for: one that no client received, else the last one. undefined: there is none. */
   find(key: string): readonly ChatAnswer[] | undefined {
     const alike = this.kept.filter((kept) => kept.key === key);
     const missed = alike.find(({ delivered }) => !delivered) ?? alike.at(-1);
     if (!missed) return undefined;
-    // Equal questions that were lost together each get an answer.
+    // When several equal requests lost their answers, each retry gets another of them.
     this.kept = [...this.kept.filter((kept) => kept !== missed), { ...missed, delivered: true }];
     return missed.answers;
   }
@@ -34,7 +34,7 @@ export class RetryMemory {
     if (this.kept.length > this.most) this.kept.shift();
   }
 
-  /** From here on a retry is of a new question, not of those that were answered before. */
+  /** Forgets delivered answers: a later retry belongs to a newer request. */
   forgetDelivered(key: string): void {
     this.kept = this.kept.filter((kept) => kept.key !== key || !kept.delivered);
   }
@@ -44,14 +44,14 @@ export class RetryMemory {
   }
 }
 
-/** The same for equal questions. */
+/** A hash that equal requests share. */
 export function nameCall({ request, n }: ChatCall): string {
   return createHash("sha256")
     .update(JSON.stringify([request, n]))
     .digest("base64");
 }
 
-/** An answer as it would have been streamed, each part whole. */
+/** The events of an answer as a stream would send them, with each part whole. */
 export function listEvents({ message }: ChatAnswer): ChatEvent[] {
   const { reasoning_content, content, tool_calls = [] } = message;
   return [

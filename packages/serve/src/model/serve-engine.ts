@@ -10,22 +10,22 @@ export interface ServeEngineOptions
     ChatSessionOptions,
     "engine" | "tokenizer" | "format" | "sampling" | "enforceSampling" | "limits" | "images" | "stop" | "onWarning"
   > {
-  /** For clients. */
+  /** The name that clients see. */
   name: string;
-  /** Names what answers depend on; a function where it changes, as with an adapter that is swapped. */
+  /** Identifies everything that answers depend on; a function where it changes, as with a swapped adapter. */
   fingerprint: string | (() => string);
   /** Updates that the policy has seen; default 0. */
   policyVersion?: () => number;
-  /** Bytes of a token, where the vocabulary's file is at hand; default: those of its text. */
+  /** Bytes of a token, where the vocabulary's file is available; default: the bytes of its text. */
   bytesOf?: (tokenId: number) => Uint8Array | null;
-  /** What the engine holds; default: not known. */
+  /** Sequences and requests in the engine; default: unknown. */
   countInUse?: ServedModel["countInUse"];
 }
 
-/** The text that stands for bytes that are no whole character. */
+/** The character that stands for bytes of an incomplete character. */
 const PARTIAL = "\ufffd";
 
-/** A model that is served straight from an engine in this process. */
+/** Serves an engine of this process. */
 export function serveEngine(options: ServeEngineOptions): ServedModel {
   const { engine, tokenizer, name, fingerprint, policyVersion = () => 0, countInUse = () => null } = options;
   const spelled = new Map<number, SpelledToken>();
@@ -82,7 +82,7 @@ function openPool(options: ServeEngineOptions, seed: number, mostTokens: number)
       throw new DataError("cannot be given", {
         code: "chat/bad-request",
         subject: "reward",
-        expected: "a session to be rewarded",
+        expected: "a session to reward",
         received: "none",
       });
     },
@@ -91,7 +91,7 @@ function openPool(options: ServeEngineOptions, seed: number, mostTokens: number)
   };
 }
 
-/** Text goes on as text: nothing of a template, and control tokens that it spells are control tokens. */
+/** Continues a text as it is: without a template, and with the control tokens that it spells. */
 async function completeText(
   { engine, tokenizer, sampling = {}, enforceSampling = false, stop = [] }: ServeEngineOptions,
   request: TextRequest,
@@ -104,7 +104,7 @@ async function completeText(
       : Int32Array.from(request.prompt);
   const { vocabSize } = engine.info;
   const unknown = promptTokenIds.findIndex((id) => id >= vocabSize);
-  // An id beyond the vocabulary would be an image of another client.
+  // An id beyond the vocabulary could be another client's image.
   if (unknown >= 0)
     throw refusePrompt(
       "chat/bad-request",
@@ -154,7 +154,7 @@ async function completeText(
   }
 }
 
-/** Without a seed each request draws its own, as clients expect of requests that nobody records. */
+/** Without a seed each request draws a random one, as clients expect of unrecorded requests. */
 function chooseSeed({ seed }: ChatSampling, { sibling }: TextRequest): number | undefined {
   return seed === undefined || sibling === 0 ? seed : hashSeed(seed, sibling);
 }

@@ -2,29 +2,29 @@ import type { ImageEncoder, TokenCandidate } from "@cria/core";
 import type { ChatModel, ChatRequest, ChatSampling, ChatUsage } from "@cria/rollout";
 import type { SpelledToken } from "../protocol/protocol.js";
 
-/** A text, or tokens, for the model to go on from: no conversation, no template. */
+/** A text, or tokens, for the model to continue, without a conversation or template. */
 export interface TextRequest {
   prompt: string | readonly number[];
   /** At least 1. */
   maxTokens: number;
   stop?: readonly string[];
   sampling: ChatSampling;
-  /** How many of the likeliest tokens to tell beside each sampled one; default 0. */
+  /** Number of likeliest tokens to report with each sampled one; default 0. */
   topLogprobs?: number;
-  /** Which of several answers to the same prompt; each draws with a seed of its own. */
+  /** Index among several answers to the same prompt; each has another seed. */
   sibling: number;
 }
 
 export interface TextAnswer {
-  /** Without the stop token or stop text. */
+  /** The text without the stop token or stop string. */
   text: string;
   finishReason: "stop" | "length";
   promptTokenIds: Int32Array;
-  /** As sampled, the stop token included. */
+  /** The sampled tokens, with the stop token. */
   tokenIds: Int32Array;
   /** One for each of `tokenIds`. */
   logprobs: Float32Array;
-  /** Where they were asked for: the likeliest tokens, by falling logprob, for each of `tokenIds`. */
+  /** The likeliest tokens, by falling logprob, for each of `tokenIds`; only if requested. */
   topLogprobs?: TokenCandidate[][];
   usage: ChatUsage;
   sibling: number;
@@ -35,23 +35,23 @@ export interface TextOptions {
   onText?: (text: string) => void;
 }
 
-/** A conversation's record that clients reach by its id. */
+/** A conversation's record that clients address by its id. */
 export interface ServedSession extends ChatModel {
   readonly id: string;
   /**
-   * @param node of the answer that it is for; without one it is for the whole session.
-   * @throws DataError "chat/bad-request" when there is no such node.
+   * @param node of the rewarded answer; without one the reward is for the whole session.
+   * @throws DataError "chat/bad-request" for an unknown node.
    */
   reward(value: number, node?: string): void;
   /** The record so far, as plain JSON data. */
   describe(): object;
-  /** Ends what runs in it and frees what it holds. */
+  /** Aborts its running calls and frees its resources. */
   dispose(): void;
 }
 
-/** What the endpoint needs of a model. `serveEngine` makes one of an engine. */
+/** The interface between the endpoint and a model. `serveEngine` makes one from an engine. */
 export interface ServedModel {
-  /** For clients. */
+  /** The name that clients see. */
   readonly name: string;
   /** Names model, adapter, kernel and determinism: equal fingerprints and seeds give equal answers. */
   readonly fingerprint: string;
@@ -59,22 +59,25 @@ export interface ServedModel {
   readonly policyVersion: number;
   /** Most tokens of a conversation. */
   readonly contextSize: number;
-  /** Absent: it reads text alone. */
+  /** Absent: the model reads only text. */
   readonly images?: ImageEncoder;
-  /** Conversations that are computed at once. */
+  /** Conversations that the model computes at once. */
   readonly maxSequences: number;
-  /** @param seed of the session: its calls draw from it. */
+  /** @param seed of the session, from which its calls derive theirs. */
   openSession(options: { id: string; seed: number }): ServedSession;
   /**
-   * A session for conversations that have nothing to do with each other.
-   * @param mostTokens that their records hold; what was idle for longest is forgotten.
+   * A session for unrelated conversations.
+   * @param mostTokens of its records; the conversation that was idle longest is forgotten first.
    */
   openPool(options: { seed: number; mostTokens: number }): ServedSession;
-  /** Tokens of a conversation as the model would be given it. @throws TokenizerError when its template refuses it. */
+  /**
+   * Tokens of a conversation as the model's prompt.
+   * @throws TokenizerError when the template refuses it.
+   */
   countTokens(request: ChatRequest): Promise<number>;
-  /** @throws EngineError, DataError "chat/context-length" where no room is left. */
+  /** @throws EngineError, DataError "chat/context-length" without room for an answer. */
   complete(request: TextRequest, options?: TextOptions): Promise<TextAnswer>;
   spell(tokenIds: ArrayLike<number>): SpelledToken[];
-  /** Sequences that exist in the engine now, and requests in flight there; null where that is not known. */
+  /** Sequences and requests in the engine now; null where that is unknown. */
   countInUse(): { sequences: number; requests: number } | null;
 }

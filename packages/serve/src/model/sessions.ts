@@ -8,35 +8,38 @@ import type { ServedModel, ServedSession } from "./served-model.js";
 
 export interface SessionsOptions {
   model: ServedModel;
-  /** What sessions draw from, with their ids: the same id has the same seed. */
+  /** Base seed of sessions, combined with their ids: the same id has the same seed. */
   seed: number;
-  /** Whether a request may name a session that nobody made; it is made then. */
+  /** Whether a request may name a session that does not exist yet; it is created then. */
   implicit: boolean;
-  /** Most sessions; those that have been idle for longest make room. */
+  /** Most sessions; beyond it those that were idle longest are removed. */
   most: number;
-  /** Most tokens that the records of requests without a session hold; the conversation that was idle for longest goes first. */
+  /**
+   * Most tokens in the records of requests without a session; the conversation that was idle longest is forgotten
+   * first.
+   */
   mostAnonymousTokens: number;
 }
 
-/** A reward as it was reported. */
+/** A reward as a client reported it. */
 export interface ReportedReward {
   reward: number | null;
   node: string | null;
   text: string | null;
 }
 
-/** A session and what the endpoint keeps beside it. */
+/** A session and the endpoint's data for it. */
 export interface SessionRecord {
   readonly id: string;
   readonly session: ServedSession;
   readonly responses: ResponseMemory;
   readonly rewards: ReportedReward[];
-  /** For clients that ask again. */
+  /** Answers for clients' retries. */
   readonly retries: RetryMemory;
   /** Aborts when the session ends. */
   readonly controller: AbortController;
   metadata: unknown;
-  /** Requests in it now. */
+  /** Its running requests. */
   running: number;
   /** Tokens of all its answers and their prompts. */
   tokens: number;
@@ -44,17 +47,17 @@ export interface SessionRecord {
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
-/** Most answers that are kept for clients that ask again: of a session, and of all requests without one. */
+/** Most answers kept for retries, for each session and for all requests without one. */
 const MOST_RETRIES = 16;
 const MOST_ANONYMOUS_RETRIES = 256;
 
-/** Most ids of ended sessions that are remembered, so that a late request is told so. */
+/** Most ids of ended sessions that are remembered, so that a late request gets 410. */
 const MOST_ENDED = 4096;
 
-/** All sessions, and the one that requests without a session share. */
+/** All sessions, and the one that all requests without a session share. */
 export class Sessions {
   private readonly named = new Map<string, SessionRecord>();
-  /** Of all requests without a session. */
+  /** The record of all requests without a session. */
   readonly anonymous: SessionRecord;
   private readonly ended = new Set<string>();
 
@@ -63,12 +66,15 @@ export class Sessions {
     this.anonymous = makeRecord(model.openPool({ seed, mostTokens: mostAnonymousTokens }), MOST_ANONYMOUS_RETRIES);
   }
 
-  /** Sessions that clients named or made. */
+  /** Number of sessions that clients named or created. */
   get size(): number {
     return this.named.size;
   }
 
-  /** @throws RequestError 409 when there is one of that id, or was; 400 for an id that is none; 429 when all are in use. */
+  /**
+   * @throws RequestError 409 when a session of that id exists or existed; 400 for an invalid id; 429 when all are in
+   * use.
+   */
   create({ id, seed, metadata }: { id?: string; seed?: number; metadata?: unknown } = {}): SessionRecord {
     if (id !== undefined && (this.named.has(id) || this.ended.has(id)))
       throw new RequestError(409, "exists already", {
@@ -81,7 +87,7 @@ export class Sessions {
     return record;
   }
 
-  /** @throws RequestError 404 for a session that is not known, 410 for one that has ended. */
+  /** @throws RequestError 404 for an unknown session, 410 for one that has ended. */
   get(id: string): SessionRecord {
     const record = this.named.get(id);
     if (record) return touch(this.named, id, record);
@@ -93,20 +99,20 @@ export class Sessions {
     });
   }
 
-  /** The session that a request names; where that is allowed, made on its first use. */
+  /** The session that a request names, created on first use where that is allowed. */
   use(id: string): SessionRecord {
     const isNew = this.options.implicit && !this.named.has(id) && !this.ended.has(id);
     return isNew ? this.open(id, undefined) : this.get(id);
   }
 
-  /** Ends a session: its requests are aborted, its record is given back for the last time. */
+  /** Ends a session: its requests are aborted, its record is returned for the last time. */
   end(id: string): SessionRecord {
     const record = this.get(id);
     this.drop(record);
     return record;
   }
 
-  /** Ends a session whose id nobody will use again, and keeps nothing of it. */
+  /** Ends a session whose id will not be used again, and keeps nothing of it. */
   forget(id: string): void {
     const record = this.named.get(id);
     if (record) this.drop(record);
@@ -177,7 +183,7 @@ function makeRecord(session: ServedSession, mostRetries: number): SessionRecord 
   };
 }
 
-/** The newest use stands last. */
+/** Moves a record to the end, where the newest use stands. */
 function touch(records: Map<string, SessionRecord>, key: string, record: SessionRecord): SessionRecord {
   records.delete(key);
   records.set(key, record);

@@ -38,14 +38,17 @@ const bodySchema = z.object({
 });
 
 export interface AnthropicCall extends ChatCall {
-  /** Whether the client asked to see what the model thinks. */
+  /** Whether the client asked for the model's thoughts. */
   thinking: boolean;
 }
 
-/** Key of a call's input whose arguments are no JSON object; their text stands there, both ways. */
+/** Key of a call's input for arguments that are no JSON object: it holds their text, in requests and answers. */
 export const RAW_INPUT = "_raw";
 
-/** A body of `POST /v1/messages` or `/v1/messages/count_tokens`. Tools that are not the client's own are ignored. */
+/**
+ * A body of `POST /v1/messages` or `/v1/messages/count_tokens`. Server tools are ignored: only the client's tools
+ * count.
+ */
 export function readMessagesBody(body: unknown): AnthropicCall {
   const given = readFields(bodySchema, body);
   const tools = (given.tools ?? []).flatMap((tool, i) =>
@@ -79,7 +82,7 @@ export function readMessagesBody(body: unknown): AnthropicCall {
   };
 }
 
-/** A message's blocks: the answers of tools become messages of their own, in order. */
+/** A message's blocks as chat messages: each tool result becomes a separate message, in order. */
 function readMessage(
   role: "user" | "assistant" | "system",
   content: unknown,
@@ -124,7 +127,7 @@ function readAssistant(blocks: readonly unknown[], field: string): ChatMessage {
     const type = getOwn(block, "type");
     if (type === "tool_use") calls.push(readCall(block, `${field}.${i}`));
     else if (type === "thinking") thoughts.push(String(getOwn(block, "thinking") ?? ""));
-    // What nobody can read is left out.
+    // Encrypted thoughts are left out.
     else if (type !== "redacted_thinking") texts.push(readPart(block, `${field}.${i}`));
   });
   return {

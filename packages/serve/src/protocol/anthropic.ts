@@ -4,7 +4,7 @@ import { type AnthropicCall, RAW_INPUT, readMessagesBody } from "./anthropic-req
 import type { AnswerContext, AnswerStream, Protocol, ServerEvent } from "./protocol.js";
 import { describeNode, listLogprobs, listPromptTokens, listTokens } from "./token-fields.js";
 
-/** `POST /v1/messages`. Fields of tokens are those of chat completions, beside the message. */
+/** `POST /v1/messages`. Token fields are those of chat completions, next to the message. */
 export const anthropicMessages: Protocol<AnthropicCall> = {
   read: readMessagesBody,
   answer: (call, [answer], context) => ({
@@ -18,7 +18,7 @@ export const anthropicMessages: Protocol<AnthropicCall> = {
   error: writeAnthropicError,
 };
 
-/** Why it ended; of texts that end an answer those of the request are told, not the server's own. */
+/** The reason of the end. Of the stop strings it reports the request's, not the server's. */
 function writeStop({ request }: AnthropicCall, { finishReason, stopString }: ChatAnswer) {
   const isAsked = finishReason === "stop" && stopString !== undefined && (request.stop ?? []).includes(stopString);
   return isAsked
@@ -42,7 +42,7 @@ const ERROR_TYPES: Partial<Record<number, string>> = {
 /** An error as the Anthropic API writes it, in a body and in a stream. */
 export function writeAnthropicError(error: RequestError) {
   const { status } = error;
-  // Clients know such an error by these words.
+  // Clients recognize this error by its wording.
   const message = isTooLong(error) ? `prompt is too long: ${error.message}` : error.message;
   return { type: "error", error: { type: ERROR_TYPES[status] ?? "invalid_request_error", message } };
 }
@@ -72,21 +72,23 @@ function writeToolUse({ id, function: called }: ChatToolCall, input: object) {
   return { type: "tool_use", id, name: called.name, input, caller: { type: "direct" } };
 }
 
-/** Thoughts are given back unsigned: nothing is verified, and what a client changes in them has no effect. */
+/** Signature of thoughts. It is not verified, and a client's changes to thoughts have no effect. */
 const SIGNATURE = "unsigned";
 
-/** The arguments as a mapping; text that is none stands under one key, from where it is read back. */
+/** The arguments as a mapping. Text that is none is stored under one key, from which requests read it back. */
 function readInput({ function: { arguments: text } }: ChatToolCall): object {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Below.
+    // Invalid JSON is stored as text below.
   }
   return { [RAW_INPUT]: text };
 }
 
-/** Tokens that were evaluated before count as read from a cache, which `input_tokens` leaves out. */
+/**
+ * Usage; tokens of the prompt that were evaluated before count as read from a cache, which `input_tokens` leaves out.
+ */
 function writeUsage({ usage }: ChatAnswer) {
   return {
     ...noUsage,
@@ -119,7 +121,7 @@ function writeTokens({ wishes }: AnthropicCall, answer: ChatAnswer, context: Ans
   };
 }
 
-/** Blocks one after another: one is open at a time, and each kind of event has its kind of block. */
+/** Streams blocks one after another: one is open at a time, and each kind of event has its kind of block. */
 class MessageStream implements AnswerStream {
   private index = -1;
   private open: "text" | "thinking" | null = null;
@@ -148,7 +150,7 @@ class MessageStream implements AnswerStream {
 
   end([answer]: readonly ChatAnswer[]): ServerEvent[] {
     const { message } = answer!;
-    // A message has a block at least, as it has where it is not streamed.
+    // A message has at least one block, streamed or not.
     const empty = this.index < 0 && !message.tool_calls ? this.openBlock("text", emptyText) : [];
     return [
       ...empty,

@@ -35,7 +35,7 @@ const messageSchema = z.object({
   tool_calls: z.array(callSchema).nullish(),
   tool_call_id: z.string().nullish(),
   reasoning_content: z.string().nullish(),
-  /** As some clients call the same. */
+  /** Alias of `reasoning_content` in some clients. */
   reasoning: z.unknown().optional(),
 });
 
@@ -57,11 +57,11 @@ const bodySchema = z.object({
 });
 
 export interface OpenAiChatCall extends ChatCall {
-  /** Whether a stream's last piece tells the usage. */
+  /** Whether a stream's last piece has the usage. */
   includeUsage: boolean;
 }
 
-/** A body of `POST /v1/chat/completions`. Fields that are not known are ignored, and so are tools that are no functions. */
+/** A body of `POST /v1/chat/completions`. Unknown fields are ignored, and so are tools that are no functions. */
 export function readChatBody(body: unknown): OpenAiChatCall {
   const given = readFields(bodySchema, body);
   const tools = (given.tools ?? []).flatMap((tool, i) =>

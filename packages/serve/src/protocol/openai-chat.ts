@@ -38,7 +38,7 @@ function writeMessage({ message }: ChatAnswer) {
   };
 }
 
-/** What a choice says at its end, streamed or not. Of several choices each says which node it is. */
+/** Final fields of a choice, streamed or not. With several choices each names its node. */
 function writeEnd({ wishes, n }: OpenAiChatCall, answer: ChatAnswer, context: AnswerContext) {
   return {
     logprobs: wishes.logprobs ? { content: listLogprobs(answer, context), refusal: null } : null,
@@ -59,7 +59,7 @@ function writeUsage(answers: readonly ChatAnswer[]) {
   };
 }
 
-/** Text as it comes; ids and logprobs with the last piece of their choice, each once. */
+/** Streams text as it comes; ids and logprobs come once, with the last piece of their choice. */
 class ChatStream implements AnswerStream {
   constructor(
     private readonly call: OpenAiChatCall,

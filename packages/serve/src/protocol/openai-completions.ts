@@ -10,7 +10,7 @@ import { MOST_CHOICES, readSampling, readStop, samplingFields, stopField, topLog
 
 /** Most prompts of one request. */
 const MOST_PROMPTS = 256;
-/** As the API has it. */
+/** The API's default. */
 const DEFAULT_MAX_TOKENS = 16;
 
 const tokensSchema = z
@@ -49,11 +49,11 @@ export interface CompletionsCall {
   wishes: TokenWishes;
 }
 
-/** @throws RequestError 400 that names the wrong field. */
+/** @throws RequestError 400 with the name of the wrong field. */
 export function readCompletionsBody(body: unknown): CompletionsCall {
   const given = readFields(bodySchema, body);
-  if (given.suffix) throw refuseField("suffix", "none: only what follows a prompt is completed", "a text");
-  if (given.echo) throw refuseField("echo", "false: an answer holds what was sampled", "true");
+  if (given.suffix) throw refuseField("suffix", "none: a completion only continues its prompt", "a text");
+  if (given.echo) throw refuseField("echo", "false: an answer has only sampled text", "true");
   const { prompt } = given;
   const prompts: TextRequest["prompt"][] =
     typeof prompt === "string" || typeof prompt[0] === "number"
@@ -160,7 +160,10 @@ function writeLogprobs(answer: TextAnswer, context: AnswerContext) {
   return { tokens, token_logprobs: [...answer.logprobs], top_logprobs: top_logprobs ?? null, text_offset };
 }
 
-/** Logprobs by text, the sampled token among them; of tokens that look alike (parts of characters) the likeliest. */
+/**
+ * Logprobs by text, the sampled token's among them. Of tokens with the same text (parts of characters) the likeliest
+ * counts.
+ */
 function nameCandidates(candidates: readonly TokenCandidate[], context: AnswerContext): Record<string, number> {
   const spelled = context.spell(candidates.map(({ id }) => id));
   const named = new Map<string, number>();

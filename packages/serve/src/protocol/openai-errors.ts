@@ -5,7 +5,7 @@ export function writeOpenAiError(error: RequestError): { error: object } {
   const { message, code, field, status } = error;
   const type = nameType(status);
   const param = field ?? null;
-  // Clients know such an error by this code, or by these words.
+  // Clients recognize this error by its code, or by its wording.
   if (isTooLong(error))
     return { error: { message: `maximum context length: ${message}`, type, param, code: "context_length_exceeded" } };
   return { error: { message, type, param, code } };

@@ -13,7 +13,7 @@ const web = "https://example.org/cat.png";
 const image = (source: ImageSource) => ({ type: "image", image: source });
 const text = (said: string) => ({ type: "text", text: said });
 
-/** Each image is named by its place in the body, and stands in the messages. */
+/** Expects each image under its place in the body, and in the messages. */
 function expectImages({ request, images }: ChatCall, messages: object[], fields: string[]): void {
   expect(request.messages).toEqual(messages);
   expect(images.map(({ field }) => field)).toEqual(fields);
@@ -79,7 +79,7 @@ describe("images of a request", () => {
       ],
       ["input.0.content.1", "input.2.output.0"],
     );
-    // What a next call continues has them too.
+    // The history, which the next call continues, has them too.
     expect(call.history).toEqual(call.request.messages.map((message) => ({ ...message, name: undefined })));
   });
 
@@ -120,7 +120,13 @@ describe("images of a request", () => {
   ])("that are %s are refused", (_what, part) => {
     const read = () => readChatBody({ messages: [{ role: "user", content: [part] }] });
     expect(read).toThrow(expect.objectContaining({ status: 400, field: "messages.0.content.0" }));
-    expect(read).toThrow(/data:image\/png;base64/);
+    expect(read).toThrow(
+      expect.objectContaining({
+        code: "serve/bad-field",
+        subject: "messages.0.content.0",
+        expected: expect.stringContaining("data:image/png;base64"),
+      }),
+    );
   });
 
   it.each(["system", "assistant"])(

@@ -4,7 +4,7 @@ import { refuseField } from "../request-error.js";
 import { getOwn, showValue } from "./read-fields.js";
 import { readPart, readText } from "./read-text.js";
 
-/** An image of a request, and its place in the body. It is brought into memory once all of the request has been read. */
+/** An image of a request, and its place in the body. It is loaded after the whole request has been read. */
 export interface GivenImage {
   part: ImagePart;
   field: string;
@@ -13,10 +13,10 @@ export interface GivenImage {
 const IMAGE_TYPES = ["image_url", "input_image", "image"];
 
 /**
- * The content of a message that may show images.
- * @param separator between texts that stand side by side.
+ * The content of a message that may contain images.
+ * @param separator between adjacent texts.
  * @param field the content's place in the body, for errors.
- * @param images gets those of the content, in their order.
+ * @param images gets the content's images, in their order.
  * @throws RequestError 400 for a part that is neither a text nor an image.
  */
 export function readContent(
@@ -32,11 +32,14 @@ export function readContent(
   );
 }
 
-/** A text as it is, or an image. @throws RequestError 400 */
+/**
+ * A part as a text or an image.
+ * @throws RequestError 400
+ */
 export function readContentPart(part: unknown, field: string, images: GivenImage[]): string | ImagePart {
   if (!IMAGE_TYPES.includes(getOwn(part, "type") as string)) return readPart(part, field);
   const read = toContentPart(part);
-  // Base64 alone does not say what it is.
+  // Base64 without a type does not tell the image's format.
   if (read?.type !== "image" || ("data" in read.image && read.image.mimeType === undefined))
     throw refuseField(
       field,

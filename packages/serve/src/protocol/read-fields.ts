@@ -7,7 +7,7 @@ const MOST_SHOWN = 120;
 
 /**
  * The fields of a request's body that the schema knows; others are ignored.
- * @throws RequestError 400 that names the first wrong field, what was expected and what was received.
+ * @throws RequestError 400 with the first wrong field, its expected and received value.
  */
 export function readFields<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
   const result = schema.safeParse(body, withoutLibraryTexts);
@@ -21,7 +21,7 @@ export function readFields<T extends z.ZodType>(schema: T, body: unknown): z.inf
   );
 }
 
-/** A value as an error shows it: cut where it is long. */
+/** A value for an error, shortened if long. */
 export function showValue(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (typeof value === "object" && value !== null) {
@@ -33,7 +33,7 @@ export function showValue(value: unknown): string {
 
 const cut = (text: string) => (text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}...` : text);
 
-/** A value's own key; undefined where there is none. */
+/** A value's own property; undefined where there is none. */
 export function getOwn(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null && Object.hasOwn(value, key)
     ? (value as Record<string, unknown>)[key]

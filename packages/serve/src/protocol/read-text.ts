@@ -1,7 +1,7 @@
 import { refuseField } from "../request-error.js";
 import { getOwn, showValue } from "./read-fields.js";
 
-/** Types of parts that hold a text, and where. */
+/** Types of parts that hold a text, and the text's key. */
 const TEXT_KEYS: Readonly<Record<string, string>> = {
   text: "text",
   input_text: "text",

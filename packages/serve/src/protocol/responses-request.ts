@@ -37,7 +37,7 @@ const bodySchema = z.object({
   ...samplingFields,
 });
 
-/** What an answer repeats of its request. */
+/** Fields of the request that the answer repeats. */
 export interface ResponsesEcho {
   instructions: string | null;
   max_output_tokens: number | null;
@@ -53,14 +53,14 @@ export interface ResponsesEcho {
 }
 
 export interface ResponsesCall extends ChatCall {
-  /** The conversation without instructions, which hold for this call alone: what a next call continues. */
+  /** The conversation without instructions, which hold only for this call: a next call continues it. */
   history: ChatMessage[];
   echo: ResponsesEcho;
 }
 
-/** What `previous_response_id` and item references name. */
+/** Finds the responses and items that `previous_response_id` and item references name. */
 export interface ResponsesLookUp {
-  /** The conversation up to a response, its own message included; undefined when it is not known. */
+  /** The conversation up to a response, with the response's message; undefined when it is unknown. */
   findHistory(id: string): readonly ChatMessage[] | undefined;
   /** An item of an earlier response. */
   findItem(id: string): object | undefined;
@@ -68,7 +68,7 @@ export interface ResponsesLookUp {
 
 /**
  * A body of `POST /v1/responses`. Tools that are no functions are ignored.
- * @throws RequestError 400, also for a response or an item that is not known (any more).
+ * @throws RequestError 400, also for a response or an item that is unknown or forgotten.
  */
 export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): ResponsesCall {
   const given = readFields(bodySchema, body);
@@ -148,7 +148,7 @@ function resolveItem(item: object, field: string, lookUp: ResponsesLookUp): obje
   );
 }
 
-/** What the assistant thinks, says and calls are items one after another, and one message. */
+/** Adds an item. The assistant's thoughts, words and calls are separate items, but one message. */
 function addItem(messages: ChatMessage[], item: object, field: string, images: GivenImage[]): void {
   const type = getOwn(item, "type") ?? "message";
   const last = messages.at(-1);
@@ -159,7 +159,7 @@ function addItem(messages: ChatMessage[], item: object, field: string, images: G
       role === "user"
         ? readContent(given, `${field}.content`, "\n", images)
         : readText(given, `${field}.content`, role === "assistant" ? "" : "\n");
-    // Its thoughts came before.
+    // The thoughts of this message were the item before.
     if (role === "assistant" && last?.role === "assistant" && last.content === "" && !last.tool_calls)
       last.content = content;
     else messages.push({ role, content });

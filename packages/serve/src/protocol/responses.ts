@@ -60,7 +60,7 @@ function listItems(call: ResponsesCall, answer: ChatAnswer, context: AnswerConte
   const { reasoning_content, content, tool_calls = [] } = answer.message;
   const items: OutputItem[] = [];
   const nextId = (prefix: string) => `${prefix}_${context.id}_${items.length}`;
-  // What was cut is the last item; calls come whole.
+  // Only the last item can be incomplete, and calls are always whole.
   const isCut = answer.finishReason === "length" && tool_calls.length === 0;
   if (reasoning_content) items.push(writeReasoning(nextId("rs"), reasoning_content, isCut && content === ""));
   if (content !== "" || (tool_calls.length === 0 && items.length === 0))
@@ -79,7 +79,7 @@ function writeMessage(id: string, text: string, logprobs: object[], isCut: boole
   return { type: "message", id, status: isCut ? "incomplete" : "completed", role: "assistant", content };
 }
 
-/** In this protocol a token has a list of bytes in any case. */
+/** Logprobs of the output; in this protocol every token has a list of bytes. */
 function listOutputLogprobs({ wishes }: ResponsesCall, answer: ChatAnswer, context: AnswerContext): object[] {
   if (!wishes.logprobs) return [];
   const withBytes = <Entry extends { bytes: number[] | null }>(entry: Entry) => ({
@@ -105,7 +105,7 @@ export class ResponsesStream implements AnswerStream {
   constructor(
     private readonly call: ResponsesCall,
     private readonly context: AnswerContext,
-    /** Told of the finished response, before the stream ends. */
+    /** Gets the finished response, before the stream ends. */
     private readonly onResponse: (answer: ChatAnswer, response: { id: string; output: OutputItem[] }) => void = () =>
       undefined,
   ) {}
@@ -203,7 +203,7 @@ export class ResponsesStream implements AnswerStream {
   }
 }
 
-/** Of the codes that clients know; the event before has our own. */
+/** One of the codes that clients know; the event before it has Cria's code. */
 function nameFailure(status: number): string {
   if (status === 429) return "rate_limit_exceeded";
   return status < 500 ? "invalid_prompt" : "server_error";

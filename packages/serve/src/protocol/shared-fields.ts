@@ -6,10 +6,10 @@ import { getOwn, showValue } from "./read-fields.js";
 
 /** Most answers to one request (`n`). */
 export const MOST_CHOICES = 64;
-/** Most texts that end an answer. */
+/** Most stop strings of a request. */
 const MOST_STOPS = 64;
 
-/** Sampling as every protocol has it; null is as good as nothing. */
+/** Sampling fields of every protocol; null counts as absent. */
 export const samplingFields = {
   temperature: z.number().min(0).max(100).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
@@ -18,15 +18,15 @@ export const samplingFields = {
   seed: z.number().int().nullish(),
 };
 
-/** Most candidates that are told beside each sampled token. */
+/** Most candidates for each sampled token. */
 const MOST_TOP_LOGPROBS = 20;
 
 export const topLogprobsField = z.number().int().min(0).max(MOST_TOP_LOGPROBS).nullish();
 
-/** @throws RequestError 400 where candidates are asked for without logprobs. */
+/** @throws RequestError 400 for candidates without logprobs. */
 export function readTopLogprobs(top: number | null | undefined, logprobs: boolean): number | undefined {
   if (!top) return undefined;
-  if (!logprobs) throw refuseField("top_logprobs", "logprobs to be asked for too", "top_logprobs alone");
+  if (!logprobs) throw refuseField("top_logprobs", "logprobs to be requested too", "top_logprobs without logprobs");
   return top;
 }
 
@@ -40,11 +40,11 @@ interface SamplingValues {
   seed?: number | null;
 }
 
-/** undefined where the request says nothing, so that the model's own values count. */
+/** undefined for values that the request leaves to the model. */
 export function readSampling({ temperature, top_p, top_k, min_p, seed }: SamplingValues): ChatSampling | undefined {
   const sampling: ChatSampling = {};
   if (temperature != null) sampling.temperature = temperature;
-  // 0 and -1 are how clients say "the likeliest token alone" and "all tokens".
+  // Clients write 0 for "only the likeliest token" and -1 for "all tokens".
   if (top_p != null) sampling.topP = top_p === 0 ? Number.MIN_VALUE : top_p;
   if (top_k != null) sampling.topK = Math.max(0, top_k);
   if (min_p != null) sampling.minP = min_p;
@@ -63,7 +63,10 @@ const functionSchema = z.object({
   parameters: z.record(z.string(), z.unknown()).nullish(),
 });
 
-/** A function's description as templates print it. @throws RequestError 400 */
+/**
+ * A function's description in the form that templates print.
+ * @throws RequestError 400
+ */
 export function readFunction(value: unknown, field: string): ToolSchema {
   const result = functionSchema.safeParse(value);
   if (!result.success) {
@@ -86,7 +89,7 @@ export function readFunction(value: unknown, field: string): ToolSchema {
 const noParameters = { type: "object", properties: {} };
 
 /**
- * Which tools the model may or must call, of the forms that clients write: "auto", "any", { type: "function", name }.
+ * The tools that the model may or must call, in any form that clients write: "auto", "any", { type: "function", name }.
  * @throws RequestError 400 for other values, and for a function that is not among the tools.
  */
 export function readToolChoice(
@@ -98,7 +101,7 @@ export function readToolChoice(
   const type = typeof choice === "string" ? choice : getOwn(choice, "type");
   if (type === "auto" || type === "none") return type;
   if (type === "required" || type === "any") return requireTools(tools, type, field);
-  // Of allowed tools only the mode is followed.
+  // Of allowed tools only the mode has an effect.
   if (type === "allowed_tools")
     return readToolChoice(getOwn(getOwn(choice, "allowed_tools") ?? choice, "mode") ?? "auto", tools, `${field}.mode`);
   if (type !== "function" && type !== "tool")
@@ -117,8 +120,8 @@ function requireTools(tools: readonly ToolSchema[], type: string, field: string)
 const listNames = (tools: readonly ToolSchema[]) => tools.map((tool) => tool.function.name).join(", ") || "none";
 
 /**
- * What the answer must look like.
- * @param format as chat completions write it (`json_schema: { schema }`), or flat, as responses and messages do.
+ * The required form of the answer.
+ * @param format in the form of chat completions (`json_schema: { schema }`), or flat, as in responses and messages.
  * @throws RequestError 400
  */
 export function readFormat(format: unknown, field: string): ResponseFormat | undefined {
@@ -138,8 +141,9 @@ export function readFormat(format: unknown, field: string): ResponseFormat | und
 }
 
 /**
- * The conversation as templates take it: system messages at its beginning are one, and answers of tools say which tool.
- * @throws RequestError 400 when the assistant would not speak next.
+ * The conversation in the form that templates take: system messages at its beginning become one, and tools' answers get
+ * the tool's name.
+ * @throws RequestError 400 when the assistant is not the next to speak.
  */
 export function finishMessages(messages: readonly ChatMessage[], field: string): ChatMessage[] {
   const first = messages.findIndex(({ role }) => role !== "system");
@@ -149,7 +153,7 @@ export function finishMessages(messages: readonly ChatMessage[], field: string):
   if (!last || last.role === "assistant")
     throw refuseField(
       field,
-      "a conversation that ends where the assistant speaks next",
+      "a conversation in which the assistant speaks next",
       last ? "a last message of the assistant" : "none",
     );
   const names = new Map<string, string>();

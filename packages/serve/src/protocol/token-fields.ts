@@ -2,7 +2,7 @@ import type { TokenCandidate } from "@cria/core";
 import type { ChatAnswer } from "@cria/rollout";
 import type { AnswerContext, TokenWishes } from "./protocol.js";
 
-/** Where an answer stands in its session: what training wants to know, in every protocol's answers. */
+/** The answer's place in its session, which training needs; in every protocol's answers. */
 export function describeNode(answer: ChatAnswer) {
   return {
     session: answer.session,
@@ -12,17 +12,17 @@ export function describeNode(answer: ChatAnswer) {
   };
 }
 
-/** `token_ids` of an answer: as sampled, control tokens included. */
+/** `token_ids` of an answer: the sampled tokens, with control tokens. */
 export function listTokens(answer: ChatAnswer, wishes: TokenWishes) {
   return wishes.ids ? { token_ids: [...answer.tokenIds] } : {};
 }
 
-/** `prompt_token_ids`: -1 where an image stands. */
+/** `prompt_token_ids`, with -1 for each token of an image. */
 export function listPromptTokens(answer: ChatAnswer, wishes: TokenWishes) {
   return wishes.ids ? { prompt_token_ids: [...answer.promptTokenIds] } : {};
 }
 
-/** One entry for each sampled token, the stop token included, with the candidates that were asked for. */
+/** One entry for each sampled token, with the stop token, and the requested candidates. */
 export function listLogprobs(answer: ChatAnswer, context: AnswerContext) {
   const sampled = Array.from(answer.tokenIds, (id, i) => ({ id, logprob: answer.logprobs[i]! }));
   return writeCandidates(sampled, context).map((entry, i) => ({
@@ -40,7 +40,7 @@ function writeCandidates(candidates: readonly TokenCandidate[], context: AnswerC
 }
 
 export function joinUsage(answers: readonly ChatAnswer[]) {
-  // Every choice has the same prompt, which counts once.
+  // All choices share one prompt, which counts once.
   const prompt = answers[0]?.usage.promptTokens ?? 0;
   const reused = answers[0]?.usage.reusedTokens ?? 0;
   const completion = answers.reduce((sum, { usage }) => sum + usage.completionTokens, 0);

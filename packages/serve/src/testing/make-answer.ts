@@ -18,7 +18,7 @@ export function makeAnswer(message: Partial<ChatAnswerMessage> = {}, more: Parti
   };
 }
 
-/** Of a model whose tokens are bytes; 256 is a control token. */
+/** The context of a model whose tokens are bytes; 256 is a control token. */
 export const testContext: AnswerContext = {
   id: "x1",
   created: 1_700_000_000,

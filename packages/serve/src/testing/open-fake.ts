@@ -4,7 +4,7 @@ import { type Listening, type ListenOptions, listen } from "../http/listen.js";
 import { type ServeEngineOptions, serveEngine } from "../model/serve-engine.js";
 import type { ServedModel } from "../model/served-model.js";
 
-/** The last message, echoed, with the seed of the answer; "look up X" calls the tool of that name. */
+/** Echoes the last message with the answer's seed; "look up X" calls the tool of that name. */
 export function echo({ text, options }: FakeContext): FakeReply {
   const last = text.split("<|im_start|>").at(-2) ?? "";
   const word = /look up (\w+)/.exec(last)?.[1];
@@ -69,7 +69,7 @@ function makePost({ url }: Listening): OpenedFake["post"] {
   };
 }
 
-/** The data of each event of a stream, parsed where it is JSON. */
+/** The data of each event of a stream; JSON is parsed. */
 // biome-ignore lint/suspicious/noExplicitAny: what tests look at in it is what they test.
 export function readEvents(text: string): any[] {
   return text
