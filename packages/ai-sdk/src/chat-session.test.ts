@@ -9,7 +9,7 @@ import { z } from "zod";
 import { languageModel } from "./language-model.js";
 import { writeCall } from "./testing/scripted-chat.js";
 
-/** A policy that calls both tools at once, then says what they answered; "plain" questions it answers with its seed. */
+/** A policy that calls both tools at once, then reports their answers; it answers "plain" questions with its seed. */
 function reply({ text, options }: FakeContext): FakeReply {
   const turns = text.split("<|im_start|>");
   const last = turns.at(-2)!;
@@ -39,7 +39,7 @@ function open({ latencyMs = 1, ...options }: Partial<ChatSessionOptions> & { lat
 }
 
 it("calls of the AI SDK that an agent forgot reject nothing once it has returned", async () => {
-  // Longer than any test: no answer ends before the agent does.
+  // Longer than any test: no answer ends before the agent.
   const { engine, model, session } = open({ latencyMs: 600_000 });
   const settled: string[] = [];
   const forget = (name: string, promise: PromiseLike<unknown>) =>

@@ -10,26 +10,26 @@ import type { ChatAnswer, ChatAnswerMessage, ChatToolCall } from "@cria/rollout"
 import { isJsonObject } from "./is-json-object.js";
 import type { CriaCallOptions } from "./read-call-options.js";
 
-/** What `providerMetadata.cria` of an answer says. */
+/** `providerMetadata.cria` of an answer. */
 export interface CriaMetadata extends JSONObject {
-  /** The session of the policy that gave the answer, and the answer's node in its message graph. */
+  /** The policy's session that gave the answer; the answer's node is in its message graph. */
   session: string;
   node: string;
   /** Updates that the policy had seen when the call began. */
   policyVersion: number;
-  /** As sampled, control tokens included. */
+  /** The sampled tokens, with control tokens. */
   tokenIds: number[];
-  /** One for each of `tokenIds`: natural logarithms, of the distribution that was sampled from. */
+  /** One for each of `tokenIds`: natural logarithms, of the sampled distribution. */
   logprobs: number[];
   /** Tokens of the prompt that were evaluated before. */
   reusedTokens: number;
-  /** Only where a grammar was followed: 1 for a token that it took probability away from. As long as `tokenIds`. */
+  /** Only with a grammar: 1 for a token from which it took probability. As long as `tokenIds`. */
   constrained?: number[];
   /** Only when asked for, by `providerOptions.cria.promptTokenIds`. */
   promptTokenIds?: number[];
 }
 
-/** The parts of an answer, in the order in which they are told. */
+/** The parts of an answer, in their order. */
 export function describeContent({ content, reasoning_content, tool_calls = [] }: ChatAnswerMessage) {
   const parts: LanguageModelV3Content[] = [];
   if (reasoning_content) parts.push({ type: "reasoning", text: reasoning_content });
@@ -43,7 +43,7 @@ export function describeCall({ id, function: { name, arguments: input } }: ChatT
     toolCallId: id,
     toolName: name,
     input,
-    // So that the call is known again where the AI SDK keeps `{}` in its place.
+    // The AI SDK keeps `{}` for arguments that it cannot read, so their text goes here.
     ...(isJsonObject(input) ? {} : { providerMetadata: { cria: { arguments: input } } }),
   };
 }
@@ -65,7 +65,7 @@ export function describeUsage({ usage }: ChatAnswer): LanguageModelV3Usage {
   };
 }
 
-/** Of an answer that failed on its way. */
+/** Usage of an answer that failed. */
 export const unknownUsage: LanguageModelV3Usage = {
   inputTokens: { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
   outputTokens: { total: undefined, text: undefined, reasoning: undefined },

@@ -15,7 +15,7 @@ import { z } from "zod";
 import { languageModel } from "./language-model.js";
 import { type Script, scriptChat, writeCall } from "./testing/scripted-chat.js";
 
-// Warnings are in results; the AI SDK would print them too.
+// Results contain the warnings; the AI SDK would also print them.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 const calculator = tool({
@@ -38,7 +38,7 @@ function open(script: Script) {
   return { chat, model: languageModel(chat) };
 }
 
-/** Calls both tools at once, then says what they answered. */
+/** Calls both tools at once, then reports their answers. */
 const agentScript: Script = ({ messages }, call) =>
   call % 2 === 0
     ? `<think>Let me see.</think>I look.\n${writeCall("clock", {})}\n${writeCall("calculator", { expression: "1+2" })}`
@@ -194,7 +194,9 @@ describe("generateText", () => {
       controller.abort();
       return "Never.";
     });
-    await expect(generateText({ model, prompt: "Hi", abortSignal: controller.signal })).rejects.toThrow(/abort/i);
+    await expect(generateText({ model, prompt: "Hi", abortSignal: controller.signal })).rejects.toMatchObject({
+      name: "AbortError",
+    });
   });
 });
 
@@ -298,7 +300,7 @@ describe("streamText", () => {
         const readAll = async () => {
           while (!(await reader.read()).done);
         };
-        await expect(readAll()).rejects.toThrow(/abort/i);
+        await expect(readAll()).rejects.toMatchObject({ name: "AbortError" });
       }
     }
   });

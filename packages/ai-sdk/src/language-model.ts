@@ -12,8 +12,8 @@ import { StreamParts } from "./stream-answer.js";
 import { toApiError } from "./to-api-error.js";
 
 /**
- * The policy as a language model of the AI SDK: `ai` 6 and 7 take it. What it says of an answer beside the AI SDK's own fields is
- * `providerMetadata.cria` (`CriaMetadata`); what a call may ask beside them is `providerOptions.cria` (`CriaCallOptions`).
+ * The policy as a language model of the AI SDK, versions 6 and 7. Data without a field in the AI SDK is in
+ * `providerMetadata.cria` (`CriaMetadata`); options without one are in `providerOptions.cria` (`CriaCallOptions`).
  */
 export function languageModel(chat: ChatModel): LanguageModelV3 {
   return {
@@ -44,8 +44,8 @@ async function generate(chat: ChatModel, options: LanguageModelV3CallOptions): P
 }
 
 /**
- * Starts to stream. The promise settles with the first piece of the answer, so that a call that fails before it says anything
- * rejects here, as one over HTTP would.
+ * Starts a stream. The promise settles with the first piece of the answer, so that a call that fails before it rejects
+ * here, as over HTTP.
  */
 async function stream(chat: ChatModel, options: LanguageModelV3CallOptions): Promise<LanguageModelV3StreamResult> {
   const { request, own, warnings } = readCallOptions(options);
@@ -93,7 +93,7 @@ async function stream(chat: ChatModel, options: LanguageModelV3CallOptions): Pro
         const given = toApiError(error, chat.name);
         if (!hasBegun) refuse(given);
         else if (left.signal.aborted) return;
-        // As with HTTP: a stream that was aborted breaks off, one that failed says so.
+        // As over HTTP, an aborted stream breaks off, and a failed one has an error part.
         else if (options.abortSignal?.aborted) controller.error(given);
         else fail(given);
       },

@@ -3,16 +3,16 @@ import { ConfigError } from "@cria/core";
 import type { ChatModel } from "@cria/rollout";
 import { languageModel } from "./language-model.js";
 
-/** A loaded policy, and what frees it. */
+/** A loaded policy, and the function that frees it. */
 export interface OpenedChat {
   chat: ChatModel;
   dispose(): Promise<void> | void;
 }
 
 export interface ProviderOptions {
-  /** Name of the one model there is. */
+  /** The name of the only model. */
   name: string;
-  /** Loads the policy. Called with the first request, and once more after it failed. */
+  /** Loads the policy. Called with the first request, and again after a failure. */
   open: () => Promise<OpenedChat>;
 }
 
@@ -23,13 +23,16 @@ export interface CriaProvider extends ProviderV3 {
   languageModel(modelId?: string): LanguageModelV3;
   /** The model without the AI SDK: `complete` answers a conversation. */
   readonly chat: ChatModel;
-  /** Loads the policy now rather than with the first request. @throws what loading throws. */
+  /**
+   * Loads the policy now rather than with the first request.
+   * @throws the errors of `open`.
+   */
   load(): Promise<void>;
   /** Ends all requests and frees the policy; further requests are refused. */
   dispose(): Promise<void>;
 }
 
-/** Makes a provider of a policy that is loaded when it is needed. */
+/** Makes a provider that loads its policy when first needed. */
 export function createProvider({ name, open }: ProviderOptions): CriaProvider {
   let opening: Promise<OpenedChat> | null = null;
   let isDisposed = false;

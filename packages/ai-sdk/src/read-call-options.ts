@@ -8,9 +8,9 @@ import type { JsonSchema, ToolSchema } from "@cria/core";
 import type { ChatRequest, ChatSampling, ResponseFormat, ToolChoice } from "@cria/rollout";
 import { readPrompt } from "./read-prompt.js";
 
-/** What `providerOptions: { cria: ... }` of a call may say. */
+/** Options in `providerOptions: { cria: ... }` of a call. */
 export interface CriaCallOptions {
-  /** Drop tokens less likely than so many times the likeliest; [0, 1). */
+  /** Min-p: drops tokens below `minP` times the top probability; [0, 1). */
   minP?: number;
   /** Whether `providerMetadata.cria` has the prompt's token ids too. Default false. */
   promptTokenIds?: boolean;
@@ -19,11 +19,14 @@ export interface CriaCallOptions {
 export interface ReadCall {
   request: ChatRequest;
   own: CriaCallOptions;
-  /** What of the call has no effect. */
+  /** Parts of the call without an effect. */
   warnings: SharedV3Warning[];
 }
 
-/** A call of the AI SDK as the policy is asked. @throws UnsupportedFunctionalityError for files in its prompt. */
+/**
+ * A call of the AI SDK as a request of the policy.
+ * @throws UnsupportedFunctionalityError for files in its prompt.
+ */
 export function readCallOptions(options: LanguageModelV3CallOptions): ReadCall {
   const { maxOutputTokens, stopSequences, temperature, topP, topK, seed } = options;
   const warnings: SharedV3Warning[] = [];
@@ -65,7 +68,7 @@ function readTools(tools: NonNullable<LanguageModelV3CallOptions["tools"]>, warn
 }
 
 function readTool({ name, description, inputSchema }: LanguageModelV3FunctionTool): ToolSchema {
-  // The dialect says nothing to a model.
+  // `$schema` is useless to a model.
   const { $schema: _, ...parameters } = inputSchema as JsonSchema;
   return { type: "function", function: { name, ...(description === undefined ? {} : { description }), parameters } };
 }

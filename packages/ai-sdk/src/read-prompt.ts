@@ -11,8 +11,8 @@ import { joinContent, toContentPart } from "@cria/core/internal";
 import { sortToolAnswers } from "./sort-tool-answers.js";
 
 /**
- * The AI SDK's prompt as chat messages. Parts of text become one text; each result of a tool becomes a message, in the order
- * of the calls. Of files texts and images can be read; an image by its address is left to the session, which may refuse it.
+ * The AI SDK's prompt as chat messages. Parts of text become one text; each tool result becomes a message, in the order
+ * of the calls. Of files only texts and images can be read; the session decides on an image by its address.
  * @throws UnsupportedFunctionalityError for other files.
  */
 export function readPrompt(prompt: LanguageModelV3Prompt): ChatMessage[] {
@@ -40,7 +40,7 @@ function readUserPart(part: UserPart): string | ImagePart {
   return readImage(part) ?? readTextFile(part);
 }
 
-/** null for what is no image. */
+/** The image of a part; null for other parts. */
 function readImage(part: object): ImagePart | null {
   const read = toContentPart(part);
   return read?.type === "image" ? read : null;
@@ -81,7 +81,7 @@ function readAssistantMessage(parts: readonly AssistantPart[]): ChatMessage[] {
 }
 
 function readToolCall({ toolCallId, toolName, input, providerOptions }: LanguageModelV3ToolCallPart): ToolCall {
-  // The AI SDK forgets what a call said that it could not read; `describeAnswer` has left it here.
+  // The AI SDK drops arguments that it could not read; `describeAnswer` kept their text here.
   const written = providerOptions?.cria?.arguments;
   const given = typeof written === "string" ? written : typeof input === "string" ? input : JSON.stringify(input ?? {});
   return { id: toolCallId, type: "function", function: { name: toolName, arguments: given } };
@@ -108,7 +108,7 @@ function readOutput(output: LanguageModelV3ToolResultPart["output"]): ChatMessag
 
 type OutputPart = Extract<LanguageModelV3ToolResultPart["output"], { type: "content" }>["value"][number];
 
-/** What is neither a text nor an image is named. */
+/** A part of an answer; other kinds than text and image are named. */
 function readOutputPart(part: OutputPart): string | ImagePart {
   if (part.type === "text") return part.text;
   return readImage(part) ?? `[${part.type}${"mediaType" in part ? `: ${part.mediaType}` : ""}]`;

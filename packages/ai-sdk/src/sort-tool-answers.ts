@@ -1,6 +1,6 @@
 import type { ChatMessage } from "@cria/core";
 
-/** Answers of parallel calls, which may have come in any order, in the order of the calls. */
+/** Sorts answers of parallel calls, which may have come in any order, into the order of the calls. */
 export function sortToolAnswers(messages: readonly ChatMessage[]): ChatMessage[] {
   const sorted: ChatMessage[] = [];
   let order = new Map<string | undefined, number>();

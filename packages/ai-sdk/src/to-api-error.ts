@@ -2,8 +2,9 @@ import { APICallError } from "@ai-sdk/provider";
 import { DataError } from "@cria/core";
 
 /**
- * An error of the policy as clients of the AI SDK know errors: a request that is wrong, or has no token or no call left, is an
- * `APICallError` with status 400, which is not tried again. What was thrown is its cause; all else stays as it is.
+ * An error of the policy in the form that clients of the AI SDK know: a wrong request, or one without any token or call
+ * left, is an `APICallError` with status 400, which is not retried. Its cause is the given error; other errors are
+ * returned unchanged.
  */
 export function toApiError(error: unknown, modelId: string): unknown {
   if (!(error instanceof DataError) || !error.code.startsWith("chat/")) return error;

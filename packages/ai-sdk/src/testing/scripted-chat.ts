@@ -8,14 +8,14 @@ import {
 } from "@cria/rollout";
 import { getToolFormat } from "@cria/tools";
 
-/** What the model says, as text with its marks, or an error that it fails with. */
+/** The model's output, as text with its marks, or an error to fail with. */
 export type Script = (request: ChatRequest, call: number) => string | Error | Promise<string | Error>;
 
 export interface ScriptedChat extends ChatModel {
   readonly requests: ChatRequest[];
 }
 
-/** A model that says what its script says, in pieces of five characters, with Hermes calls. Tokens are characters. */
+/** A model that gives its script's output, in pieces of five characters, with Hermes calls. Tokens are characters. */
 export function scriptChat(script: Script): ScriptedChat {
   const requests: ChatRequest[] = [];
   return {
@@ -58,7 +58,7 @@ export function scriptChat(script: Script): ScriptedChat {
   };
 }
 
-/** A call as the model writes it. */
+/** A call in the model's format. */
 export function writeCall(name: string, values: unknown): string {
   return `<tool_call>\n${JSON.stringify({ name, arguments: values })}\n</tool_call>`;
 }
