@@ -4,10 +4,10 @@ import { coordinate } from "./coordinator/coordinate.js";
 import { Leader } from "./coordinator/lead.js";
 import { findStoredCheckpoint } from "./coordinator/stored-checkpoints.js";
 
-/** A bus of jobs that trainings can be shared over: `train({ bus })`. */
+/** A bus of jobs that trainings share their work over: `train({ bus })`. */
 export interface ClusterBus extends JobBus, TrainingBus {}
 
-/** @param name how the bus is called before people: no secret. */
+/** @param name of the bus in texts for people: no secret. */
 export function toClusterBus(bus: JobBus, name: string): ClusterBus {
   const leader = new Leader(bus);
   return {

@@ -1,4 +1,4 @@
 import manifest from "../package.json" with { type: "json" };
 
-/** Of all packages of Cria: they are released together. */
+/** Version of all packages of Cria: they are released together. */
 export const version: string = manifest.version;

@@ -3,7 +3,7 @@ import { ClusterError } from "@cria/core";
 const blobName = (sha: string) => `blob ${sha.slice(0, 12)}`;
 
 export const missingBlob = (sha: string): ClusterError =>
-  new ClusterError("is not there", {
+  new ClusterError("does not exist", {
     code: "cluster/blob-missing",
     subject: blobName(sha),
     remedy: "put it again; the bus drops the oldest blobs beyond its bounds",

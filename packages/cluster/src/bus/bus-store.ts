@@ -6,25 +6,28 @@ import { cleanText } from "./job-record.js";
 /** A message that a worker took from the queue. Unless it is acknowledged it comes back after `ackWaitMs`. */
 export interface Delivery {
   data: Uint8Array;
-  /** The job is settled: take it off the queue. */
+  /** Removes the job from the queue, because it is settled. */
   ack(): void;
-  /** Not settled: give it to any worker, after a while. */
+  /** Returns the job, unsettled, to any worker after the delay. */
   retry(delayMs: number): void;
-  /** Still at it: begin `ackWaitMs` anew. */
+  /** Restarts `ackWaitMs`, because the work goes on. */
   working(): void;
 }
 
 export interface JobQueue {
-  /** Does nothing when the job is queued or in hand already. @throws ClusterError "cluster/queue-full". */
+  /**
+   * Does nothing when the job is queued or taken already.
+   * @throws ClusterError "cluster/queue-full".
+   */
   put(kind: JobKindName, id: string, data: Uint8Array): Promise<void>;
   remove(kind: JobKindName, id: string): Promise<void>;
-  /** The next job; undefined when the signal was aborted, or for no reason: then ask again. */
+  /** The next job. undefined: the signal was aborted, or there is none yet, and the caller asks again. */
   pull(kind: JobKindName, signal: AbortSignal): Promise<Delivery | undefined>;
 }
 
 export interface RecordEntry {
   text: string;
-  /** Larger than that of any earlier entry of these records, also of those that were lost; at least 1. */
+  /** Larger than that of any earlier entry of these records, lost ones included; at least 1. */
   revision: number;
 }
 
@@ -32,15 +35,16 @@ export interface RecordEntry {
 export interface Records {
   get(key: string): Promise<RecordEntry | undefined>;
   /**
-   * @param seen the revision that must be the newest; 0: there must be none; undefined: whatever is there.
-   * @returns the new revision, or undefined when another was newest.
+   * Writes a record.
+   * @param seen the revision that must be the newest; 0: there must be no record; undefined: overwrite any.
+   * @returns the new revision, or undefined when another one was the newest.
    */
   set(key: string, text: string, seen?: number): Promise<number | undefined>;
   delete(key: string): Promise<void>;
   /**
-   * Reports changes until the signal is aborted; undefined: deleted. A connection that was lost may lose changes.
-   * @param from "now": changes alone; "all": first every entry that is there.
-   * @returns when the entries that were there have been reported.
+   * Reports changes until the signal is aborted; undefined: deleted. A lost connection may lose changes.
+   * @param from "now": only changes; "all": all existing entries first.
+   * @returns when the existing entries have been reported.
    */
   watch(
     from: "all" | "now",
@@ -50,31 +54,31 @@ export interface Records {
 }
 
 /**
- * What a bus is made of: a queue, records, blobs. `closed` is aborted when it is closed; calls then reject.
- * Its reason is a ClusterError when nobody here asked for it.
+ * The parts of a bus: a queue, records, blobs. `closed` is aborted when the bus is closed; calls then reject. Its
+ * reason is a ClusterError unless this side closed the bus.
  */
 export interface BusStore {
   times: BusTimes;
   queue: JobQueue;
-  /** One record a job: `JobRecord`. Old ones vanish. */
+  /** A `JobRecord` for each job. Old ones expire. */
   jobs: Records;
-  /** One record a worker. They vanish `presenceMs` after they were written. */
+  /** A record for each worker. They expire `presenceMs` after their last write. */
   workers: Records;
-  /** Policy, lease and newest checkpoints, which only coordinators write. */
+  /** Policy, lease and newest checkpoints; only coordinators write them. */
   control: Records;
   blobs: Blobs;
-  /** Calls when a lost connection is there again, or a lost store: changes may have been missed. */
+  /** Calls when a lost connection or a lost store has returned: changes may have been missed. */
   onReconnect(listener: () => void): void;
-  /** Calls when the server lost what it had stored, before anything is stored anew. */
+  /** Calls when the server lost its data, before anything is stored again. */
   onLoss(listener: (loss: StoreLoss) => void): void;
   closed: AbortSignal;
   close(): Promise<void>;
 }
 
 /**
- * Reads, changes and writes a record until nobody wrote in between.
- * @param change gives the new text, or undefined to leave it.
- * @returns its answer, and the revision that it is about; 0: there is no record.
+ * Reads, changes and writes a record, and repeats this while others write in between.
+ * @param change gives the new text, or undefined to leave the record.
+ * @returns the answer of `change`, and the revision that it is about; 0: there is no record.
  */
 export async function changeRecord<T>(
   records: Records,
@@ -91,22 +95,22 @@ export async function changeRecord<T>(
   }
 }
 
-/** Who hears of what is not answered. */
+/** Recipient of reports about unanswered requests. */
 export interface Asking {
-  /** What is asked, for people: "for the policy". */
+  /** The request, for people: "for the policy". */
   what: string;
   report: (problem: ClusterError) => void;
 }
 
-/** After this people hear that an answer is waited for, and how often: many may ask at once. */
+/** Time without an answer until it is reported, and time between two reports: many requests may wait at once. */
 const PATIENCE_MS = 5_000;
 const AGAIN_MS = 30_000;
 const toldAt = new WeakMap<BusStore, number>();
 
 /**
- * Asks again while the server is away. What the bus itself says is final, and so is what a role may not do.
+ * Repeats a request while the server is unreachable. Errors of the bus are final, and so are refused permissions.
  * @param isOver asked after each failure: whether to give up.
- * @param asking who is told when it takes long.
+ * @param asking gets a report when it takes long.
  * @throws ClusterError "cluster/no-answer" when it is over.
  */
 export async function persist<T>(
@@ -120,7 +124,7 @@ export async function persist<T>(
     try {
       return await ask();
     } catch (error) {
-      // Who was shut out learns that, and not what its connection says about being closed.
+      // A shut-out user gets that reason, not the error of its closed connection.
       if (store.closed.reason instanceof ClusterError) throw store.closed.reason;
       if (error instanceof ClusterError || /permission/i.test(String(error)) || store.closed.aborted) throw error;
       const now = performance.now();
@@ -136,16 +140,16 @@ export async function persist<T>(
 }
 
 const noAnswer = (what: string | undefined, seconds: number, cause: unknown) =>
-  new ClusterError("does not do what it is asked", {
+  new ClusterError("does not answer", {
     code: "cluster/no-answer",
     subject: "the bus",
     expected: what === undefined ? undefined : `an answer to: ${what}`,
     received: `for ${seconds} s: ${cleanText(cause instanceof Error ? cause.message : String(cause))}`,
-    remedy: "look whether nats-server runs, and has its store folder and room there; restart it where it has not",
+    remedy: "check that nats-server runs, and that its store folder exists and has room; restart it after repairs",
     cause,
   });
 
-/** For `persist`: over after so many milliseconds. */
+/** For `persist`: gives up after this time. */
 export function limitTo(milliseconds: number): () => boolean {
   const end = performance.now() + milliseconds;
   return () => performance.now() > end;

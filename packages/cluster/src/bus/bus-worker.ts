@@ -24,11 +24,11 @@ import {
   workerId,
 } from "./job-record.js";
 
-/** Requests that stand for one kind of jobs: what a frozen worker is given in vain, until they end. */
+/** Open requests for one kind of jobs. A frozen worker gets this many jobs, until the requests expire. */
 const AHEAD = 4;
 
 class Declined extends Error {}
-/** Why a job's signal is aborted. */
+/** Reason of a job's aborted signal. */
 class Released extends Error {}
 class Settled extends Error {}
 
@@ -37,19 +37,19 @@ type Outcome =
   | { is: "failed" | "declined"; reason: string }
   | { is: "released" | "settled" };
 
-/** The worker's side: takes jobs with its free slots, does them, stores what came of them, and only then acknowledges. */
+/** The worker's side: takes jobs for its free slots, runs them, stores their results, and acknowledges them last. */
 export class BusWorker implements Worker {
   readonly id: string;
   readonly #store: BusStore;
   readonly #lanes: JobLane[];
-  /** The jobs in hand by id, and when they were taken. */
+  /** The jobs in hand by id, with the time of taking them. */
   readonly #inHand = new Map<string, number>();
   readonly #working = new Set<Promise<void>>();
   readonly #info: WorkerInfo;
   readonly #report: (problem: ClusterError) => void;
-  /** No further jobs. */
+  /** Aborted: take no further jobs. */
   readonly #leaving = new AbortController();
-  /** No jobs in hand either. */
+  /** Aborted: give back the jobs in hand, too. */
   readonly #releasing = new AbortController();
   #loops: Promise<void>[] = [];
   #left?: Promise<void>;
@@ -57,7 +57,7 @@ export class BusWorker implements Worker {
   /** @throws ClusterError "cluster/invalid-worker". */
   constructor(store: BusStore, options: WorkerOptions, report: (problem: ClusterError) => void) {
     checkOptions(options);
-    // Every slot and every job listens.
+    // Every slot and every job adds a listener.
     setMaxListeners(0, this.#leaving.signal, this.#releasing.signal, store.closed);
     this.id = options.id;
     this.#store = store;
@@ -81,7 +81,7 @@ export class BusWorker implements Worker {
     };
   }
 
-  /** Registers first, so that whoever hears of a decline has heard of the worker. */
+  /** Registers before it takes jobs, so that a submitter that sees a decline knows the worker. */
   async start(): Promise<void> {
     await this.#announce().catch((cause) => {
       if (!/permission/i.test(String(cause))) throw cause;
@@ -89,7 +89,7 @@ export class BusWorker implements Worker {
         code: "cluster/refused",
         subject: `worker ${this.id}`,
         received: cleanText(String(cause)),
-        remedy: "give the id that the key is for, cria worker --id, and the file of a worker's key",
+        remedy: "give the key's id, cria worker --id, and the file of a worker's key",
         cause,
       });
     });
@@ -133,7 +133,7 @@ export class BusWorker implements Worker {
     await this.#store.workers.delete(this.id).catch(() => {});
   }
 
-  /** Asks for one job after another, each for a slot that is free. Never rejects. */
+  /** Takes one job after another, each for a free slot. Never rejects. */
   async #takeJobs(lane: JobLane): Promise<void> {
     const { queue, closed } = this.#store;
     let failing = false;
@@ -145,7 +145,7 @@ export class BusWorker implements Worker {
         taken = delivery && this.#take(lane, delivery);
       } catch (cause) {
         if (closed.aborted) return;
-        // Once an outage, not once a request.
+        // Reported once for each outage, not for each request.
         if (!failing)
           this.#report(new ClusterError("cannot take jobs", { ...problem(this.id, cause), code: "cluster/worker" }));
         failing = true;
@@ -162,7 +162,7 @@ export class BusWorker implements Worker {
     }
   }
 
-  /** Does a job that was delivered. Never rejects. */
+  /** Runs a delivered job. Never rejects. */
   async #take(lane: JobLane, delivery: Delivery): Promise<void> {
     let message: JobMessage;
     try {
@@ -174,13 +174,13 @@ export class BusWorker implements Worker {
         });
     } catch (error) {
       this.#report(error as ClusterError);
-      // Another version is for other workers; what nobody can read is thrown away.
+      // Another version may read this message; an unreadable one is thrown away.
       if (error instanceof ClusterError && error.code === "cluster/protocol") delivery.retry(2_000);
       else delivery.ack();
       return;
     }
     const job = { id: message.id, kind: message.kind };
-    // The bus did not hear of it for a while, and gave it out again: whoever was frozen gets its own jobs.
+    // The bus gave the job out again, because this worker was silent for a while: it still has the job.
     if (this.#inHand.has(job.id)) return delivery.working();
     this.#inHand.set(job.id, performance.now());
     this.#info.doing.push(job);
@@ -202,7 +202,7 @@ export class BusWorker implements Worker {
   async #work(lane: JobLane, message: JobMessage, delivery: Delivery): Promise<void> {
     const begun = await this.#persist(() => this.#begin(message));
     if (begun === "settled") return delivery.ack();
-    // It will be delivered here again while the others are busy: leave it to them a little longer each time.
+    // The queue delivers it here again while the others are busy, so leave it to them for a moment each time.
     if (begun === "others") return delivery.retry(100 + Math.floor(Math.random() * 400));
 
     const abort = new AbortController();
@@ -235,7 +235,10 @@ export class BusWorker implements Worker {
     }
   }
 
-  /** Counts the try before it begins, so that a job which kills its worker is counted too. @returns which try it is. */
+  /**
+   * Counts the try before it begins, so that a job which kills its worker is counted too.
+   * @returns the number of the try.
+   */
   async #begin(message: JobMessage): Promise<number | "settled" | "others"> {
     const { answer } = await changeRecord<number | "settled" | "others">(this.#store.jobs, message.id, (text) => {
       if (text === undefined) return { answer: "settled" };
@@ -271,7 +274,7 @@ export class BusWorker implements Worker {
     try {
       const payload = handler.kind.payload.safeParse(message.payload);
       if (!payload.success)
-        throw new Declined(`the payload is not known here: ${cleanText(z.prettifyError(payload.error))}`);
+        throw new Declined(`this worker does not know the payload: ${cleanText(z.prettifyError(payload.error))}`);
       const running = handler.run(payload.data, { id, attempt, trace, signal, decline, giveBack });
       running.catch(() => {});
       const { value, meta = null } = await Promise.race([running, aborted]);
@@ -279,7 +282,7 @@ export class BusWorker implements Worker {
       if (!parsed.success)
         return { is: "failed", reason: `an invalid value: ${cleanText(z.prettifyError(parsed.error))}` };
       const text = boundText(`the result of ${jobName(kind, id)}`, toCanonicalJson(value));
-      boundText(`what comes with the result of ${jobName(kind, id)}`, toCanonicalJson(meta) + text);
+      boundText(`the meta of the result of ${jobName(kind, id)}`, toCanonicalJson(meta) + text);
       return { is: "done", value, meta, hash: hashText(text) };
     } catch (error) {
       if (error instanceof Declined) return { is: "declined", reason: error.message };
@@ -289,7 +292,10 @@ export class BusWorker implements Worker {
     }
   }
 
-  /** Stores what came of a job. @returns whether nothing is left to do. */
+  /**
+   * Stores the outcome of a job.
+   * @returns whether nothing is left to do.
+   */
   async #finish(message: JobMessage, outcome: Exclude<Outcome, { is: "settled" }>): Promise<boolean> {
     if (outcome.is === "done") await this.#store.jobs.set(claimKey(message.id, this.id), claimOf(outcome));
     const { answer } = await changeRecord<boolean>(this.#store.jobs, message.id, (text) => {
@@ -303,7 +309,7 @@ export class BusWorker implements Worker {
     return answer;
   }
 
-  /** A second result: the same changes nothing, another is noted. */
+  /** Compares a second result: an equal one changes nothing, another one is recorded as a conflict. */
   #compare(record: JobRecord, outcome: Outcome): { text?: string; answer: boolean } {
     if (outcome.is !== "done" || outcome.hash === record.result?.hash || record.conflicts.length >= 100)
       return { answer: true };

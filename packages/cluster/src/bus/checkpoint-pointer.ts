@@ -13,7 +13,7 @@ const schema = z.object({
 });
 
 const subject = "the newest checkpoint";
-/** Names of runs may have characters that keys have not. */
+/** Run names may contain characters that keys may not. */
 const keyOf = (run: string): string => `checkpoint.${hashText(run)}`;
 
 function read(text: string): CheckpointPointer {
@@ -27,7 +27,7 @@ function write(pointer: CheckpointPointer): string {
   return text;
 }
 
-/** The record with the given term at least: what an earlier holder of the lease writes later is refused. */
+/** Raises the record's term to the given one, so that writes by earlier holders of the lease are refused. */
 export async function takeCheckpoint(
   { control }: BusStore,
   run: string,
@@ -58,7 +58,7 @@ export async function nameCheckpoint(
 
 function checkTerm(found: CheckpointPointer, term: number): void {
   if (found.term <= term) return;
-  throw new ClusterError("is that of another coordinator", {
+  throw new ClusterError("was written by another coordinator", {
     code: "cluster/stale-checkpoint",
     subject: `${subject} of ${found.run}`,
     expected: `one of term ${term} of the lease, or an earlier one`,

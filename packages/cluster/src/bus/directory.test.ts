@@ -36,13 +36,13 @@ it("hears of a bounded number of workers, says so once, and takes others when th
   await Promise.all(ids.map((id) => say(describeWorker(id))));
   expect(await directory.list()).toHaveLength(MOST_WORKERS);
   expect(problems.map(({ code }) => code)).toEqual(["cluster/too-many-workers"]);
-  // Those that are there go on being heard.
+  // Known workers are still updated.
   await say({ ...describeWorker("w0"), done: 5 });
   await vi.waitFor(async () => expect((await directory.list()).find(({ id }) => id === "w0")?.done).toBe(5));
   await store.workers.delete("w0");
   await say(describeWorker("late"));
   await vi.waitFor(async () => expect((await directory.list()).map(({ id }) => id)).toContain("late"));
-  // Whoever listens is not called for each of them.
+  // Listeners are not called for each of them.
   await vi.waitFor(() => expect(changed).toHaveBeenCalled());
   expect(changed.mock.calls.length).toBeLessThan(MOST_WORKERS / 4);
   await store.close();

@@ -4,10 +4,10 @@ import type { BusStore } from "./bus-store.js";
 import { jobKindNames, PROTOCOL, type WorkerInfo } from "./job-bus.js";
 import { cleanText, readMessage, workerId } from "./job-record.js";
 
-/** Texts in which a worker says what it lacks. */
+/** Most texts about what a worker lacks. */
 export const MOST_LACKS = 20;
 
-/** Workers of one bus: what more say is not heard. */
+/** Most workers of one bus; further ones are ignored. */
 export const MOST_WORKERS = 1024;
 /** Jobs of one kind that a worker may do at once. */
 export const MOST_SLOTS = 1024;
@@ -18,7 +18,7 @@ const word = z.string().max(200).transform(cleanText);
 const schema = z.object({
   protocol: z.literal(PROTOCOL),
   id: workerId,
-  // Workers of older versions do not say it.
+  // Workers of older versions do not send it.
   host: word.default("unknown"),
   class: word,
   versions: z.record(word, word).refine((record) => Object.keys(record).length <= MOST_VERSIONS, "too many versions"),
@@ -27,17 +27,20 @@ const schema = z.object({
   done: count,
   failed: count,
   declined: count,
-  // Nor these.
+  // Older versions do not send this either.
   oldestS: z.number().min(0).default(0),
   lastFailure: z.string().max(1000).transform(cleanText).nullable().default(null),
   draining: z.boolean(),
   lacks: z.array(z.string().max(500).transform(cleanText)).max(MOST_LACKS).default([]),
 });
 
-/** What a worker writes about itself. */
+/** A worker's record about itself. */
 export const writePresence = (info: WorkerInfo): string => JSON.stringify({ protocol: PROTOCOL, ...info });
 
-/** Who is there, by what workers write about themselves and when that was heard here: clocks of others are not asked. */
+/**
+ * The present workers, by their records and the local times at which these arrived: other machines' clocks do not
+ * matter.
+ */
 export class Directory {
   readonly #store: BusStore;
   readonly #report: (problem: ClusterError) => void;
@@ -61,7 +64,7 @@ export class Directory {
       .sort((left, right) => (left.id < right.id ? -1 : 1));
   }
 
-  /** Calls after each change from now on. */
+  /** Calls `onChange` after each change from now on. */
   async watch(onChange: () => void, signal: AbortSignal): Promise<void> {
     await this.#start();
     this.#listeners.add(onChange);
@@ -108,23 +111,22 @@ export class Directory {
     if (silent.length > 0) this.#tell();
   }
 
-  /** Once, until there is room again. */
+  /** Reports it once, until there is room again. */
   #refuse(): void {
     if (this.#isFull) return;
     this.#isFull = true;
     this.#report(
-      new ClusterError("has more workers than it may", {
+      new ClusterError("has too many workers", {
         code: "cluster/too-many-workers",
         subject: "the bus",
         expected: `at most ${MOST_WORKERS}`,
-        received: "another one, which is left out as long as the others are there",
-        remedy:
-          "give a part of them a bus of their own (--prefix), and look whether you know all of them: cria workers",
+        received: "another one, which is ignored while the others are present",
+        remedy: "give some of them another bus (--prefix), and check that you know all of them: cria workers",
       }),
     );
   }
 
-  /** Once for all changes that came together. */
+  /** Calls the listeners once for all changes that came together. */
   #tell(): void {
     if (this.#seen.size < MOST_WORKERS) this.#isFull = false;
     if (this.#isTelling) return;

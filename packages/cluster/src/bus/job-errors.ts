@@ -6,7 +6,7 @@ export const closedError = (kind: JobKindName) =>
   new ClusterError("the bus is closed", { code: "cluster/closed", subject: `a job ${kind}` });
 
 export const withdrawnError = (kind: JobKindName, id: string) =>
-  new ClusterError("was withdrawn by another who submitted it", {
+  new ClusterError("was withdrawn by another submitter", {
     code: "cluster/withdrawn",
     subject: jobName(kind, id),
   });
@@ -19,7 +19,7 @@ export const withdrawError = ({ kind, id }: JobMessage, cause: unknown) =>
     cause,
   });
 
-/** @param record of an open job that nobody is left for, or of one that was given up. */
+/** @param record of an open job that no worker may begin, or of one that was given up. */
 export function givenUpError(kind: JobKindName, id: string, maxTries: number, record: JobRecord): ClusterError {
   const { length } = record.tries;
   const last = record.tries.at(-1);
@@ -73,7 +73,7 @@ export const conflictError = (id: string, worker: string, record: JobRecord) =>
   new ClusterError("has a second result with another hash", {
     code: "cluster/conflict",
     subject: `job ${id.slice(0, 12)}`,
-    expected: `${record.result?.hash.slice(0, 12)} of worker ${record.result?.worker}, which is taken`,
-    received: `another of worker ${worker}, which is not`,
-    remedy: "look whether both workers have the same class",
+    expected: `${record.result?.hash.slice(0, 12)} of worker ${record.result?.worker}, which was taken`,
+    received: `another of worker ${worker}, which was not`,
+    remedy: "check that both workers have the same class",
   });

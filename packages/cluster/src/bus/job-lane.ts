@@ -1,14 +1,14 @@
 import type { JobHandler } from "./job-bus.js";
 
-/** So many failures, one after another, end in a rest. */
+/** Number of failures in a row after which the lane pauses. */
 const FAILURES_IN_ROW = 5;
-/** A rest doubles with each failure behind it, so many times. */
+/** A pause doubles with each further failure, at most this many times. */
 const MOST_DOUBLINGS = 5;
 
 /**
- * A worker's slots for one kind of jobs. One that only fails would take job after job, faster than any that works: after some failures
- * in a row its slots are closed for a while, then one job is tried, and with the first that is done all are open again (a circuit
- * breaker).
+ * A worker's slots for one kind of jobs. A failing worker would take job after job, faster than any working one. So
+ * after some failures in a row its slots close for a while; then it tries one job, and the first success opens all
+ * slots again (a circuit breaker).
  */
 export class JobLane {
   readonly #restMs: number;
@@ -19,7 +19,7 @@ export class JobLane {
   #failures = 0;
   #rest?: NodeJS.Timeout;
 
-  /** @param onChange called when slots were opened or closed. */
+  /** @param onChange called when slots open or close. */
   constructor(
     readonly handler: JobHandler,
     { restMs, onChange }: { restMs: number; onChange: () => void },
@@ -60,7 +60,7 @@ export class JobLane {
     this.#give();
   }
 
-  /** Says what came of a job. */
+  /** Counts the outcome of a job. */
   ended(isDone: boolean): void {
     if (isDone) {
       this.#failures = 0;

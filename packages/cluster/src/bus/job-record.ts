@@ -5,13 +5,13 @@ import { type JobKindName, jobKindNames, MAX_MESSAGE_BYTES, PROTOCOL } from "./j
 
 const protocol = z.object({ protocol: z.number() });
 const hex = z.string().regex(/^[0-9a-f]{64}$/);
-/** Texts of workers end in errors and on screens: bounded, without control characters. */
+/** Texts of workers are shown in errors and on screens: bounded, without control characters. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must go.
 export const cleanText = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ").slice(0, 500);
 const reason = z.string().max(10_000).transform(cleanText);
 export const workerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/);
 
-/** What the queue carries. */
+/** A message in the queue. */
 const messageSchema = z.object({
   protocol: z.literal(PROTOCOL),
   id: hex,
@@ -22,21 +22,21 @@ const messageSchema = z.object({
 });
 export type JobMessage = z.infer<typeof messageSchema>;
 
-/** What is known of a job: who began it, who declined it, what came of it. */
+/** The record of a job: its tries, declines and result. */
 const recordSchema = z.object({
   protocol: z.literal(PROTOCOL),
-  /** Only an open job is worked on. What is done stays done. */
+  /** Workers only take open jobs. A done job stays done. */
   status: z.enum(["open", "done", "given-up", "withdrawn"]),
-  /** One entry each time that it was begun; no reason: still at it, or lost. */
+  /** One entry for each try; without a reason it is still running, or lost. */
   tries: z.array(z.object({ worker: workerId, reason: reason.optional() })).max(100),
   declined: z.record(workerId, reason),
   result: z.object({ value: z.unknown(), meta: z.unknown(), hash: hex, worker: workerId }).optional(),
-  /** Who came later with another result. */
+  /** Workers that later gave another result. */
   conflicts: z.array(z.object({ worker: workerId, hash: hex })).max(100),
 });
 export type JobRecord = z.infer<typeof recordSchema>;
 
-/** Whether a job is left to a worker: one that declined it or failed at it does not get it again. */
+/** Whether a worker may take a job: not if it declined it or failed at it. */
 export const mayBegin = ({ declined, tries }: JobRecord, worker: string): boolean =>
   !Object.hasOwn(declined, worker) && !tries.some((each) => each.worker === worker && each.reason !== undefined);
 
@@ -48,16 +48,21 @@ export const openRecord = (): JobRecord => ({
   conflicts: [],
 });
 
-/** JSON of which equal values have one: keys in order. @throws TypeError for what JSON does not have. */
+/**
+ * The canonical JSON of a value: equal values have equal JSON, with sorted keys.
+ * @throws TypeError for values that JSON does not have.
+ */
 export function toCanonicalJson(value: unknown): string {
   if (value === null || typeof value === "string" || typeof value === "boolean") return JSON.stringify(value);
   if (typeof value === "number") {
-    if (!Number.isFinite(value)) throw new TypeError(`${value} is no number of JSON`);
+    if (!Number.isFinite(value)) throw new TypeError(`${value} is not a number in JSON`);
     return JSON.stringify(value);
   }
   if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join(",")}]`;
   if (typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype)
-    throw new TypeError(`a ${typeof value === "object" ? value.constructor?.name : typeof value} is no value of JSON`);
+    throw new TypeError(
+      `a ${typeof value === "object" ? value.constructor?.name : typeof value} is not a value in JSON`,
+    );
   const entries = Object.entries(value).filter(([, each]) => each !== undefined);
   entries.sort(([left], [right]) => (left < right ? -1 : 1));
   return `{${entries.map(([key, each]) => `${JSON.stringify(key)}:${toCanonicalJson(each)}`).join(",")}}`;
@@ -67,16 +72,19 @@ export const hashText = (text: string): string => createHash("sha256").update(te
 export const hashBytes = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 export const jobId = (kind: JobKindName, payload: unknown): string => hashText(toCanonicalJson({ kind, payload }));
 /**
- * Where a worker says what it made of a job, and what it says there. Every worker writes a job's record; this one its key alone may write
- * (`listPermissions`), so that nobody gives results in another's name.
+ * Key under which a worker stores the hash of its result. Every worker may write a job's record; only this worker's key
+ * may write this one (`listPermissions`), so that no worker gives results in another's name.
  */
 export const claimKey = (id: string, worker: string): string => `${id}.${worker}`;
 export const claimOf = ({ value, meta = null }: { value?: unknown; meta?: unknown }): string =>
   hashText(toCanonicalJson([value, meta]));
-/** How a job is called in errors. */
+/** A job's name in errors. */
 export const jobName = (kind: JobKindName, id: string): string => `job ${kind} ${id.slice(0, 12)}`;
 
-/** Text of so many bytes at most. @throws ClusterError "cluster/message-size". */
+/**
+ * Bounds a text's bytes.
+ * @throws ClusterError "cluster/message-size".
+ */
 export function boundText(subject: string, text: string, most = MAX_MESSAGE_BYTES): string {
   const bytes = Buffer.byteLength(text);
   if (bytes <= most) return text;
@@ -89,13 +97,16 @@ export function boundText(subject: string, text: string, most = MAX_MESSAGE_BYTE
   });
 }
 
-/** Reads what another side wrote. @throws ClusterError "cluster/protocol" with both versions, or "cluster/invalid-message". */
+/**
+ * Reads another side's message.
+ * @throws ClusterError "cluster/protocol" with both versions, or "cluster/invalid-message".
+ */
 export function readMessage<T extends z.ZodType>(subject: string, schema: T, text: string): z.output<T> {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new ClusterError("is no JSON", { code: "cluster/invalid-message", subject, cause });
+    throw new ClusterError("is not JSON", { code: "cluster/invalid-message", subject, cause });
   }
   const spoken = protocol.safeParse(value).data?.protocol;
   if (spoken !== undefined && spoken !== PROTOCOL) {
@@ -109,7 +120,7 @@ export function readMessage<T extends z.ZodType>(subject: string, schema: T, tex
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new ClusterError("is not what it must be", {
+  throw new ClusterError("is invalid", {
     code: "cluster/invalid-message",
     subject,
     received: cleanText(z.prettifyError(parsed.error)),

@@ -10,7 +10,7 @@ const KEY = "lease";
 const schema = z.object({
   protocol: z.literal(PROTOCOL),
   holder: z.string().max(200),
-  /** Tells holders of one name apart. */
+  /** Distinguishes holders with the same name. */
   token: z.string(),
   term: z.int().min(1),
   released: z.boolean(),
@@ -20,9 +20,9 @@ type LeaseRecord = z.infer<typeof schema>;
 const readLease = (text: string): LeaseRecord => readMessage("the lease", schema, text);
 
 /**
- * Waits for the lease. A lease is dead when its record did not change for `leaseMs` as this machine counts, so machines
+ * Waits for the lease. A lease is dead when its record did not change for `leaseMs` of this machine's time, so machines
  * need not agree about the time.
- * @param onWait told each time that it is waited for another reason.
+ * @param onWait called whenever the reason of the wait changes.
  */
 export async function acquireLease(
   store: BusStore,
@@ -46,7 +46,7 @@ export async function acquireLease(
     const asked = performance.now();
     const entry = await control.get(KEY).catch((error) => {
       if (store.closed.aborted) throw error;
-      tellAnswer("who coordinates it", error);
+      tellAnswer("for its coordinator", error);
       return null;
     });
     if (entry !== null) {
@@ -74,14 +74,14 @@ export async function acquireLease(
   }
 }
 
-/** A lease in hand, renewed until it is released or lost. */
+/** A held lease, renewed until it is released or lost. */
 export class HeldLease implements Lease {
   readonly #store: BusStore;
   readonly #record: LeaseRecord;
   readonly #lost = new AbortController();
   readonly #timer: NodeJS.Timeout;
   #revision: number;
-  /** When the last renewal that went well was begun. */
+  /** Start of the last successful renewal. */
   #renewedAt: number;
   #renewing = false;
 
@@ -114,7 +114,7 @@ export class HeldLease implements Lease {
   #tick(): void {
     const { leaseMs } = this.#store.times;
     const silentMs = performance.now() - this.#renewedAt;
-    // Earlier than any standby may take it.
+    // Before any standby may take it.
     if (silentMs > leaseMs * 0.8) this.#lose("it could not be renewed in time");
     else if (silentMs > leaseMs / 3 && !this.#renewing) {
       this.#renewing = true;
@@ -135,9 +135,9 @@ export class HeldLease implements Lease {
     let revision = await control.set(KEY, JSON.stringify(this.#record), this.#revision);
     if (revision === undefined) {
       const entry = await control.get(KEY);
-      // A store that was lost has no lease, and nobody took it since.
+      // A lost store has no lease, and no other holder has taken it yet.
       if (!entry) revision = await control.set(KEY, JSON.stringify(this.#record), 0);
-      // An answer that was lost on the way hides that the record is ours.
+      // The record may be ours although its answer was lost.
       else if (readLease(entry.text).token === this.#record.token) revision = entry.revision;
     }
     if (this.#lost.signal.aborted) return;

@@ -9,11 +9,11 @@ import { acquireLease, type HeldLease } from "./lease.js";
 import { publishPolicy, readPolicy, watchPolicy } from "./policy-pointer.js";
 import { Submitter } from "./submitter.js";
 
-/** How long calls wait for a server that is away, and `close` for what ends well. */
+/** Time that calls wait for an unreachable server, and `close` for a clean end. */
 const AWAY_MS = 120_000;
 const CLOSE_MS = 10_000;
 
-/** A bus over a store: everything but how messages, records and blobs are kept. */
+/** A bus over a store, which keeps messages, records and blobs. */
 export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
   const { maxOutstanding = Number.POSITIVE_INFINITY } = options;
   const problems = new Set<(problem: ClusterError) => void>([options.onProblem ?? (() => {})]);
@@ -30,7 +30,7 @@ export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
   const workers = new Set<BusWorker>();
   const leases = new Set<HeldLease>();
 
-  // Nobody asked for it: what waits for results would wait for ever.
+  // This side did not close it: calls that wait for results would wait for ever.
   const onClosed = () => {
     const { reason } = store.closed;
     if (!(reason instanceof ClusterError)) return;

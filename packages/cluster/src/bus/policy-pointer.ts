@@ -33,9 +33,9 @@ export async function publishPolicy(
   const revision = await store.control.set(KEY, JSON.stringify(checked), seen?.revision ?? 0);
   if (revision !== undefined) return { run, version, weights, revision };
   const newest = await readPolicy(store);
-  // A store that was lost has no policy, and nobody published one since.
+  // A lost store has no policy, and no other coordinator has published one yet.
   if (!newest && seen) return publishPolicy(store, policy, undefined);
-  // An answer that was lost on the way hides that the pointer is ours.
+  // The pointer may be ours although its answer was lost.
   const { revision: before = 0 } = seen ?? {};
   const isOurs = newest?.run === run && newest.version === version && newest.weights === weights;
   if (newest && newest.revision > before && isOurs) return newest;

@@ -1,6 +1,6 @@
 import type { BusStats } from "./job-bus.js";
 
-/** A bounded number of places, given in the order of asking. */
+/** A bounded number of places, given in the order of requests. */
 export class Slots {
   readonly #limit: number;
   readonly #stats: BusStats;

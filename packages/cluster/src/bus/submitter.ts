@@ -29,11 +29,11 @@ import {
 import { Slots } from "./slots.js";
 import { writeMessage } from "./write-message.js";
 
-/** How many settled jobs are remembered, to report a second result that comes late. */
+/** Settled jobs that are remembered, to report a late second result. */
 const REMEMBERED = 10_000;
-/** How long until a full queue is asked again. */
+/** Time until a full queue is tried again. */
 const FULL_MS = 100;
-/** How many outstanding jobs are looked at at once. */
+/** Outstanding jobs that are checked at once. */
 const SWEEP_WIDTH = 32;
 
 interface Pending {
@@ -44,7 +44,7 @@ interface Pending {
   settled: boolean;
   withdrawn?: Promise<void>;
   record?: JobRecord;
-  /** That of `record`; what is older says nothing new. */
+  /** Revision of `record`; older ones are ignored. */
   revision: number;
 }
 
@@ -64,10 +64,10 @@ export class Submitter {
   readonly #report: (problem: ClusterError) => void;
   readonly #slots: Slots;
   readonly #pending = new Map<string, Pending>();
-  /** Ids with the number of conflicts that were reported. */
+  /** Ids with the number of reported conflicts. */
   readonly #remembered = new Map<string, number>();
   readonly #stop = new AbortController();
-  /** The last of those that wait for room in the queue. */
+  /** The last submission that waits for room in the queue. */
   #line: Promise<void> = Promise.resolve();
   #hasBeenFull = false;
   #listening?: Promise<void>;
@@ -92,7 +92,7 @@ export class Submitter {
     if (known) return known.promise as Promise<JobResult<Value>>;
     const pending = this.#add(kind as JobKind, message, options);
     this.stats.submitted++;
-    // Whatever goes wrong on the way settles the promise too.
+    // Any failure to start settles the promise too.
     this.#start(pending, text).catch((error) => pending.settle({ error }));
     return pending.promise as Promise<JobResult<Value>>;
   }
@@ -148,7 +148,7 @@ export class Submitter {
     if (!(await enqueue())) await this.#standInLine(enqueue, isOver);
   }
 
-  /** @throws what is no full queue. */
+  /** @throws any error except that of a full queue. */
   #noteFull(error: unknown): false {
     if (!(error instanceof ClusterError) || error.code !== "cluster/queue-full") throw error;
     if (!this.#hasBeenFull) this.#report(error);
@@ -156,7 +156,7 @@ export class Submitter {
     return false;
   }
 
-  /** Jobs that a full queue refused ask again one after another, so that they do not burden it all at once. */
+  /** Makes jobs that a full queue refused try again one after another, so that they do not flood it. */
   async #standInLine(enqueue: () => Promise<boolean>, isOver: () => boolean): Promise<void> {
     const before = this.#line;
     const { promise, resolve } = makeResolvers<void>();
@@ -169,7 +169,7 @@ export class Submitter {
     }
   }
 
-  /** Opens the job's record and queues the job, unless its result is there. */
+  /** Opens the job's record and queues the job, unless its result is already stored. */
   async #enqueue(pending: Pending, text: string): Promise<void> {
     const { id, kind } = pending.message;
     const { answer: record, revision } = await changeRecord(this.#store.jobs, id, async (found) => {
@@ -203,11 +203,11 @@ export class Submitter {
     if (!parsed.success) return fail(cleanText(z.prettifyError(parsed.error)));
     if (hashText(toCanonicalJson(value)) !== hash) return fail("another hash");
     const claim = await this.#store.jobs.get(claimKey(id, worker));
-    if (claim?.text !== claimOf(record.result!)) return fail("it did not say so itself");
+    if (claim?.text !== claimOf(record.result!)) return fail("a result that the worker itself has not recorded");
     return { result: { value: parsed.data, meta, hash, worker, tries: record.tries.length } };
   }
 
-  /** Takes what a record says of a job that is waited for. */
+  /** Applies a record to its pending job. */
   #apply(pending: Pending, record: JobRecord, revision: number): void {
     if (revision <= pending.revision) return;
     pending.revision = revision;
@@ -226,12 +226,12 @@ export class Submitter {
     else this.#checkRefused(pending);
   }
 
-  /** A job that every worker declined or failed at is left to nobody. */
+  /** Settles a job that every worker declined or failed at. */
   #checkRefused(pending: Pending): void {
     const { record } = pending;
     if (!record || !isRefused(record)) return;
     const { kind, id, maxTries } = pending.message;
-    // The list is whole only once the directory has heard of all.
+    // The list is complete only after the directory has read all records.
     this.#directory.list().then(
       (workers) => {
         const able = workers.filter((worker) => Object.hasOwn(worker.slots, kind));
@@ -244,7 +244,10 @@ export class Submitter {
     );
   }
 
-  /** Begins to watch, once. Changes that a lost connection hid are found by looking at each outstanding job again. */
+  /**
+   * Begins to watch, once. After a lost connection it reads each outstanding job's record, because changes may have
+   * been missed.
+   */
   #listen(): Promise<void> {
     this.#listening ??= this.#begin().catch((error) => {
       this.#listening = undefined;
@@ -282,7 +285,7 @@ export class Submitter {
     }
   }
 
-  /** Looks at each outstanding job, and queues it again where the queue lost it. One sweep at a time. */
+  /** Reads each outstanding job's record, and queues the job again if the queue lost it. One sweep at a time. */
   #sweep(): Promise<void> {
     this.#sweeping ??= this.#lookAgain().finally(() => {
       this.#sweeping = undefined;
@@ -291,13 +294,13 @@ export class Submitter {
   }
 
   async #lookAgain(): Promise<void> {
-    // Those without a record are still on their way into the queue.
+    // Jobs without a record are still being queued.
     const rest = [...this.#pending.values()].filter(({ record }) => record !== undefined);
     const look = async () => {
       for (let pending = rest.pop(); pending; pending = rest.pop())
         await this.#enqueue(pending, JSON.stringify(pending.message)).catch((error) => this.#noteFull(error));
     };
-    // Over a slow line one after the other would take minutes.
+    // One after another would take minutes over a slow connection.
     await Promise.all(Array.from({ length: SWEEP_WIDTH }, look));
   }
 
@@ -317,7 +320,10 @@ export class Submitter {
     if (this.#remembered.size > REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
   }
 
-  /** Rejects what is pending, and withdraws it where the bus can still be reached. @param reason why, unless it was asked for. */
+  /**
+   * Rejects pending jobs, and withdraws them if the bus is reachable.
+   * @param reason of the close; absent if the caller asked for it.
+   */
   async close(reason?: ClusterError): Promise<void> {
     this.#stop.abort();
     const open = [...this.#pending.values()];
@@ -336,7 +342,7 @@ function makeResolvers<T>() {
   return { promise, resolve, reject };
 }
 
-/** Whether any worker does not get an open job again. */
+/** Whether an open job is closed to any worker. */
 const isRefused = ({ declined, tries }: JobRecord): boolean =>
   tries.some(({ reason }) => reason !== undefined) || Object.keys(declined).length > 0;
 

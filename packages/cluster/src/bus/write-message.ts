@@ -3,7 +3,10 @@ import { z } from "zod";
 import { type JobKind, MAX_JOB_BYTES, PROTOCOL, type SubmitOptions } from "./job-bus.js";
 import { boundText, cleanText, type JobMessage, jobId, jobName } from "./job-record.js";
 
-/** What is queued of a job. @throws ClusterError "cluster/invalid-payload" or "cluster/message-size". */
+/**
+ * A job's message for the queue.
+ * @throws ClusterError "cluster/invalid-payload" or "cluster/message-size".
+ */
 export function writeMessage(kind: JobKind<never, unknown> | JobKind, payload: unknown, options: SubmitOptions) {
   const parsed = (kind as JobKind).payload.safeParse(payload);
   const fail = (received: string, cause?: unknown) =>

@@ -1,16 +1,16 @@
 import type { Report } from "@cria/trainer";
 import type { WorkerInfo } from "../bus/job-bus.js";
 
-/** Workers that are named where many come or go together. */
+/** Most workers that are named when many join or leave together. */
 const MOST_LINES = 10;
 
-/** Tells people who comes to help, and who goes. */
+/** Reports workers that join or leave. */
 export class Announcer {
   private helpers = new Set<string>();
 
   constructor(
     private readonly report: Report | undefined,
-    /** Whether a worker does anything for this run. */
+    /** Whether a worker helps this run. */
     private readonly helps: (worker: WorkerInfo) => boolean,
   ) {}
 

@@ -9,7 +9,7 @@ import { auditConversation, findContradiction } from "./audit-conversation.js";
 
 const call = (word: string) => `<tool_call>\n{"name": "look_up", "arguments": {"word": "${word}"}}\n</tool_call>`;
 
-/** Looks a word up, tells it, and is asked for more. */
+/** Looks a word up, reports it, and is asked for more. */
 function speak({ text }: FakeContext): string {
   const turns = text.split("<|im_start|>assistant\n").length;
   return turns === 2 ? call("ant") : turns === 3 ? "it is small" : "no more";
@@ -28,7 +28,7 @@ const curious = {
   finalizeInteraction: async () => undefined,
 };
 
-/** A machine, with a tool that says and gives the same everywhere, or something else each time. */
+/** A machine with a tool that answers the same everywhere, or something else each time. */
 function open({ isMoody = false, production = false } = {}) {
   let asked = 0;
   const lookUp = {
@@ -54,7 +54,7 @@ function open({ isMoody = false, production = false } = {}) {
 const sampling = { seed: 7, temperature: 1, topP: 1, topK: 0, minP: 0, stop: [], maxTokensPerTurn: null };
 const work: ConversationWork = { row: makeRow(), sample: 0, step: 1, sampling };
 
-/** As it arrives from a worker. */
+/** A conversation as it arrives from a worker. */
 async function hold({ policy, environment }: ReturnType<typeof open>): Promise<UnjudgedTrajectory> {
   const held = await holdConversation(policy.engine, work, { ...environment, tokenizer: policy.tokenizer });
   return unpack(pack(held)) as UnjudgedTrajectory;

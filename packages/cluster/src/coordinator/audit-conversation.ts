@@ -5,21 +5,21 @@ import type { CoordinatedRun } from "@cria/trainer";
 import { pack } from "../jobs/pack.js";
 import { compareBits } from "./audit.js";
 
-/** What an audit of a conversation found. `open`: it could not be decided; `none`: it cannot be held again. */
+/** The result of auditing a conversation. `open`: undecided; `none`: it cannot be replayed. */
 export type Verdict = { is: "same" | "none" } | { is: "different" | "open"; reason: string };
 
 type Run = Pick<CoordinatedRun, "policy" | "environment" | "signal">;
 
 /**
- * What of a record cannot be true by itself: a reason to hold the conversation again, whoever held it. Null: nothing. What a judge is
- * shown are messages, and what is trained are tokens.
+ * A contradiction within a record, which calls for a replay; null: there is none. Judges see the messages, but training
+ * uses the tokens, so both must agree.
  */
 export function findContradiction(
   { policy, environment }: Run,
   { row }: ConversationWork,
   held: UnjudgedTrajectory,
 ): string | null {
-  // A conversation that was rewritten has no longer all that was said.
+  // A rewritten conversation no longer has all of its messages.
   const isRewritten = environment.multiTurn.useInferenceChatTemplate;
   if (!isReplayed({ environment }, row) || hasFailed(held) || isRewritten) return null;
   const { prompt } = row;
@@ -28,10 +28,10 @@ export function findContradiction(
 }
 
 /**
- * Whether a conversation that a worker held is the one that the policy holds: it is held again, with what tools and users said in
- * the record, and all of the record but its times must be the same. Tools and interaction run, for what they give is rewarded; where
- * they answer otherwise than they did, what they gave cannot be compared. Of a worker of another class the tokens and logprobs stay
- * as they are: its sampler is another one.
+ * Replays a worker's conversation with the record's answers of tools and users; the whole record except its times must
+ * be the same. Tools and interaction run, since their rewards count. If they answer differently this time, their
+ * rewards cannot be compared. For a worker of another class the record's tokens and logprobs are kept, since its
+ * sampler computes other ones.
  */
 export async function auditConversation(
   { policy, environment, signal }: Run,
@@ -66,23 +66,23 @@ export async function auditConversation(
       return compareRecords(held, again, isLive);
     } catch (error) {
       signal?.throwIfAborted();
-      // It says something that the record has no answer to: its texts are others.
+      // The policy says something for which the record has no answer: its texts differ.
       return `the conversation goes another way: ${(error as Error).message.split("\n", 1)[0]}`;
     }
   };
   const reason = await compare(true);
   if (reason === null) return { is: "same" };
   if (answered === null) return { is: "different", reason };
-  // Who answers otherwise each time is no proof: what remains follows from the answers of the record.
+  // A tool that answers differently each time proves nothing: the rest follows from the record's answers.
   const other = await compare(false);
   if (other !== null) return { is: "different", reason: other };
-  return { is: "open", reason: `a tool or an interaction answered otherwise: ${answered}` };
+  return { is: "open", reason: `a tool or an interaction answered differently: ${answered}` };
 }
 
 const isReplayed = ({ environment }: Pick<Run, "environment">, row: ConversationWork["row"]) =>
   replayedLoops.includes(row.agentName ?? environment.defaultAgentLoop);
 
-/** What tools and interaction gave beside what they said. */
+/** Results of tools and interaction besides their texts. */
 const earnings = ["turnScores", "toolRewards", "toolScore", "interactionScore"] as const;
 const fields = [
   ...["promptLength", "finishReason", "numTurns", "messages", "images", "segments", "toolSchemas", "sampling"],

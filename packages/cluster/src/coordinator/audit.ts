@@ -1,10 +1,16 @@
 import type { ShardGradient, ShardScores } from "@cria/core";
 
-/** Whether a gradient is the one that this engine computes. @returns what differs; null: nothing. */
+/**
+ * Compares a worker's gradient with this engine's.
+ * @returns the difference; null: none.
+ */
 export const auditGradient = (found: ShardGradient, own: ShardGradient): string | null =>
   found.loss === own.loss ? compareBits("value of a gradient", found.gradient, own.gradient) : "another loss";
 
-/** Whether scores are those that this engine computes. @returns what differs; null: nothing. */
+/**
+ * Compares a worker's scores with this engine's.
+ * @returns the difference; null: none.
+ */
 export const auditScores = (found: ShardScores, own: ShardScores): string | null =>
   compareBits("logprob", found.logprobs, own.logprobs) ??
   compareBits("entropy", found.entropy, own.entropy) ??

@@ -19,7 +19,7 @@ import { LocalHub } from "../local/local-store.js";
 import { openLocalBus } from "../local/open-local-bus.js";
 import { type StartWorkerOptions, startWorker } from "../worker/start-worker.js";
 
-/** A random policy of a few thousand weights, and prompts with a reward that it can learn. */
+/** A random policy of a few thousand weights, and prompts with a learnable reward. */
 const STEPS = 2;
 const prompts = ["a", "bb", "ccc", "dddd"];
 let folder: string;
@@ -106,7 +106,7 @@ async function withWorkers<T>(
   }
 }
 
-/** A worker that changes what comes of its jobs. */
+/** A worker that changes the results of its jobs. */
 function cheat(kind: JobKindName, change: (result: never) => unknown, told: object = {}) {
   return (bus: JobBus): JobBus => ({
     ...bus,
@@ -133,7 +133,7 @@ function cheat(kind: JobKindName, change: (result: never) => unknown, told: obje
   });
 }
 
-/** A worker that changes what comes beside its conversations. */
+/** A worker that changes the records of its conversations. */
 function cheatRecords(change: (record: never) => object) {
   return (bus: JobBus): JobBus => ({
     ...bus,
@@ -154,7 +154,7 @@ function cheatRecords(change: (record: never) => object) {
   });
 }
 
-/** What a worker sends of a conversation. */
+/** A conversation as a worker sends it. */
 type Held = {
   tokenIds: Int32Array;
   promptLength: number;
@@ -171,10 +171,10 @@ describe("a training with workers", () => {
       const { sha, sum } = await trainIt("one", { bus, overrides: { wait_for_workers: 1 } });
       expect(sha).toBe(plain);
       expect(sum("cluster/jobs_here")).toBe(0);
-      // 8 conversations, and scores and gradients besides, in each step.
+      // Each step has 8 conversations, and also scores and gradients.
       expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(STEPS * 8 + STEPS * 2);
       expect(sum("cluster/policy_bytes")).toBeGreaterThan(0);
-      // Nothing is looked at but what looks wrong.
+      // Only suspicious results are audited.
       expect(sum("cluster/audits")).toBe(0);
       expect(sum("cluster/logprob_diff_max")).toBeLessThan(1e-4);
       const notices = events.flatMap((event) => (event.type === "notice" ? [event.text] : []));
@@ -321,7 +321,7 @@ describe("a training with workers", () => {
     ],
   ];
   it.each(cheats)("shuts out a worker that %s, and trains what it would have trained", async (_, kind, change) => {
-    // The honest one leaves these jobs to the other: there may be few of them.
+    // The honest worker leaves these jobs to the other: there may be few of them.
     const leave = (bus: JobBus): JobBus => ({
       ...bus,
       work: (options) => bus.work({ ...options, jobs: options.jobs.filter((job) => job.kind.name !== kind) }),
@@ -330,13 +330,13 @@ describe("a training with workers", () => {
       { id: "honest", change: leave },
       { id: "cheat", change: cheat(kind, change) },
     ];
-    // Those that hold conversations are waited for.
+    // The training waits for workers that hold conversations.
     const waited = kind === "rollout" ? 1 : 2;
     await withWorkers(workers, async (bus) => {
       const { sha, sum } = await trainIt("cheated", { bus, overrides: { audit: 1, wait_for_workers: waited } });
       expect(sha).toBe(plain);
       expect(sum("cluster/audits_failed")).toBeGreaterThan(0);
-      expect(warnings().join("\n")).toContain(`worker cheat is shut out: a ${kind} job`);
+      expect(warnings().join("\n")).toContain(`worker cheat is shut out: its ${kind} job`);
       expect(warnings().join("\n")).not.toContain("worker honest");
     });
   });
@@ -350,7 +350,7 @@ describe("a training with workers", () => {
     ],
     ["claims rewards of tools", ({ promptLength }) => ({ toolRewards: [{ value: 5, tokenIndex: promptLength }] })],
   ];
-  // Also where nothing is looked at by chance.
+  // Also without random audits.
   it.each(lies)("learns nothing from a worker that %s", async (_, lie) => {
     const change = (held: Held) => ({ ...held, ...lie(held) });
     for (const audit of [0, 1]) {
@@ -394,10 +394,10 @@ describe("a training with workers", () => {
     await withWorkers([{ id: "cheat", change: cheat("rollout", invent, { class: "another" }) }], async (bus) => {
       const { sha, sum } = await trainIt("another-class", { bus, overrides: { audit: 1, wait_for_workers: 1 } });
       expect(sum("cluster/audits")).toBeGreaterThan(0);
-      expect(warnings().join("\n")).toContain("worker cheat is shut out: a rollout job");
+      expect(warnings().join("\n")).toContain("worker cheat is shut out: its rollout job");
       expect(sha).toBe(plain);
     });
-    // What its tokens and messages do not tell.
+    // Fields that do not follow from its tokens and messages.
     const talk = (held: Held & { numTurns: number }) => ({ ...held, numTurns: held.numTurns + 1 });
     await withWorkers([{ id: "cheat", change: cheat("rollout", talk, { class: "another" }) }], async (bus) => {
       const { sha } = await trainIt("another-class", { bus, overrides: { audit: 1, wait_for_workers: 1 } });
@@ -417,7 +417,7 @@ describe("a training with workers", () => {
         [],
       );
       expect(found).toContain("agent_loop/tool_error_rate");
-      expect(warnings().join("\n")).toMatch(/metrics of workers are left out .*"\.\.\/\.\.\/x"/);
+      expect(warnings().join("\n")).toMatch(/metrics of workers .*"\.\.\/\.\.\/x"/);
       expect(sha).toBe(plain);
     });
     let gradients = 0;
@@ -450,7 +450,7 @@ describe("a training with workers", () => {
     await withWorkers([{ id: "one", change: cheat("gradient", lie) }], async (bus) => {
       const { sha } = await trainIt("lied-to", { bus, overrides: { wait_for_workers: 1 } });
       expect(sha).toBe(plain);
-      expect(warnings().join("\n")).toContain("worker one sent what cannot be used");
+      expect(warnings().join("\n")).toContain("worker one sent an unusable result");
     });
   });
 
@@ -473,7 +473,7 @@ describe("a training with workers", () => {
   });
 
   it("has done elsewhere what a worker that is alive and stuck does not end", async () => {
-    /** It begins jobs, and ends none. */
+    /** Begins jobs, and ends none. */
     const stuck = (bus: JobBus): JobBus => ({
       ...bus,
       work: (options) =>
@@ -482,7 +482,7 @@ describe("a training with workers", () => {
           jobs: options.jobs.map((job) => ({ ...job, run: () => new Promise<never>(() => {}) })),
         }),
     });
-    // Milliseconds of this are what a job takes: it is long gone when the next look comes.
+    // A job takes milliseconds: this one is long overdue at the next check.
     const overrides = { silence_s: 0.5 };
     await withWorkers([{ id: "stuck", slots: 2, change: stuck }, { id: "good" }], async (bus) => {
       const { sha, sum } = await trainIt("one-stuck", { bus, overrides: { ...overrides, wait_for_workers: 2 } });
@@ -535,7 +535,7 @@ describe("a training with workers", () => {
     const worker = await startWorker(openLocalBus({ hub }), { folder, threads: 1, id: "one" });
     const options = { ...configOf({ wait_for_workers: 1 }), name: "handed-over", resume: true };
     const lead = train({ ...options, bus: first });
-    // It asks for the lead when the other has it.
+    // The second asks for the lead while the first has it.
     const waiting = [];
     for await (const { step } of lead) {
       if (step === 1) waiting.push(train({ ...options, bus: second }));

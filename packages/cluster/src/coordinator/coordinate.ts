@@ -31,45 +31,48 @@ import { tellProblems } from "./tell-problems.js";
 import { waitForWorkers } from "./wait-for-workers.js";
 import { WorkerMetrics } from "./worker-metrics.js";
 
-/** How often it is looked whether the bus still has what workers that come later need. */
+/** Time between two checks whether the bus still has the data that later workers need. */
 const RENEW_MS = 3_600_000;
 
 const DRAWS = 2 ** 32;
 const FORGET_MS = 2000;
-/** How often it is looked within `silence_s` which jobs take too long. */
+/** Checks for overdue jobs within `silence_s`. */
 const LOOKS = 4;
-/** So many failed conversations in a row of one worker are looked into. */
+/** Failed conversations of one worker in a row that cause an audit. */
 const MANY_FAILURES = 8;
 
 export interface BusOfRun {
   bus: JobBus;
-  /** How it is called before people. */
+  /** Name of the bus in texts for people. */
   name: string;
   leader: Leader;
 }
 
-/** A job that workers may do as well as this process. */
+/** A job that workers and this process can do. */
 interface SharedWork<T> {
   here: () => Promise<T>;
-  /** Does it here while a worker has it; the signal says that the worker was first. Default: `here`, which then ends by itself. */
+  /**
+   * Does it here while a worker has it; the signal means that the worker was first. Default: `here`, which then runs to
+   * its end.
+   */
   copy?: (signal: AbortSignal) => Promise<T>;
   away: (signal: AbortSignal) => Promise<Taken<T>>;
-  /** Computes it again. */
+  /** Computes the job again. */
   audit: (taken: Taken<T>) => Promise<{ verdict: Verdict; own: T }>;
   /** Whether it must be computed again. */
   isSuspect?: (taken: Taken<T>) => boolean;
 }
 
-/** Hands out a run's work over a bus: what `TrainingBus.coordinate` does. */
+/** Hands out a run's work over a bus; implements `TrainingBus.coordinate`. */
 export async function coordinate({ bus, name, leader }: BusOfRun, run: CoordinatedRun): Promise<Coordination> {
   const { config, report, environment } = run;
   const { tokenizer } = run.policy;
   const { cluster } = config;
   const closing = new AbortController();
   const signals = [closing.signal, ...(run.signal ? [run.signal] : [])];
-  // Each job listens, and each audit.
+  // Each job and each audit adds a listener.
   setMaxListeners(0, ...signals);
-  /** What is to be done when the bus loses all that it has, as far as the run is open. */
+  /** Actions for a bus that loses all its data, as far as the run is open. */
   const onLoss = { lose: () => {}, renew: async () => {} };
   const survival = surviveLosses(bus, {
     lose: () => onLoss.lose(),
@@ -140,7 +143,10 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     report?.({ type: "warning", text: `worker ${worker} is shut out: ${why}\n  ${reason}` });
   };
 
-  /** Does a job here, or has it done and sometimes looks whether it was done right: then what was computed here counts. */
+  /**
+   * Does a job here, or gives it to a worker and sometimes audits the result: if they differ, this process's result
+   * counts.
+   */
   const share = async <T>(
     kind: JobKindName,
     { here, copy = here, away, audit, isSuspect = () => false }: SharedWork<T>,
@@ -156,12 +162,12 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
       copy: (stop) => count(copy(AbortSignal.any([stop, ...signals]))),
       away: async (stop) => {
         const taken = await survival.repeat((lost) => away(AbortSignal.any([stop, ...signals, lost])));
-        // Not by what the job is: a worker could tell which ones are looked at.
+        // Chosen by chance: if it depended on the job, a worker could tell which ones are audited.
         if (randomInt(DRAWS) >= cluster.audit * DRAWS && !isSuspect(taken)) return taken.value;
         const { verdict, own } = await audit(taken);
         ledger.audited(taken.worker, verdict.is);
         if (verdict.is === "different")
-          shutOut(taken.worker, `a ${kind} job that it did was computed again here, and is another`, verdict.reason);
+          shutOut(taken.worker, `its ${kind} job has another result when computed here`, verdict.reason);
         if (verdict.is === "open" && ledger.mayTellOfOpen(taken.worker))
           report?.({
             type: "warning",
@@ -174,7 +180,10 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const verdictOf = (reason: string | null): Verdict =>
     reason === null ? { is: "same" } : { is: "different", reason };
 
-  /** A conversation that failed with a worker is held here: whoever always fails decides what is left out. */
+  /**
+   * Repeats here a conversation that failed with a worker: otherwise a worker that always fails could decide which
+   * conversations are left out.
+   */
   const auditFailure = async (
     { value, worker }: Taken<UnjudgedTrajectory>,
     here: () => Promise<UnjudgedTrajectory>,
@@ -215,7 +224,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         away: async (signal) => {
           const taken = await offer(signal);
           const { value, worker, isOwnClass } = taken;
-          // The step weighs what another sampler drew.
+          // The step weights conversations of another sampler.
           if (!isOwnClass) value.metrics[OTHER_CLASS] = 1;
           ledger.held(worker, hasFailed(value));
           samplers.heldBy(value.tokenIds, worker, isOwnClass);
@@ -224,7 +233,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         audit: async (taken) => {
           if (hasFailed(taken.value)) return auditFailure(taken, here);
           const verdict = await auditConversation(run, work, taken.value, taken.isOwnClass);
-          // Held once more only where it must be: its tools run again.
+          // Repeated only if necessary, since its tools run again.
           return { verdict, own: verdict.is === "different" ? await here() : taken.value };
         },
         isSuspect: ({ value, worker }) =>
@@ -262,7 +271,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
       }),
     checkLogprobs: (conversations) => {
       for (const [worker, reason] of samplers.check(conversations))
-        shutOut(worker, "the step computed other logprobs of a conversation that it held", reason);
+        shutOut(worker, "the step computed other logprobs for its conversation", reason);
     },
     saveCheckpoint: (checkpoint) => storeCheckpoint(bus, leader, checkpoint, { report }),
     takeMetrics: () => ({ ...ledger.takeMetrics(able, publisher, images.bytes), ...samplers.metrics() }),
@@ -276,7 +285,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     }),
     close: async () => {
       closing.abort();
-      // A server that is away is not waited for: what stays there vanishes by its age.
+      // Does not wait for an unreachable server: blobs expire there.
       await Promise.race([jobs.close(), delay(FORGET_MS, undefined, { ref: false })]);
     },
   };

@@ -54,7 +54,7 @@ describe("Dispatcher", () => {
     dispatcher.setWorkers([worker("w", { rollout: 2 }), worker("v", { rollout: 2 })]);
     for (const name of "abcdefgh") void run(name);
     await settle();
-    // Here as many as a worker has, 2; away 4.
+    // Here as many as one worker has, 2; away 4.
     expect(begun).toEqual(["a here", "b away", "c away", "d here", "e away", "f away"]);
   });
 
@@ -97,7 +97,7 @@ describe("Dispatcher", () => {
     for (const end of ends.splice(1, 3)) end();
     await settle();
     expect(begun.splice(0)).toEqual(["a away", "b away", "c away", "d away", "e away"]);
-    // The others took 10,000: three times as long is long. By now `e` is done.
+    // The others took 10,000: three times as much counts as long. By now `e` is done.
     ends[1]!();
     clock.now = 30 * PATIENCE - 1;
     dispatcher.look();
@@ -106,7 +106,7 @@ describe("Dispatcher", () => {
     dispatcher.look();
     expect(begun).toEqual(["a away"]);
     await settle();
-    // The copy has as long.
+    // The copy may take as long.
     clock.now += 30 * PATIENCE - 1;
     dispatcher.look();
     expect(begun).toEqual(["a away"]);
@@ -131,7 +131,7 @@ describe("Dispatcher", () => {
       });
       return new Promise<string>((resolve) => gates.push(() => resolve("slow away")));
     });
-    // Nobody knows yet what work takes.
+    // No durations are known yet.
     clock.now = 3 * PATIENCE - 1;
     dispatcher.look();
     expect(begun).toEqual([]);
@@ -162,7 +162,7 @@ describe("Dispatcher", () => {
   });
 
   it("looks at workers when they change, and at a piece of work a fixed number of times", async () => {
-    /** How often workers are asked for anything, for so many jobs. */
+    /** Number of `mayDo` calls for this many jobs. */
     const count = async (jobs: number) => {
       let asked = 0;
       let clocks = 0;

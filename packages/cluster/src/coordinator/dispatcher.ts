@@ -1,66 +1,69 @@
 import { type JobKindName, jobKindNames, type WorkerInfo } from "../bus/job-bus.js";
 import { RecentTimes } from "./recent-times.js";
 
-/** Why work that was given away is done here after all: those who could do it have left. */
+/** Reason why work that was given away returns: all workers that could do it have left. */
 export class TakenBack extends Error {}
 
-/** Throw it from `away` to have the work done here: nobody else can. */
+/** Throw it from `away` to have the work done here, because no worker can do it. */
 export class DoItHere extends Error {}
 
-/** Why a signal is aborted: the work is done, by another who was given it as well. */
+/** Reason of an aborted signal: another attempt at the work finished first. */
 export class Overtaken extends Error {}
 
-/** Work takes long when it takes so many times what most takes. */
+/** Work is overdue after this multiple of the median duration. */
 const LONG = 3;
 
 export interface Work<T> {
   kind: JobKindName;
   here: () => Promise<T>;
-  /** Does it here although a worker has it. Ends soon after the signal was aborted. */
+  /** Does it here although a worker has it. Ends soon after the signal is aborted. */
   copy: (signal: AbortSignal) => Promise<T>;
-  /** Gives it to a worker; called once more while it runs, to another. Rejects with the signal's reason when that aborts. */
+  /**
+   * Gives it to a worker; may be called a second time while it runs, for another worker. Rejects with the signal's
+   * reason when that aborts.
+   */
   away: (signal: AbortSignal) => Promise<T>;
 }
 
-/** Work that was handed in. */
+/** Submitted work. */
 interface Task {
   work: Work<unknown>;
   isOver: boolean;
-  /** Who is at it now. */
+  /** Attempts in progress. */
   readonly attempts: Set<AbortController>;
-  /** When the last attempt began. */
+  /** Start of the last attempt. */
   begunAt: number;
   isCopied: boolean;
-  /** When its copy here has ended. */
+  /** Resolves when its copy here has ended. */
   copying: Promise<void>;
   end(outcome: { value: unknown } | { error: unknown }): void;
 }
 
-/** All that is to be known of one kind of work: nothing is looked for among tasks or workers when a task comes or ends. */
+/** State of one kind of work, kept so that a task that comes or ends needs no search among tasks or workers. */
 class Lane {
   readonly waiting: Task[] = [];
-  /** Those that came back: only for here. */
+  /** Tasks that came back and must be done here. */
   readonly own: Task[] = [];
-  /** Those that are away alone, which began first before the others. */
+  /** Tasks that only workers are doing, in the order of their last attempt. */
   readonly away = new Set<Task>();
   readonly times = new RecentTimes();
   busyHere = 0;
   busyAway = 0;
-  /** How many jobs the workers that are there take at once, and how many workers that is. */
+  /** Jobs that present workers take at once, and the number of these workers. */
   slotsAway = 0;
   able = 0;
-  /** Whether what is away may still be done: those that drain finish what they have. */
+  /** Whether tasks given away may still be finished: draining workers finish theirs. */
   canBeDone = false;
 }
 
 export interface DispatcherOptions {
-  /** Whether this process works beside its workers; without any it does so in each case. */
+  /** Whether this process works alongside its workers; without workers it always does. */
   takesPart: boolean;
-  /** Conversations that this process holds at once where nobody else does. */
+  /** Conversations that this process holds at once without workers. */
   conversationsHere: number;
-  /** Whether a worker may do jobs of a kind. Asked in `setWorkers` alone. */
+  /** Whether a worker may do jobs of a kind. Only `setWorkers` asks. */
   mayDo: (worker: WorkerInfo, kind: JobKindName) => boolean;
-  /** Milliseconds that any work may take before a second copy of it is begun. */
+  /** Milliseconds that any work may take before a second copy begins. */
   patienceMs: number;
   /** Called with each second copy. */
   onCopy?: () => void;
@@ -69,10 +72,10 @@ export interface DispatcherOptions {
 }
 
 /**
- * Decides where each piece of work is done: by who has the smaller share of its slots in use, this process or the workers
- * together. Where nobody has a free slot it waits. What takes far longer than the rest is given to another as well, once there are
- * slots that nothing waits for: to another worker, and if that does not help to this process; the first result counts. Nothing is
- * decided by what the work is: any choice gives the same bits.
+ * Places each piece of work: with the side that has the smaller share of its slots in use, this process or the workers
+ * together. Work waits while no side has a free slot. Overdue work is given out a second time once there are slots that
+ * no work waits for: to another worker, and if that does not help to this process; the first result counts. Placement
+ * ignores the content of the work; results are identical wherever it runs.
  */
 export class Dispatcher {
   private readonly lanes = Object.fromEntries(jobKindNames.map((kind) => [kind, new Lane()])) as Record<
@@ -90,7 +93,7 @@ export class Dispatcher {
     return Object.values(this.lanes).reduce((sum, { waiting, own }) => sum + waiting.length + own.length, 0);
   }
 
-  /** Says who is there. What was given to those who left comes back once nobody else can do it. */
+  /** Sets the present workers. Work of workers that left comes back once no worker can do it. */
   setWorkers(workers: readonly WorkerInfo[]): void {
     for (const kind of jobKindNames) {
       const lane = this.lanes[kind];
@@ -105,7 +108,7 @@ export class Dispatcher {
     this.look();
   }
 
-  /** Has work that takes too long begun a second time, where there is a slot for it. Asked for now and then. */
+  /** Starts a second copy of overdue work where there is a free slot. Called now and then. */
   look(): void {
     for (const kind of jobKindNames) this.lookAt(kind);
   }
@@ -123,7 +126,7 @@ export class Dispatcher {
           if (task.isOver) return;
           task.isOver = true;
           abort(task, new Overtaken("another was first"));
-          // What is computed here must not run on behind the step's back.
+          // Work in this process must not outlive the step.
           if ("value" in outcome) void task.copying.then(() => resolve(outcome.value as T));
           else void task.copying.then(() => reject(outcome.error));
         },
@@ -150,7 +153,7 @@ export class Dispatcher {
     return busyHere < here && busyHere / here <= busyAway / slotsAway ? "here" : "away";
   }
 
-  /** What this process does at once where nobody else does. */
+  /** Jobs that this process runs at once without workers. */
   private most(kind: JobKindName): number {
     return kind === "rollout" ? this.options.conversationsHere : 1;
   }
@@ -159,11 +162,11 @@ export class Dispatcher {
     const { slotsAway, able } = this.lanes[kind];
     if (slotsAway === 0) return this.most(kind);
     if (!this.options.takesPart) return 0;
-    // As one of them: it has no more cores than they have.
+    // As many as an average worker: this process has no more cores than they have.
     return Math.min(this.most(kind), Math.max(1, Math.round(slotsAway / able)));
   }
 
-  /** One who does it. Never rejects. */
+  /** Runs one attempt. Never rejects. */
   private async begin(task: Task, place: "here" | "away" | "copy"): Promise<void> {
     const { work } = task;
     const lane = this.lanes[work.kind];
@@ -177,7 +180,7 @@ export class Dispatcher {
       const { begunAt } = task;
       const value = await (place === "here" ? work.here() : work[place](attempt.signal));
       if (!task.isOver) lane.times.add(this.now() - begunAt);
-      // It need not wait for itself.
+      // A copy that ends the task must not wait for itself.
       if (place === "copy") task.copying = Promise.resolve();
       task.attempts.delete(attempt);
       task.end({ value });
@@ -192,7 +195,7 @@ export class Dispatcher {
   }
 
   private fail(task: Task, place: "here" | "away" | "copy", error: unknown): void {
-    // Who has it besides may do better; here nobody may.
+    // Another attempt may succeed; one in this process is final.
     if (task.isOver || (place === "away" && task.attempts.size > 0)) return;
     if (place === "copy") task.copying = Promise.resolve();
     if (place === "away" && (error instanceof TakenBack || error instanceof DoItHere))
@@ -209,7 +212,10 @@ export class Dispatcher {
     }
   }
 
-  /** @returns whether there was a slot. Nothing waits for one that is free. */
+  /**
+   * Starts a copy in a slot that no other work waits for.
+   * @returns whether there was one.
+   */
   private copy(task: Task): boolean {
     const { kind } = task.work;
     const lane = this.lanes[kind];

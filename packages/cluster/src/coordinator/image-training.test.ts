@@ -20,13 +20,13 @@ import { smallBounds as bounds, describeWithNats, NatsServer } from "../testing/
 import { startWorker } from "../worker/start-worker.js";
 
 /**
- * A random policy with a random projector. Whatever it says is a call of the zoom tool, whose answer is another picture: of the prompt's
- * image, or of one that the row names by path.
+ * A random policy with a random projector. All its turns are calls of the zoom tool, whose answer is another picture:
+ * of the prompt's image, or of one that the row names by path.
  */
 const STEPS = 2;
 const pictures = { "a.bmp": drawPicture(32, 32), "b.bmp": drawPicture(48, 32), "c.bmp": drawPicture(40, 40) };
 let root: string;
-/** The coordinator's, and what a worker has of it: code alone. */
+/** The coordinator's folder, and a worker's copy: only code. */
 let folder: string;
 let copy: string;
 let plain: string;
@@ -38,7 +38,7 @@ beforeAll(async () => {
   folder = join(root, "mine");
   copy = join(root, "theirs");
   mkdirSync(folder);
-  // Of all families the one that needs most to be equal: positions of rows and columns, and vectors for several layers.
+  // The family with most state to keep equal: positions of rows and columns, and vectors for several layers.
   const { model, projector } = visionPairs.find(({ name }) => name === "Qwen3-VL")!;
   await makeTinyModel(join(folder, "model.gguf"), { ...model, seed: 5, embeddingScale: 0.25 });
   await makeTinyProjector(join(folder, "mmproj.gguf"), projector);
@@ -145,7 +145,7 @@ async function withWorkers<T>(
 }
 
 const start = (bus: JobBus, id: string) =>
-  // Few at once, so that each of them has some.
+  // Few at once, so that each worker gets some.
   startWorker(bus, { id, folder: copy, threads: 1, slots: 2, modelDir: join(root, `models-${id}`) });
 const asItIs = (bus: JobBus) => bus;
 
@@ -168,7 +168,7 @@ const changeJobs =
   });
 type Outcome = { value: JobValue; meta?: unknown };
 
-/** How often each picture of the rows was fetched. */
+/** Number of fetches of each picture of the rows. */
 const countFetched = ({ fetched }: Member) =>
   Object.values(pictures).map((file) => fetched.filter((sha) => sha === hashBytes(file)).length);
 
@@ -182,7 +182,7 @@ describe("a training with images over a bus", () => {
       expect(sum("cluster/audits_failed")).toBe(0);
       expect(sum("cluster/audits")).toBe(sum("cluster/jobs_elsewhere"));
       expect(countFetched(one!)).toEqual([1, 1, 1]);
-      // Those of tools came from the worker.
+      // The worker sent the tools' pictures.
       const crops = readdirSync(join(result.folder, "rollouts", "images")).filter((name) => name.endsWith(".png"));
       expect(crops.length).toBeGreaterThan(1);
       const own = Object.values(pictures).reduce((bytes, file) => bytes + file.length, 0);
@@ -226,7 +226,7 @@ describe("a training with images over a bus", () => {
     await withWorkers({ one: lie }, async (bus) => {
       const { sha, warnings, sum } = await trainIt("lied-to", { bus, wait_for_workers: 1 });
       expect(lies).toEqual([]);
-      expect(warnings.join("\n")).toContain("worker one sent what cannot be used");
+      expect(warnings.join("\n")).toContain("worker one sent an unusable result");
       expect(sha).toBe(plain);
       expect(sum("cluster/abandoned")).toBe(0);
     });

@@ -1,13 +1,13 @@
 import type { Leadership } from "@cria/trainer";
 import type { JobBus, Lease } from "../bus/job-bus.js";
 
-/** Takes a bus's lease and remembers which it is. */
+/** Takes a bus's lease and remembers it. */
 export class Leader {
   private lease: Lease | undefined;
 
   constructor(private readonly bus: JobBus) {}
 
-  /** 0: nobody asked for the lead. */
+  /** 0 before the lease is requested. */
   get term(): number {
     return this.lease?.term ?? 0;
   }

@@ -4,26 +4,26 @@ import type { BusStats, JobKindName, WorkerInfo } from "../bus/job-bus.js";
 type Counts = Record<JobKindName, number>;
 const noJobs = (): Counts => ({ rollout: 0, score: 0, gradient: 0 });
 
-/** A worker gets nothing any more after so many jobs in a row that others did sooner, though they began them later. */
+/** A worker gets no more jobs after this many in a row that others finished sooner, though they began later. */
 const OVERTAKEN_IN_ROW = 5;
 
-/** Over which the speed of a worker is measured, in milliseconds. */
+/** Period over which a worker's speed is measured, in milliseconds. */
 const RATE_MS = 60_000;
 
 interface Entry {
   info: WorkerInfo;
   isThere: boolean;
-  /** Why nothing is taken from it any more. */
+  /** Reason why its results are refused. */
   shutOut: string | null;
   done: Counts;
-  /** When its last results came. */
+  /** Times of its last results. */
   times: number[];
   audits: { passed: number; failed: number };
-  /** Its last jobs, one after another, that others did sooner. */
+  /** Its last jobs in a row that others finished sooner. */
   overtaken: number;
-  /** Its last conversations that failed, one after another. */
+  /** Its last failed conversations in a row. */
   failures: number;
-  /** Whether it was told that an audit of it could not be decided. */
+  /** Whether an undecided audit of it was reported. */
   isOpenTold: boolean;
 }
 
@@ -39,7 +39,7 @@ function findState(entry: Entry): ClusterView["workers"][number]["state"] {
   return Object.values(info.slots).includes(0) ? "failing" : "ready";
 }
 
-/** What a coordinator counts: for the metrics of each step, and for people who look on. */
+/** The coordinator's counts, for the metrics of each step and for observers. */
 export class Ledger {
   private readonly entries = new Map<string, Entry>();
   private readonly here = noJobs();
@@ -48,7 +48,7 @@ export class Ledger {
   private copies = 0;
   private otherClass = 0;
   private audits = { passed: 0, failed: 0, open: 0 };
-  /** All counts as they were at the end of the last step. */
+  /** All counts at the end of the last step. */
   private last: StepMetrics = {};
 
   constructor(
@@ -65,7 +65,7 @@ export class Ledger {
     }
   }
 
-  /** Workers that get nothing any more: shut out, or stuck. */
+  /** Workers that get no more jobs: shut out, or stuck. */
   get unwanted(): string[] {
     return [...this.entries.values()].filter(isUnwanted).map(({ info }) => info.id);
   }
@@ -79,7 +79,7 @@ export class Ledger {
     return entry !== undefined && isUnwanted(entry);
   }
 
-  /** Workers that have a job in hand, by what they said last. */
+  /** Workers that have a job in hand, by their last record. */
   holdersOf(job: string): string[] {
     const has = ({ info, isThere }: Entry) => isThere && info.doing.some(({ id }) => id === job);
     return [...this.entries.values()].filter(has).map(({ info }) => info.id);
@@ -90,7 +90,10 @@ export class Ledger {
     this.copies++;
   }
 
-  /** Another, who was given a worker's job later, was sooner. @returns whether the worker gets nothing any more, for the first time. */
+  /**
+   * Counts a worker's job that another worker finished sooner, though it was given the job later.
+   * @returns whether the worker gets no more jobs from now on.
+   */
   overtaken(worker: string): boolean {
     return ++this.entryOf(worker).overtaken === OVERTAKEN_IN_ROW;
   }
@@ -99,7 +102,7 @@ export class Ledger {
     this.here[kind]++;
   }
 
-  /** @param bytes what travelled, to the worker and back. */
+  /** @param bytes sent to the worker and received from it. */
   doneBy(worker: string, kind: JobKindName, bytes: number, isOtherClass: boolean): void {
     const entry = this.entryOf(worker);
     entry.done[kind]++;
@@ -110,7 +113,7 @@ export class Ledger {
     if (isOtherClass) this.otherClass++;
   }
 
-  /** Counts an audit by what it found. */
+  /** Counts an audit by its result. */
   audited(worker: string, verdict: "same" | "different" | "open" | "none"): void {
     if (verdict === "none") return;
     const counted = { same: "passed", different: "failed", open: "open" } as const;
@@ -118,7 +121,10 @@ export class Ledger {
     if (verdict !== "open") this.entryOf(worker).audits[verdict === "same" ? "passed" : "failed"]++;
   }
 
-  /** Takes nothing from a worker any more. @returns whether something was. */
+  /**
+   * Refuses results of a worker from now on.
+   * @returns whether they were accepted until now.
+   */
   shutOut(worker: string, reason: string): boolean {
     const entry = this.entryOf(worker);
     if (entry.shutOut !== null) return false;
@@ -136,7 +142,7 @@ export class Ledger {
     return this.entryOf(worker).failures;
   }
 
-  /** Whether people were not told yet that audits of a worker stay open. */
+  /** Whether an undecided audit of a worker is the first to report. */
   mayTellOfOpen(worker: string): boolean {
     const entry = this.entryOf(worker);
     const isFirst = !entry.isOpenTold;
@@ -148,7 +154,10 @@ export class Ledger {
     this.abandoned++;
   }
 
-  /** Since the last call. @param imageBytes of the images that were sent or fetched so far. */
+  /**
+   * Metrics since the last call.
+   * @param imageBytes of the images that were sent or fetched so far.
+   */
   takeMetrics(workers: number, policy: { sent: number; seconds: number }, imageBytes: number): StepMetrics {
     const sum = (counts: Counts) => counts.rollout + counts.score + counts.gradient;
     const totals: StepMetrics = {
@@ -171,7 +180,7 @@ export class Ledger {
     return { "cluster/workers": workers, ...Object.fromEntries(since), "cluster/policy_seconds": policy.seconds };
   }
 
-  /** What of a view is counted here. */
+  /** The part of a view that is counted here. */
   view(policyBytes: number, waiting: number): Pick<ClusterView, "workers" | "here" | "jobs" | "traffic"> {
     const { outstanding, retries, conflicts } = this.stats;
     return {

@@ -12,17 +12,20 @@ import { hashModel } from "../models/hash-model.js";
 import { shareModel } from "../models/share-model.js";
 import { version } from "../version.js";
 
-/** A run as its workers know it. */
+/** A run in the form that its workers see. */
 export interface OpenedRun {
   engine: WeightsEngine;
   description: RunDescription;
-  /** SHA-256 of the description, which the bus has. */
+  /** SHA-256 of the description, which is stored on the bus. */
   sha: string;
-  /** Stores again what the bus dropped, because it was old or there was no room. */
+  /** Stores data again that the bus dropped, because of its age or for want of room. */
   renew(): Promise<void>;
 }
 
-/** Describes a run to the workers of a bus. @throws ConfigError for an engine whose work cannot be shared; ClusterError. */
+/**
+ * Describes a run to the workers of a bus.
+ * @throws ConfigError for an engine whose work cannot be shared; ClusterError.
+ */
 export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedRun> {
   const { config, configFolder, task, policy, environment, report, signal } = run;
   const { engine } = policy;
@@ -36,7 +39,7 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
   }
   const { format } = environment.multiTurn;
   const { path, mmproj } = config.actor_rollout_ref.model;
-  /** Those that the bus has. */
+  /** Files that the bus has. */
   const shared: string[] = [];
   const share = (file: string) => shareModel(bus, file, { report, signal });
   const describe = async (file: string, given: string | null): Promise<ModelFile> => {
@@ -46,7 +49,7 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
     return { ...(await hashModel(file, { report, signal })), address, blobs: mayShare ? await share(file) : null };
   };
   const weights = await readWeights(engine);
-  // First: where they are too large for a blob, nothing else is sent or computed in vain.
+  // Before everything else: if they are too large for a blob, nothing was sent or computed in vain.
   const weightsSha = await bus.blobs.put(weights);
   const model = await describe(engine.info.path, path);
   const projector = engine.images ? await describe(engine.images.info.path, mmproj) : null;

@@ -3,11 +3,11 @@ import { toImageSource } from "@cria/core/internal";
 import type { ConversationWork, DatasetRow } from "@cria/rollout";
 
 /**
- * Makes conversations such that other machines can hold them: these have no rows' folder. Images that a row's `tools_kwargs` name by
- * path go along.
+ * Makes conversations portable: other machines lack the rows' folder, so images that a row's `tools_kwargs` name by
+ * path travel along.
  */
 export function makePortable(limits: ImageLimits): (work: ConversationWork) => Promise<ConversationWork> {
-  // All samples of a group have one row.
+  // All samples of a group share one row.
   const rows = new WeakMap<DatasetRow, Promise<DatasetRow>>();
   return async (work) => {
     const { row } = work;
@@ -21,17 +21,17 @@ export function makePortable(limits: ImageLimits): (work: ConversationWork) => P
 async function carryFiles({ folder: _, ...row }: DatasetRow, folder: string, limits: ImageLimits): Promise<DatasetRow> {
   const files: Record<string, LoadedImage> = {};
   for (const path of new Set(listPaths(row.extraInfo.tools_kwargs))) {
-    // Most texts are no paths. Who reads one that is wrong says so there as here.
+    // Most texts are no paths. The reader of a wrong path reports it there as it would here.
     const image = await loadImage({ path }, { ...limits, folder }).catch(() => undefined);
     if (image) Object.defineProperty(files, path, { value: image, enumerable: true });
   }
   return Object.keys(files).length === 0 ? row : { ...row, files };
 }
 
-/** Deeper in a row's data nothing is looked for: it may refer to itself. */
+/** Search depth in a row's data, which may refer to itself. */
 const MOST_DEPTH = 20;
 
-/** Texts within a value, as paths. */
+/** Texts within a value, as possible paths. */
 function listPaths(value: unknown, depth = 0): string[] {
   if (typeof value === "string") {
     const source = toImageSource(value, { strings: "path" });

@@ -1,18 +1,18 @@
 import type { JobBus, PublishedPolicy } from "../bus/job-bus.js";
 import { readWeights, type WeightsEngine } from "../jobs/weights.js";
 
-/** Sends the weights to the bus whenever they have changed. */
+/** Sends the weights to the bus after each change. */
 export class Publisher {
-  /** SHA-256 of the weights that jobs are done with. */
+  /** SHA-256 of the weights for new jobs. */
   weights = "";
-  /** Optimizer steps behind them. */
+  /** Optimizer steps so far. */
   version = 0;
   bytes = 0;
-  /** What the last one took, and all bytes so far. */
+  /** Duration of the last transfer, and all bytes so far. */
   seconds = 0;
   sent = 0;
   private seen: PublishedPolicy | undefined;
-  /** Those of `weights`. */
+  /** Bytes of `weights`. */
   private newest: Uint8Array | undefined;
   private isFirst = true;
   private last: Promise<void> = Promise.resolve();
@@ -23,7 +23,7 @@ export class Publisher {
     private readonly run: {
       /** SHA-256 of its description. */
       sha: string;
-      /** SHA-256 of the weights that are never deleted. */
+      /** SHA-256 of the initial weights, which are never deleted. */
       weights: string;
     },
   ) {}
@@ -33,12 +33,15 @@ export class Publisher {
     return this.after(() => this.send());
   }
 
-  /** Sends the same weights again, to a bus that lost them. The engine may be at work. @throws as `publish`. */
+  /**
+   * Sends the same weights again, to a bus that lost them. The engine may be in use.
+   * @throws as `publish`.
+   */
   repeat(): Promise<void> {
     return this.after(() => this.sendAgain());
   }
 
-  /** One after the other. */
+  /** Runs transfers one after another. */
   private after(work: () => Promise<void>): Promise<void> {
     const done = this.last.then(work);
     this.last = done.catch(() => undefined);
@@ -60,7 +63,7 @@ export class Publisher {
     this.bytes = bytes.byteLength;
     this.seconds = (performance.now() - started) / 1000;
     this.sent += bytes.byteLength;
-    // Jobs of the old ones are over.
+    // Jobs with the old weights are over.
     if (![this.weights, this.run.weights, ""].includes(before))
       await this.bus.blobs.delete(before).catch(() => undefined);
   }

@@ -16,7 +16,10 @@ import type { JobMeta } from "../jobs/job-kinds.js";
 import { type Packed, receive } from "../jobs/packed.js";
 import { readConversation, readConversationRecord } from "../jobs/results.js";
 
-/** Reads the conversation that a worker held. @throws ClusterError when it is not what it must be. */
+/**
+ * Reads a worker's conversation.
+ * @throws ClusterError when it is invalid.
+ */
 export async function receiveConversation(
   bus: JobBus,
   images: ImageExchange,
@@ -28,23 +31,23 @@ export async function receiveConversation(
   const { info, images: encoder } = policy.engine;
   const { agentLoops: loops = agentLoops, defaultAgentLoop } = environment;
   const { traits } = loops.get(row.agentName ?? defaultAgentLoop);
-  // Where an agent makes the prompts, each of its calls has its own.
+  // An agent makes a prompt for each of its calls.
   const responseLength = traits.prompt === false ? Number.POSITIVE_INFINITY : environment.responseLength;
   const value = await receive(bus, result, z.unknown(), "a conversation", images);
   const found = readConversation(value, { info, images: encoder, responseLength });
   const problem = findUnearned(found, row, environment);
   if (problem) {
-    throw new ClusterError("is not what it must be", {
+    throw new ClusterError("is invalid", {
       code: "cluster/invalid-message",
       subject: "the record of a conversation",
       ...problem,
     });
   }
-  const beside = record ? await receive(bus, record, z.unknown(), "what comes with a conversation") : { metrics: {} };
+  const beside = record ? await receive(bus, record, z.unknown(), "the metrics of a conversation") : { metrics: {} };
   return { ...found, ...readConversationRecord(beside, found.tokenIds.length) };
 }
 
-/** What a record claims of judges that its conversation does not have; null: nothing. */
+/** A score in the record from a judge that the conversation does not have; null: none. */
 function findUnearned(
   { score, toolScore, interactionScore, toolRewards, turnScores }: Omit<UnjudgedTrajectory, "metrics" | "timeline">,
   row: ConversationWork["row"],
@@ -57,7 +60,7 @@ function findUnearned(
     received: JSON.stringify(received).slice(0, 200),
   });
   if (!traits.scores && score !== null) return refuse("score of its own", score);
-  // What loops of the user's give is theirs alone to know.
+  // Only the user's loops know what they return.
   if (!replayedLoops.includes(loop)) return null;
   const names = traits.tools ? selectTools(tools, row) : [];
   if (names.length === 0 && toolRewards.length > 0) return refuse("rewards of tools", toolRewards);

@@ -1,11 +1,11 @@
-/** How many are kept. */
+/** Number of durations kept. */
 const KEPT = 101;
 
-/** What the last pieces of work took. */
+/** Durations of the last pieces of work. */
 export class RecentTimes {
   private readonly times: number[] = [];
   private next = 0;
-  /** Undefined: to be found anew. */
+  /** Cached median; undefined: not computed yet. */
   private found: number | undefined;
 
   add(time: number): void {
@@ -14,7 +14,7 @@ export class RecentTimes {
     this.found = undefined;
   }
 
-  /** Undefined where there is none. */
+  /** Undefined without durations. */
   median(): number | undefined {
     this.found ??= this.times.toSorted((a, b) => a - b)[this.times.length >> 1];
     return this.found;

@@ -14,7 +14,7 @@ import { RemoteJobs } from "./remote-jobs.js";
 
 const sha = "a".repeat(64);
 
-/** A coordinator whose bus answers as a test says. */
+/** A coordinator whose bus answers as the test says. */
 function open(submit: (payload: JobPayload) => unknown) {
   const bus: JobBus = {
     ...openLocalBus(),
@@ -43,7 +43,7 @@ it("gives work out again whose result on the bus cannot be used, and does it her
   const meta = { class: "ours", seconds: 0 };
   const once = open(({ work }) => (asked++ === 0 ? invalid() : { value: { result: work }, meta, worker: "one" }));
   expect(await once.ask()).toMatchObject({ value: { text: "work" }, worker: "one" });
-  expect(once.told).toEqual([expect.stringContaining("a result that cannot be used")]);
+  expect(once.told).toEqual([expect.stringContaining("the bus has an unusable result")]);
   await expect(open(invalid).ask()).rejects.toBeInstanceOf(DoItHere);
 });
 
@@ -54,7 +54,7 @@ it("names as many workers to avoid as a job may, however many are shut out", asy
     return { worker: "worker-250" };
   });
   for (let i = 0; i <= MOST_AVOIDED + 50; i++) ledger.shutOut(`worker-${i}`, "it lies");
-  // Who is not named may do it all the same, and is not believed.
+  // A worker that was not asked may answer all the same, and its result is refused.
   await expect(ask()).rejects.toBeInstanceOf(DoItHere);
   expect(avoided).toHaveLength(MOST_AVOIDED);
 });

@@ -9,7 +9,7 @@ import { DoItHere, Overtaken } from "./dispatcher.js";
 import type { Ledger } from "./ledger.js";
 import type { Publisher } from "./publisher.js";
 
-/** How often work whose result was lost, or was wrong, is given out. */
+/** Number of times that work is given out when its results are lost or invalid. */
 const MOST_ROUNDS = 3;
 
 export interface RemoteJobOptions {
@@ -20,30 +20,33 @@ export interface RemoteJobOptions {
   report?: Report;
 }
 
-/** A result that was taken. */
+/** An accepted result. */
 export interface Taken<T> {
   value: T;
   worker: string;
-  /** Whether the worker's bits are of the coordinator's class. */
+  /** Whether the worker computes the coordinator's class of bits. */
   isOwnClass: boolean;
 }
 
-/** What any worker may do. */
+/** Work that any worker may do. */
 export interface OfferedWork<T> {
   work: () => unknown;
   /** Whether it must be done in the coordinator's class. */
   inOwnClass: boolean;
-  /** The result, checked. @throws ClusterError when it is not what it must be. */
+  /**
+   * The checked result.
+   * @throws ClusterError for an invalid one.
+   */
   read: (result: Packed, meta: JobMeta) => Promise<T>;
   trace?: Readonly<Record<string, string>>;
 }
 
-/** Gives jobs to workers, and takes nothing that is wrong: whatever arrives is checked. */
+/** Gives jobs to workers, and checks all their results. */
 export class RemoteJobs {
-  /** Blobs of jobs that are over. */
+  /** Blobs of finished jobs. */
   private readonly used = new Set<string>();
   private readonly told = new Set<string>();
-  /** Stores that the bus had before: a job that was lost with one is another in the next. */
+  /** Number of stores that the bus lost: after a loss the same work must be another job. */
   private lostStores = 0;
 
   constructor(
@@ -55,9 +58,10 @@ export class RemoteJobs {
   ) {}
 
   /**
-   * Work that any worker may do. Called with a signal it gives it to one, and gives what came of it; called again while that goes on,
-   * to another than those that have it in hand, as for each result that cannot be used.
-   * @throws (its promise) DoItHere where no worker can do it; ToolError for a conversation that was given up; the signal's reason.
+   * Work that any worker may do. The returned function gives it to a worker and returns the result. If it is called
+   * again meanwhile, it avoids the workers that have the job in hand; after an unusable result it avoids that worker.
+   * @throws (its promise) DoItHere when no worker can do it; ToolError for a conversation that was given up; the
+   * signal's reason.
    */
   offer<T>(kind: JobKind<JobPayload, JobValue>, offered: OfferedWork<T>): (signal: AbortSignal) => Promise<Taken<T>> {
     const avoid = new Set<string>();
@@ -65,7 +69,7 @@ export class RemoteJobs {
     return async (signal) => {
       if (given.size > 0) {
         const holders = [...given].flatMap((id) => this.ledger.holdersOf(id));
-        if (holders.length === 0) throw new DoItHere("nobody is known to have it in hand");
+        if (holders.length === 0) throw new DoItHere("no worker is known to have it in hand");
         for (const worker of holders) avoid.add(worker);
       }
       const packed = await this.pack(kind.name, await offered.work());
@@ -90,9 +94,9 @@ export class RemoteJobs {
             signal.throwIfAborted();
             if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
             avoid.add(result.worker);
-            // A blob that is gone, or a result that is none: another worker may do better.
+            // For a missing blob or an invalid result: another worker may succeed.
             if (error.code !== "cluster/blob-missing")
-              this.warn(`worker ${result.worker} sent what cannot be used`, error);
+              this.warn(`worker ${result.worker} sent an unusable result`, error);
           });
           if (taken) return taken;
         } catch (error) {
@@ -102,35 +106,35 @@ export class RemoteJobs {
           given.delete(id);
         }
       }
-      throw new DoItHere(`no worker gave a result that can be used in ${MOST_ROUNDS} rounds`);
+      throw new DoItHere(`no worker gave a usable result in ${MOST_ROUNDS} rounds`);
     };
   }
 
-  /** Others were given what a worker has in hand, and were first. */
+  /** Notes workers that were slower than others with the same job. */
   private noteSlow(id: string): void {
     for (const worker of this.ledger.holdersOf(id))
       if (this.ledger.overtaken(worker))
         this.options.report?.({
           type: "warning",
-          text: `worker ${worker} gets no more jobs: its last were done sooner by others that began them later`,
+          text: `worker ${worker} gets no more jobs: others finished its last ones sooner, though they began later`,
         });
   }
 
-  /** The bus lost all that it had. */
+  /** Forgets everything, because the bus lost its data. */
   lose(): void {
     this.lostStores++;
     this.used.clear();
     this.images.lose();
   }
 
-  /** Deletes what was sent and taken since the last call, and of images what is too much. Never rejects. */
+  /** Deletes blobs of the jobs since the last call, and superfluous images. Never rejects. */
   async forget(): Promise<void> {
     const blobs = [...this.used];
     this.used.clear();
     await Promise.all([this.images.forget(), ...blobs.map((sha) => this.bus.blobs.delete(sha).catch(() => undefined))]);
   }
 
-  /** Deletes all that was sent and taken. Never rejects. */
+  /** Deletes all blobs of jobs. Never rejects. */
   async close(): Promise<void> {
     await Promise.all([this.forget(), this.images.close()]);
   }
@@ -141,7 +145,7 @@ export class RemoteJobs {
       packed = await send(this.bus, work, this.images, MOST_WORK_INLINE);
     } catch (cause) {
       if (!(cause instanceof TypeError)) throw cause;
-      this.warn(`work of kind ${kind} holds what cannot travel, and is done here`, cause);
+      this.warn(`work of kind ${kind} contains values that cannot travel, and is done here`, cause);
       throw new DoItHere(cause.message);
     }
     this.use(packed);
@@ -162,20 +166,21 @@ export class RemoteJobs {
       if (!(error instanceof ClusterError)) throw error;
       if (error.code === "cluster/declined") throw new DoItHere(error.message);
       if (error.code === "cluster/invalid-result") {
-        this.warn("the bus holds a result that cannot be used", error);
+        this.warn("the bus has an unusable result", error);
         return undefined;
       }
       if (!["cluster/given-up", "cluster/lost", "cluster/deadline"].includes(error.code)) throw error;
-      // Workers that fail cost time, and no conversation: one that fails everywhere fails here too.
+      // Failing workers cost time, but no conversation: one that fails everywhere fails here too.
       if (error.code === "cluster/given-up") {
         this.warn("workers failed at jobs, which are done here", error);
         throw new DoItHere(error.message);
       }
       this.ledger.gaveUp();
       this.warn("a job was given up", error);
-      // Its workers may have died of it, and what takes too long there does here: a conversation is not worth the coordinator.
+      // The conversation may have killed its workers, or may take too long here as well: it is not worth risking the
+      // coordinator.
       if (kind.name !== "rollout") throw new DoItHere(error.message);
-      throw new ToolError("was given up by the machines that should hold it", {
+      throw new ToolError("was given up by all machines that tried it", {
         code: "tool/given-up",
         subject: "a conversation",
         received: error.message,
@@ -192,7 +197,7 @@ export class RemoteJobs {
   ): Promise<Taken<T>> {
     const parsed = metaSchema.safeParse(meta);
     if (!parsed.success) {
-      throw new ClusterError("comes without what it must say", {
+      throw new ClusterError("has invalid meta data", {
         code: "cluster/invalid-result",
         subject: `a result of worker ${worker}`,
         received: parsed.error.message,
@@ -209,7 +214,7 @@ export class RemoteJobs {
     }
     const taken = await read(value.result, parsed.data);
     const packed = [payload.work, value.result, ...(parsed.data.record ? [parsed.data.record] : [])];
-    // Gradients are large and many: they go as soon as they are there.
+    // Gradients are large and many, so they are deleted as soon as they have arrived.
     if (kind.name === "gradient") for (const each of packed) this.drop(each);
     else for (const each of packed) this.use(each);
     const bytes = packed.reduce((sum, each) => sum + sizeOf(each), 0);
@@ -227,7 +232,7 @@ export class RemoteJobs {
     if ("blob" in packed) this.used.add(packed.blob);
   }
 
-  /** Once for each kind of problem. */
+  /** Warns once for each kind of problem. */
   private warn(what: string, error: Error): void {
     if (this.told.has(what)) return;
     this.told.add(what);

@@ -1,6 +1,6 @@
 import type { StepMetrics } from "@cria/trainer";
 
-/** A conversation, the logprobs that its sampler gave, and those that the step computed of the same tokens. */
+/** A conversation, its sampler's logprobs, and the step's logprobs of the same tokens. */
 export interface ScoredConversation {
   tokenIds: Int32Array;
   responseMask: Uint8Array;
@@ -9,10 +9,10 @@ export interface ScoredConversation {
 }
 
 /**
- * How far a conversation's logprobs may be from those that the step computes: on average, and at one token. Honest samplers were at most
- * 7e-6 away at one token with F32, also with another kernel, and 2e-3 with Q8_0. A token that the policy did not draw, or
- * logprobs of other weights, are whole units away. More than so many times what is measured of the coordinator's own is needed, too: a
- * device whose training graph is less exact than any that was measured shuts nobody out.
+ * Largest distance of a conversation's logprobs from the step's: on average, and at one token. Honest samplers were at
+ * most 7e-6 away at one token with F32, also with another kernel, and 2e-3 with Q8_0. A token that the policy did not
+ * draw, or logprobs of other weights, are whole units away. The distance must also exceed `TIMES_OWN` times the
+ * coordinator's own, so that a device with a less exact training graph shuts no worker out.
  */
 const MOST = { own: { mean: 0.05, one: 1 }, other: { mean: 0.25, one: 3 } };
 const TIMES_OWN = 4;
@@ -23,20 +23,20 @@ interface Difference {
 }
 
 /**
- * Compares what workers say of the tokens that they sampled with the logprobs that the step computes in any case: an audit of every
- * token of every class that costs nothing.
+ * Compares workers' logprobs of their sampled tokens with those that the step computes anyway: a free audit of every
+ * token of every class.
  */
 export class SamplerCheck {
-  /** By the tokens themselves: they are handed on as they are. */
+  /** Keyed by the token arrays, which are passed on unchanged. */
   private readonly holders = new WeakMap<Int32Array, { worker: string; isOwnClass: boolean }>();
   private last: Difference = { mean: 0, one: 0 };
 
-  /** Remembers who held a conversation that was taken. */
+  /** Remembers the worker of an accepted conversation. */
   heldBy(tokenIds: Int32Array, worker: string, isOwnClass: boolean): void {
     this.holders.set(tokenIds, { worker, isOwnClass });
   }
 
-  /** @returns why workers are not to be believed, each once. */
+  /** @returns for each untrustworthy worker the reason, once. */
   check(conversations: readonly ScoredConversation[]): Map<string, string> {
     const here = { mean: 0, one: 0 };
     const held: { worker: string; isOwnClass: boolean; found: Difference }[] = [];
@@ -56,14 +56,14 @@ export class SamplerCheck {
         if (found[kind] > bound && !reasons.has(worker))
           reasons.set(
             worker,
-            `its logprobs are ${found[kind].toPrecision(3)} away from those of the policy ${kind === "mean" ? "on average over a conversation" : "at one token"}, and at most ${bound.toPrecision(3)} is taken`,
+            `its logprobs are ${found[kind].toPrecision(3)} away from those of the policy ${kind === "mean" ? "on average over a conversation" : "at one token"}, more than ${bound.toPrecision(3)}`,
           );
       }
     }
     return reasons;
   }
 
-  /** Of the workers' conversations that were checked last: the largest of each. */
+  /** Largest distances among the workers' conversations in the last check. */
   metrics(): StepMetrics {
     return { "cluster/logprob_diff_mean": this.last.mean, "cluster/logprob_diff_max": this.last.one };
   }

@@ -41,7 +41,7 @@ interface Options {
   share?: boolean;
 }
 
-/** A coordinator with a disk of its own. */
+/** A coordinator with its own disk. */
 async function trainOn(hub: LocalHub | undefined, disk: string, { stopAfter = STEPS, share = true }: Options = {}) {
   const bus = hub && openLocalBus({ hub });
   const run = train({
@@ -94,7 +94,7 @@ async function trainOn(hub: LocalHub | undefined, disk: string, { stopAfter = ST
 const runFolder = (disk: string) => join(folder, disk, "tests", "shared run");
 const texts = (type: "warning" | "notice") => events.flatMap((event) => (event.type === type ? [event.text] : []));
 const readPointer = (hub: LocalHub) => hub.control.get(`checkpoint.${hashText("tests/shared run")}`);
-/** What the bus has as the newest. */
+/** The newest checkpoint on the bus. */
 async function listStored(hub: LocalHub) {
   const { manifest, step } = JSON.parse((await readPointer(hub))!.text) as CheckpointPointer;
   const { files } = JSON.parse(Buffer.from(await hub.blobs.get(manifest)).toString()) as {
@@ -112,9 +112,9 @@ describe("checkpoints on the bus", () => {
     expect(second.steps).toEqual([2]);
     expect(texts("notice").join("\n")).toContain("the checkpoint of step 1 was fetched from the bus");
     expect(readdirSync(join(folder, "second", "tests"))).toEqual(["shared run"]);
-    // What was measured before it came counts, too.
+    // Measurements from before it joined count, too.
     expect(await trainOn(hub, "third")).toEqual({ ...plain, steps: [3] });
-    // All is done: the second has an older checkpoint, and the fourth has none.
+    // All steps are done: the second has an older checkpoint, and the fourth has none.
     for (const disk of ["second", "fourth"])
       expect(await trainOn(hub, disk)).toMatchObject({ adapter: plain.adapter, metrics: plain.metrics, steps: [] });
     expect(existsSync(join(runFolder("second"), "checkpoints", "global_step_2"))).toBe(true);
@@ -157,7 +157,7 @@ describe("checkpoints on the bus", () => {
     expect(await trainOn(hub, disk)).toEqual({ ...plain, steps });
     expect(texts("warning").join("\n")).toMatch(/the checkpoint of step 2 on the bus cannot be used[\s\S]*is damaged/);
     expect(readdirSync(join(folder, disk, "tests"))).toEqual(["shared run"]);
-    // The next one finds a good one.
+    // The next coordinator finds a good one.
     expect(await trainOn(hub, `${disk}-last`)).toMatchObject({ adapter: plain.adapter, steps: [] });
   });
 

@@ -13,8 +13,8 @@ import { LongWork, type WorkOptions } from "../models/long-work.js";
 import type { Leader } from "./lead.js";
 
 /**
- * Random bytes before each part of a checkpoint. They make its blobs its own: they are as old as it is, though a file did not
- * change, and are dropped with it, though another checkpoint has equal bytes.
+ * Random bytes before each part of a checkpoint make its blobs unique: they are as old as the checkpoint, even for an
+ * unchanged file, and are dropped with it, even if another checkpoint has equal bytes.
  */
 const SALT_BYTES = 16;
 
@@ -23,7 +23,7 @@ const manifestSchema = z.object({
   step: z.int().min(0),
   files: z.array(
     z.strictObject({
-      /** Within the run folder. */
+      /** Relative to the run folder. */
       name: z.string().regex(/^\w[\w.-]*(\/\w[\w.-]*)*$/),
       bytes: z.int().nonnegative(),
       parts: z.array(sha256),
@@ -35,9 +35,9 @@ type Manifest = z.infer<typeof manifestSchema>;
 type CheckpointBus = Pick<JobBus, "blobs" | "takeCheckpoint" | "nameCheckpoint">;
 
 /**
- * Puts a checkpoint into blobs, names it the run's newest, and drops the one before.
- * @throws ClusterError, among them "cluster/checkpoint-size" when the bus did not keep all of it, "cluster/lease-lost" and
- * "cluster/stale-checkpoint"; what reading files throws. What was the newest then stays so.
+ * Puts a checkpoint into blobs, makes it the run's newest, and drops the previous one.
+ * @throws ClusterError, among them "cluster/checkpoint-size" when the bus did not keep all of it, "cluster/lease-lost"
+ * and "cluster/stale-checkpoint"; errors of reading files. The newest checkpoint then stays.
  */
 export async function storeCheckpoint(
   bus: CheckpointBus,
@@ -65,13 +65,16 @@ export async function storeCheckpoint(
     const before = await bus.nameCheckpoint({ run, term: leader.term, step, manifest: sha });
     if (before && before.manifest !== sha) await forgetCheckpoint(bus, before);
   } catch (error) {
-    // Of another error nobody knows whether the bus has named it: then the blobs end with their age.
+    // After any other error the bus may have named it: its blobs then expire.
     if (error instanceof ClusterError) await dropBlobs(bus, stored);
     throw error;
   }
 }
 
-/** The run's newest checkpoint on the bus, which from now on no earlier coordinator replaces. @throws ClusterError */
+/**
+ * The run's newest checkpoint on the bus. From now on no earlier coordinator replaces it.
+ * @throws ClusterError
+ */
 export async function findStoredCheckpoint(
   bus: CheckpointBus,
   leader: Leader,
@@ -97,7 +100,7 @@ async function fetchFiles(
     const onPart = ({ byteLength }: Uint8Array) => work.add(byteLength);
     const found = await receiveFile(bus, file, path, { prefixBytes: SALT_BYTES, onPart, signal });
     if (found === file.bytes) continue;
-    throw new ClusterError("is not what was promised", {
+    throw new ClusterError("differs from its manifest", {
       code: "cluster/invalid-message",
       subject: `${file.name} of the checkpoint of step ${pointer.step}`,
       expected: `${file.bytes} bytes`,
@@ -112,7 +115,7 @@ async function readManifest({ blobs }: CheckpointBus, { manifest, step }: Checkp
   return readMessage(`the files of the checkpoint of step ${step}`, manifestSchema, text);
 }
 
-/** A bus that is full drops its oldest blobs without a word: these may be among them. */
+/** Checks that the blobs are still there: a full bus silently drops its oldest ones. */
 async function checkThere({ blobs }: CheckpointBus, stored: readonly string[], step: number, total: number) {
   for (const sha of stored) {
     if (await blobs.has(sha)) continue;
@@ -122,12 +125,12 @@ async function checkThere({ blobs }: CheckpointBus, stored: readonly string[], s
       expected: `room for ${total} bytes`,
       received: "a bus that dropped a part of it at once",
       remedy:
-        "give nats-server more room (max_file_store): the bus keeps blobs in as much of it as there is, up to bounds.blobBytes of openNatsBus",
+        "give nats-server more room (max_file_store): the bus uses all of it for blobs, up to bounds.blobBytes of openNatsBus",
     });
   }
 }
 
-/** Never rejects: what is not dropped now ends with its age. */
+/** Drops a checkpoint's blobs. Never rejects: blobs that stay expire. */
 async function forgetCheckpoint(bus: CheckpointBus, pointer: CheckpointPointer): Promise<void> {
   const files = await readManifest(bus, pointer).then(
     (manifest) => manifest.files,

@@ -2,25 +2,26 @@ import { setMaxListeners } from "node:events";
 import type { JobBus } from "../bus/job-bus.js";
 
 export interface SurvivalOptions {
-  /** Forgets what the bus had. */
+  /** Forgets the bus's data. */
   lose: () => void;
-  /** Puts there again what workers need before they take jobs. */
+  /** Stores again everything that workers need before they take jobs. */
   renew: () => Promise<void>;
   signal: AbortSignal;
 }
 
 export interface Survival {
-  /** How often the bus lost what it had. */
+  /** Number of times that the bus lost its data. */
   readonly losses: number;
   /**
-   * Does work over the bus, and begins it anew, once the bus has what workers need, each time that the bus lost what it had stored.
+   * Does work over the bus, and begins it again after each loss of the bus's data, once the bus has everything that
+   * workers need.
    * @param work rejects with the signal's reason when it aborts.
-   * @throws what `work` throws; what `renew` throws; ClusterError when the bus cannot be set up anew.
+   * @throws the errors of `work` and `renew`; ClusterError when the bus cannot be set up again.
    */
   repeat<T>(work: (lost: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** Carries a run over a server that loses what it has stored. */
+/** Carries a run over losses of the server's data. */
 export function surviveLosses(bus: Pick<JobBus, "watchLosses">, { lose, renew, signal }: SurvivalOptions): Survival {
   let losses = 0;
   let loss = makeLoss();
@@ -31,7 +32,7 @@ export function surviveLosses(bus: Pick<JobBus, "watchLosses">, { lose, renew, s
     loss = makeLoss();
     lose();
     ready = restored.then(renew);
-    // Whoever works hears of it.
+    // Work that waits for it gets the error.
     ready.catch(() => undefined);
     before.abort(problem);
   }, signal);
@@ -55,7 +56,7 @@ export function surviveLosses(bus: Pick<JobBus, "watchLosses">, { lose, renew, s
 
 function makeLoss(): AbortController {
   const loss = new AbortController();
-  // Every job listens.
+  // Every job adds a listener.
   setMaxListeners(0, loss.signal);
   return loss;
 }

@@ -1,13 +1,13 @@
 import type { Report } from "@cria/trainer";
 import type { JobBus } from "../bus/job-bus.js";
 
-/** Of the bus itself: told each time. */
+/** Problems of the bus: reported each time. */
 const EACH = ["cluster/store-lost", "cluster/no-answer"];
-/** Of those who are on it: each text once. */
+/** Problems of its members: each text is reported once. */
 const ONCE = ["cluster/too-many-workers", "cluster/invalid-message", "cluster/protocol"];
 const MOST_TEXTS = 100;
 
-/** Tells whoever trains what is wrong with the bus. */
+/** Reports problems of the bus to the training. */
 export function tellProblems(
   bus: Pick<JobBus, "watchProblems">,
   report: Report | undefined,

@@ -5,7 +5,7 @@ import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
 const LOOK_MS = 200;
 
 /**
- * Waits until as many workers hold conversations, and says what those do or lack that do not yet.
+ * Waits until that many workers hold conversations, and reports what the others do or lack.
  * @throws the signal's reason.
  */
 export async function waitForWorkers(

@@ -5,16 +5,21 @@ import { OTHER_CLASS } from "@cria/trainer/internal";
 
 type Metrics = Record<string, number>;
 
-/** Names of metrics that workers may bring into a run, besides those of the loops themselves. */
+/** Most metric names that workers may add to a run, besides those of the loops. */
 const MOST_NAMES = 1000;
-/** Text without control characters; no part of it between slashes is empty, `.` or `..`: trackers may make paths of it. */
+/**
+ * Text without control characters; no part of it between slashes is empty, `.` or `..`: trackers may make paths of it.
+ */
 const SAFE = /^(?!(?:.*\/)?\.{0,2}(?:\/|$))[^\p{Cc}\\]{1,200}$/u;
-/** What loops count of a conversation that was held. */
+/** Metrics that loops count for a conversation. */
 const COUNTED = new Set<string>([...loopCounters, ...loopMeasures, "failed"]);
-/** What the coordinator alone says of a conversation. */
+/** Metrics of a conversation that only the coordinator sets. */
 const OWN = new Set([OTHER_CLASS, "reward_failed", "refilled"]);
 
-/** Takes of workers' metrics what this process could have counted itself, and of names that only their code knows a bounded number. */
+/**
+ * Keeps those of workers' metrics that this process could have counted itself, and a bounded number of names that only
+ * the workers' code knows.
+ */
 export class WorkerMetrics {
   private readonly known = new Set<string>();
   private isTold = false;
@@ -26,7 +31,7 @@ export class WorkerMetrics {
 
   ofConversation(metrics: Metrics, row: DatasetRow): Metrics {
     const { defaultAgentLoop, tools, interactions } = this.environment;
-    // What loops of the user's count is theirs alone to know.
+    // Only the user's loops know what they count.
     if (!replayedLoops.includes(row.agentName ?? defaultAgentLoop))
       return this.take(metrics, (name) => !OWN.has(name) && (COUNTED.has(name) || this.isNew(name)));
     const interaction = selectInteraction(interactions ?? null, row)?.name;
@@ -44,7 +49,7 @@ export class WorkerMetrics {
     return this.take(metrics, (name) => fixed.has(name) || (isAnswer(name) && this.isNew(name)));
   }
 
-  /** Of a loss, whose names only its code knows. */
+  /** Metrics of a loss, whose names only its code knows. */
   ofGradient(metrics: Metrics): Metrics {
     return this.take(metrics, (name) => this.isNew(name));
   }
@@ -62,7 +67,7 @@ export class WorkerMetrics {
     if (left.length > 0 && !this.isTold) {
       this.isTold = true;
       const names = left.slice(0, 5).map((name) => JSON.stringify(name.slice(0, 100)));
-      const text = `metrics of workers are left out that no loop, tool or loss here gives, or that are more than ${MOST_NAMES}: ${names.join(", ")}`;
+      const text = `some metrics of workers are ignored: no loop, tool or loss here has them, or there are more than ${MOST_NAMES}: ${names.join(", ")}`;
       this.report?.({ type: "warning", text });
     }
     return Object.fromEntries(taken);

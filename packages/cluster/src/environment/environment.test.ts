@@ -139,7 +139,7 @@ describe("an environment", () => {
     const home = join(root, "app", "node_modules", "@me", "env");
     write("package.json", '{ "name": "@me/env", "version": "1.2.3" }', home);
     cpSync(folder, join(home, "tasks", "one"), { recursive: true });
-    // It says only that its modules are ES modules.
+    // It only declares its modules as ES modules.
     write("package.json", '{ "type": "module" }', join(home, "tasks"));
     const at = join(home, "tasks", "one");
     const id = await identifyEnvironment(makeConfig(), at);

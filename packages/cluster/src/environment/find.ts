@@ -7,25 +7,25 @@ import { hashFolder } from "./hash-folder.js";
 import { BUILT_IN, listOutputs, nameTask, readPackage } from "./identify.js";
 import { liesIn } from "./named-files.js";
 
-/** Where a worker has environments. */
+/** A worker's sources of environments. */
 export interface EnvironmentPlaces {
   /** An environment, or a folder of them. */
   folder: string;
-  /** In memory, by their names. */
+  /** Tasks in memory, by name. */
   tasks?: readonly Task<object>[];
 }
 
 export interface FoundEnvironment {
-  /** Where relative paths of the config start. */
+  /** Base folder of the config's relative paths. */
   folder: string;
   task?: Task<object>;
 }
 
-/** Folders below a worker's that are looked at. */
+/** Most folders below a worker's that are searched. */
 const MOST_FOLDERS = 200;
 
 /**
- * The environment that a run names, or, in words, why it is not here and what to do.
+ * The environment that a run names, or a text about why it is missing and what to do.
  * @param config whose rows and runs are no part of the environment.
  */
 export async function findEnvironment(
@@ -56,11 +56,11 @@ async function findFolder(hash: string, config: TrainConfig, root: string): Prom
     .sort()
     .slice(0, MOST_FOLDERS);
   for (const folder of [root, ...folders]) {
-    // One that is no environment, or too large for one, may lie beside one that is.
+    // A folder that is no environment, or too large for one, may lie next to a matching one.
     const found = await hashFolder(folder, listOutputs(config, folder)).catch(() => undefined);
     if (found === hash) return { folder };
   }
-  return `no environment ${hash.slice(0, 12)} in ${root} or a folder in it: copy the config's folder there, as it is on the coordinator`;
+  return `no environment ${hash.slice(0, 12)} in ${root} or a folder in it: copy the coordinator's config folder there, unchanged`;
 }
 
 async function findPackage(

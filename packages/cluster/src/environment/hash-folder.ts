@@ -3,14 +3,14 @@ import { type Dirent, promises as fs } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { ClusterError } from "@cria/core";
 
-/** What environments are made of: code, settings, prompts. Data that tools read is not compared. */
+/** Extensions of an environment's sources: code, settings, prompts. Data that tools read is not compared. */
 const EXTENSIONS = new Set(
   "ts tsx mts cts js jsx mjs cjs json jsonc yaml yml toml py sh lua sql gbnf jinja j2 txt md".split(" "),
 );
-/** Beside code, but no part of it. */
+/** Files next to code that are no part of it. */
 const LEFT_OUT =
   /^(readme|license|licence|changelog|contributing)(\.|$)|^(package-lock|npm-shrinkwrap)\.json$|^pnpm-lock\.yaml$/i;
-/** A training's config travels with the run: another learning rate is no other environment. */
+/** Finds a training's config, which travels with the run: another learning rate is no other environment. */
 const TRAINING_CONFIG = /(^|[\n{,])\s*["']?actor_rollout_ref["']?\s*:/;
 
 const MOST_FILES = 2000;
@@ -18,11 +18,12 @@ const MOST_ENTRIES = 20_000;
 const MOST_BYTES = 4 * 2 ** 20;
 
 /**
- * SHA-256 over the sources in a folder: names and contents, in the order of names. Left out are `node_modules`, folders and files
- * that begin with a dot, what is larger than 4 MiB, trainings' configs, lock files and texts about the project.
- * @param except absolute paths of files and folders that are left out too: rows, runs.
+ * SHA-256 over the sources in a folder: names and contents, in the order of names. It leaves out `node_modules`,
+ * folders and files that begin with a dot, files larger than 4 MiB, trainings' configs, lock files and texts about the
+ * project.
+ * @param except absolute paths of further files and folders to leave out: rows, runs.
  * @returns the hash in hex; undefined for a folder without any source.
- * @throws ClusterError "cluster/environment-size" for a folder with more than 2,000 sources; what reading files throws.
+ * @throws ClusterError "cluster/environment-size" for a folder with more than 2,000 sources; errors of reading files.
  */
 export async function hashFolder(folder: string, except: readonly string[] = []): Promise<string | undefined> {
   const files: { name: string; content: Buffer }[] = [];
@@ -39,7 +40,7 @@ export async function hashFolder(folder: string, except: readonly string[] = [])
     }
   };
   const add = async (path: string, entry: Dirent): Promise<void> => {
-    // Links to files count as what they show, links to folders and to nothing do not.
+    // Links to files count as their targets; links to folders and broken links do not count.
     const found = await fs.stat(path).catch((error) => {
       if (entry.isSymbolicLink()) return undefined;
       throw error;
@@ -59,10 +60,10 @@ export async function hashFolder(folder: string, except: readonly string[] = [])
 }
 
 const tooLarge = (folder: string, received: string) =>
-  new ClusterError("holds too much to be an environment", {
+  new ClusterError("is too large for an environment", {
     code: "cluster/environment-size",
     subject: folder,
     expected: `a folder with at most ${MOST_FILES} sources`,
     received,
-    remedy: "give the config a folder of its own, beside the code that it names",
+    remedy: "put the config into a separate folder, together with the code that it names",
   });

@@ -10,18 +10,20 @@ import { version } from "../version.js";
 import { hashFolder } from "./hash-folder.js";
 import { checkInside, listConversationFiles, listLossFiles } from "./named-files.js";
 
-/** Name of the environment that every worker has: what is built in. */
+/** Name of the built-in environment, which every worker has. */
 export const BUILT_IN = "cria";
-/** Name of a task that says none. */
+/** Name of a task without a name. */
 const NAMELESS = "task";
 
 const packageSchema = z.object({ name: z.string().max(214), version: z.string().max(100) });
 
 /**
- * How workers find the environment of a training. A task in memory has a name. A config that names no code of the user needs
- * nothing (`BUILT_IN`); one in an installed package is found by the package's version; any other by the hash of its folder.
+ * Identifies the environment of a training for workers. A task in memory has a name. A config that names no code of the
+ * user needs nothing (`BUILT_IN`); one in an installed package is identified by the package's version; any other by the
+ * hash of its folder.
  * @param folder of the config.
- * @throws ClusterError for a config whose code lies outside of its folder, and for a folder that is too large; what reading throws.
+ * @throws ClusterError for a config whose code lies outside its folder, and for a folder that is too large; errors of
+ * reading.
  */
 export async function identifyEnvironment(
   config: TrainConfig,
@@ -37,7 +39,7 @@ export async function identifyEnvironment(
   if (installed) return installed;
   const hash = await hashFolder(root, listOutputs(config, root));
   if (hash !== undefined) return { kind: "folder", hash };
-  throw new ClusterError("has no sources that workers could recognise it by", {
+  throw new ClusterError("has no sources by which workers could identify it", {
     code: "cluster/no-sources",
     subject: root,
     expected: `a folder with ${files.map(({ value }) => value).join(", ")}`,
@@ -45,10 +47,13 @@ export async function identifyEnvironment(
   });
 }
 
-/** By which workers are started with the same task. */
+/** The name under which workers are started with the same task. */
 export const nameTask = ({ definition }: Task<object>): string => (definition.name || NAMELESS).slice(0, 200);
 
-/** Rows and runs change, and are no part of an environment. @returns absolute paths. */
+/**
+ * Paths of rows and runs, which change and are no part of an environment.
+ * @returns absolute paths.
+ */
 export function listOutputs({ data, trainer }: TrainConfig, folder: string): string[] {
   const { default_local_dir, project_name, rollout_data_dir, validation_data_dir } = trainer;
   const runs = [default_local_dir, join(default_local_dir, project_name), rollout_data_dir, validation_data_dir];
@@ -58,19 +63,19 @@ export function listOutputs({ data, trainer }: TrainConfig, folder: string): str
     .map((path) => resolvePath(folder, path));
 }
 
-/** The package below a `node_modules` that a folder lies in; its manifest may lie above the folder. */
+/** The package below a `node_modules` that contains a folder; its manifest may lie above the folder. */
 async function findPackageOf(folder: string): Promise<EnvironmentId | undefined> {
   if (!folder.split(sep).includes("node_modules")) return undefined;
   for (let at = folder; at.split(sep).includes("node_modules"); at = dirname(at)) {
     const text = await readFile(join(at, "package.json"), "utf8").catch(() => undefined);
     const found = text === undefined ? undefined : readPackage(text);
-    // A manifest in a package's folder may say no more than the kind of its modules.
+    // A manifest in a package's subfolder may only give its modules' type.
     if (found) return { kind: "package", ...found, folder: relative(at, folder).split(sep).join("/") };
   }
   return undefined;
 }
 
-/** What a package's manifest says it is; undefined for a manifest that names none. */
+/** Name and version in a package's manifest; undefined for a manifest without a name. */
 export function readPackage(text: string): z.infer<typeof packageSchema> | undefined {
   try {
     return packageSchema.safeParse(JSON.parse(text)).data;

@@ -12,7 +12,7 @@ export interface NamedFile {
 
 const isModule = (name: string) => name.includes("#");
 
-/** Files with code that conversations run in: tools, interactions, agent loops, the parser of calls. */
+/** Files with code that conversations run: tools, interactions, agent loops, the parser of calls. */
 export function listConversationFiles({ actor_rollout_ref }: TrainConfig): NamedFile[] {
   const { multi_turn, agent } = actor_rollout_ref.rollout;
   return listNamed([
@@ -23,7 +23,7 @@ export function listConversationFiles({ actor_rollout_ref }: TrainConfig): Named
   ]);
 }
 
-/** Modules of losses, which gradients are computed with. */
+/** Modules of losses, which compute gradients. */
 export function listLossFiles({ actor_rollout_ref }: TrainConfig): NamedFile[] {
   const { policy_loss, loss_agg_mode, kl_loss_type } = actor_rollout_ref.actor;
   return listNamed(
@@ -38,7 +38,7 @@ export function listLossFiles({ actor_rollout_ref }: TrainConfig): NamedFile[] {
 const listNamed = (entries: readonly (readonly [string, string | null])[]): NamedFile[] =>
   entries.flatMap(([key, value]) => (value === null ? [] : [{ key, value }]));
 
-/** The path of what is named; null: a package's export, which names no file. */
+/** The path of a named file; null: a package's export, which names no file. */
 export function pathOf(folder: string, { value }: NamedFile): string | null {
   const path = isModule(value) ? value.slice(0, value.lastIndexOf("#")) : value;
   return isModule(value) && !/^(\.{1,2}|~)?\//.test(path) ? null : resolvePath(folder, path);
@@ -51,8 +51,9 @@ export function liesIn(folder: string, path: string): boolean {
 }
 
 /**
- * Workers load code from the environment's folder and from installed packages, and from nowhere else.
- * @throws ClusterError "cluster/outside-environment" for what lies elsewhere.
+ * Checks that all files lie in the folder: workers load code only from the environment's folder and from installed
+ * packages.
+ * @throws ClusterError "cluster/outside-environment" for a file elsewhere.
  */
 export function checkInside(folder: string, files: readonly NamedFile[]): void {
   for (const file of files) {
@@ -60,12 +61,12 @@ export function checkInside(folder: string, files: readonly NamedFile[]): void {
     const isInside =
       path === null ? !isBuiltin(file.value.slice(0, file.value.lastIndexOf("#"))) : liesIn(folder, path);
     if (isInside) continue;
-    throw new ClusterError("lies outside of the environment that workers have", {
+    throw new ClusterError("lies outside the workers' environment", {
       code: "cluster/outside-environment",
       subject: file.key,
       expected: `a file in the folder of the config, ${folder}, or an export of a package`,
       received: file.value,
-      remedy: "move the config beside or above what it names",
+      remedy: "move the config next to or above the files that it names",
     });
   }
 }

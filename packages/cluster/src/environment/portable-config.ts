@@ -2,7 +2,7 @@ import { isAbsolute, relative, resolve, sep } from "node:path";
 import type { TrainConfig } from "@cria/trainer";
 import { liesIn } from "./named-files.js";
 
-/** Keys by which workers find files, as ways through a config. */
+/** Keys with paths of files that workers need, as paths through a config. */
 const PORTABLE_KEYS = [
   "actor_rollout_ref.model.lora_adapter_path",
   "actor_rollout_ref.rollout.multi_turn.tool_config_path",
@@ -15,7 +15,7 @@ const PORTABLE_KEYS = [
 ];
 
 /**
- * A config whose paths hold on other machines: what a shell made absolute, and lies in the config's folder, starts there again.
+ * A config whose paths hold on other machines: absolute paths into the config's folder become relative to it.
  * @param folder of the config.
  */
 export function toPortableConfig(config: TrainConfig, folder: string): TrainConfig {

@@ -3,17 +3,17 @@ import { guardWrite } from "@cria/core";
 import type { JobBus } from "../bus/job-bus.js";
 
 export interface ReceiveFileOptions {
-  /** Bytes that stand before each part (`SendFileOptions.prefix`). Default: 0. */
+  /** Bytes in front of each part (`SendFileOptions.prefix`). Default: 0. */
   prefixBytes?: number;
-  /** With the bytes of each part, before they are written. */
+  /** Called with the bytes of each part, before they are written. */
   onPart?: (part: Uint8Array) => void;
   signal?: AbortSignal;
 }
 
 /**
- * Writes and syncs a new file of what `sendFile` put into the bus.
- * @param bytes the size that was promised: what goes beyond it is not written.
- * @returns bytes that the parts have, up to the one that went beyond.
+ * Writes and syncs a new file from the bus, which `sendFile` put there.
+ * @param bytes the promised size; bytes beyond it are not written.
+ * @returns the size of the parts, up to the first one beyond the promised size.
  * @throws ClusterError of `blobs.get`; DataError when the file cannot be written; the signal's reason.
  */
 export async function receiveFile(

@@ -5,17 +5,17 @@ import type { JobBus } from "../bus/job-bus.js";
 const PART_BYTES = 64 * 2 ** 20;
 
 export interface SendFileOptions {
-  /** Stands before each part, and makes it another blob than that of equal bytes elsewhere. */
+  /** Bytes in front of each part, which distinguish its blob from blobs with equal bytes. */
   prefix?: Uint8Array;
-  /** After each part: its SHA-256, and the bytes of the file in it. */
+  /** Called after each part with its SHA-256, and the number of the file's bytes in it. */
   onPart?: (sha: string, bytes: number) => void;
   signal?: AbortSignal;
 }
 
 /**
- * Puts a file into the bus, in blobs of at most 64 MiB; those that are there already are not sent again.
+ * Puts a file into the bus, in blobs of at most 64 MiB; blobs that exist are not sent again.
  * @returns its size in bytes, and the blobs' SHA-256 in order.
- * @throws ClusterError of `blobs.put`; what reading the file throws; the signal's reason.
+ * @throws ClusterError of `blobs.put`; errors of reading the file; the signal's reason.
  */
 export async function sendFile(
   { blobs }: Pick<JobBus, "blobs">,

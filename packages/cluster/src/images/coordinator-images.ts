@@ -4,15 +4,15 @@ import { fetchImage, storeImage } from "./fetch-image.js";
 import { ImageCache } from "./image-cache.js";
 import type { ImageExchange } from "./image-exchange.js";
 
-/** What stays in the bus from one step to the next, in bytes: there it takes room from models. */
+/** Bytes that stay in the bus from one step to the next, where they take room from models. */
 const KEPT_BYTES = 256 * 2 ** 20;
-/** The bus drops what is older than a day: what stays is put there anew before. */
+/** Time until an image is stored again: the bus drops blobs that are older than a day. */
 const KEPT_MS = 3_600_000;
 
-/** The images of a coordinator's jobs: all that it knows lie in the bus. */
+/** The images of a coordinator's jobs: all known images are in the bus. */
 export class CoordinatorImages implements ImageExchange {
   private readonly cache: ImageCache;
-  /** Bytes that were sent, or fetched, so far. */
+  /** Bytes sent or fetched so far. */
   bytes = 0;
 
   constructor(
@@ -35,17 +35,17 @@ export class CoordinatorImages implements ImageExchange {
     return this.cache.get(sha256, async () => this.count(await fetchImage(this.blobs, sha256, this.limits)));
   }
 
-  /** Deletes from the bus what is too much or too old, while no job is under way. Never rejects. */
+  /** Deletes superfluous and old images from the bus, while no job runs. Never rejects. */
   async forget(): Promise<void> {
     await this.drop(this.cache.trim(this.kept.bytes, this.kept.milliseconds));
   }
 
-  /** Deletes all of it. Never rejects. */
+  /** Deletes all images. Never rejects. */
   async close(): Promise<void> {
     await this.drop(this.cache.trim(0));
   }
 
-  /** The bus lost all that it had: nothing is there. */
+  /** Forgets all images, because the bus lost its data. */
   lose(): void {
     this.cache.trim(0);
   }

@@ -2,24 +2,27 @@ import type { LoadedImage } from "@cria/core";
 
 interface Entry {
   image: Promise<LoadedImage>;
-  /** Of its file; 0 until it is there. */
+  /** Size of its file; 0 until it has arrived. */
   bytes: number;
-  /** When it came, in milliseconds. */
+  /** Time of its arrival, in milliseconds. */
   since: number;
 }
 
-/** Images by their SHA-256. What several ask for is fetched once. */
+/** Images by their SHA-256. Several requests for one image share a fetch. */
 export class ImageCache {
-  /** The one unused longest first. */
+  /** Least recently used first. */
   private readonly entries = new Map<string, Entry>();
 
   /** @param now in milliseconds. */
   constructor(private readonly now: () => number = Date.now) {}
 
-  /** The image, which `fetch` gets where it is not here. @throws what `fetch` throws; then it may be asked for again. */
+  /**
+   * The image, which `fetch` gets if it is not cached.
+   * @throws the error of `fetch`; the next call tries again.
+   */
   get(sha256: string, fetch: () => Promise<LoadedImage>): Promise<LoadedImage> {
     const entry = this.entries.get(sha256) ?? this.open(fetch);
-    // The newest last.
+    // Moves it to the end.
     this.entries.delete(sha256);
     this.entries.set(sha256, entry);
     entry.image.catch(() => this.entries.get(sha256) === entry && this.entries.delete(sha256));
@@ -27,9 +30,9 @@ export class ImageCache {
   }
 
   /**
-   * Forgets what has been here for longer than `mostAge` milliseconds, and of the rest those unused longest, until at most
-   * `mostBytes` of files are left.
-   * @returns the SHA-256 of what it forgets. Those on their way stay.
+   * Forgets images older than `mostAge` milliseconds, and of the rest the least recently used, until at most
+   * `mostBytes` of files are left. Images still being fetched stay.
+   * @returns the SHA-256 of forgotten images.
    */
   trim(mostBytes: number, mostAge = Number.POSITIVE_INFINITY): string[] {
     const entries = [...this.entries].filter(([, { bytes }]) => bytes > 0);

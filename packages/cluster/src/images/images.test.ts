@@ -108,15 +108,15 @@ describe("images of messages", () => {
     const code = (promise: Promise<unknown>) => promise.catch((error: { code: string }) => error.code);
     expect(await code(arrive(fakeImageFile(1, 1, 1), fakeImageFile(1, 1, 2)))).toBe("cluster/blob-damaged");
     expect(await code(worker.ofJob().get("0".repeat(64)))).toBe("cluster/blob-missing");
-    for (const [file, reason] of [
-      [fakeImageFile(30, 30), /too many pixels[\s\S]*at most 600[\s\S]*30 x 30/],
-      [new Uint8Array(101), /too large[\s\S]*at most 100 bytes/],
-      [Buffer.from("text"), /is not an image/],
+    for (const [file, received] of [
+      [fakeImageFile(30, 30), /600[\s\S]*30 x 30/],
+      [new Uint8Array(101), /100 bytes[\s\S]*101 bytes/],
+      [Buffer.from("text"), /\b4 bytes/],
     ] as const) {
-      await expect(arrive(file)).rejects.toThrow(reason);
-      expect(await code(arrive(file))).toBe("cluster/invalid-message");
+      const refusal = { code: "cluster/invalid-message", received: expect.stringMatching(received) };
+      await expect(arrive(file)).rejects.toMatchObject(refusal);
     }
-    // What failed may come later.
+    // A failed image may come later.
     const late = fakeImageFile(3, 3);
     const { hash } = await loadImage({ bytes: late });
     expect(await code(worker.ofJob().get(hash))).toBe("cluster/blob-missing");
@@ -124,7 +124,10 @@ describe("images of messages", () => {
     expect(await worker.ofJob().get(hash)).toMatchObject({ width: 3 });
     await expect(send(bus, { ...cat, hash: dog.hash }, coordinator)).rejects.toThrow(TypeError);
     await expect(send(bus, cat)).rejects.toThrow(/an image cannot be sent here/);
-    await expect(receive(bus, await send(bus, cat, coordinator), anything, "x")).rejects.toThrow(/where none may be/);
+    await expect(receive(bus, await send(bus, cat, coordinator), anything, "x")).rejects.toMatchObject({
+      code: "cluster/invalid-message",
+      subject: "x",
+    });
   });
 });
 

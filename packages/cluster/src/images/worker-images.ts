@@ -4,7 +4,7 @@ import { fetchImage, storeImage } from "./fetch-image.js";
 import { ImageCache } from "./image-cache.js";
 import type { ImageExchange } from "./image-exchange.js";
 
-/** Bytes of files that stay when no job shows them. */
+/** Bytes of files that stay while no job shows them. */
 const KEPT_BYTES = 256 * 2 ** 20;
 
 /** The images of a worker's jobs: each is fetched once, as long as there is room. */
@@ -18,8 +18,8 @@ export class WorkerImages {
   ) {}
 
   /**
-   * The images of one job. What came with it is not sent back. Anything else is put into the bus each time, also what was there in
-   * an earlier job: the coordinator may have deleted it since.
+   * The images of one job. Images that came with the job are not sent back. All others are put into the bus each time,
+   * even if an earlier job had them: the coordinator may have deleted them since.
    */
   ofJob(): ImageExchange {
     const came = new Set<string>();

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { isImage } from "./pack.js";
 
 /**
- * Checks a value and gives it as it came: a schema of objects would give copies with their keys in its own order, and templates
- * print messages in the order that they have.
+ * Checks a value and returns it unchanged: a schema of objects would return copies with keys in the schema's order, and
+ * templates print messages in their own order.
  */
 export const asItCame = <T>(schema: z.ZodType | ((value: unknown) => z.ZodType)): z.ZodType<T> =>
   z.unknown().superRefine((value, context) => {
@@ -13,7 +13,7 @@ export const asItCame = <T>(schema: z.ZodType | ((value: unknown) => z.ZodType))
       context.addIssue({ code: "custom", message: issue.message, path: issue.path, input: undefined });
   }) as unknown as z.ZodType<T>;
 
-/** Where numbers end: sums and squares of as many as a run has stay finite. */
+/** Largest magnitude of a number: sums and squares over a run stay finite. */
 const MOST_SIZE = 1e30;
 export const isSmall = (value: number): boolean => Math.abs(value) <= MOST_SIZE;
 export const number = z.number().min(-MOST_SIZE).max(MOST_SIZE);
@@ -26,7 +26,7 @@ export const text = z.string().max(16 * 1024 * 1024);
 export const int32s = z.instanceof(Int32Array);
 export const float32s = z.instanceof(Float32Array);
 
-/** Whether all values of a list are what they must be; much faster than a schema for each. */
+/** Whether all values of a list are valid; much faster than a schema for each. */
 export function every(values: ArrayLike<number>, isValid: (value: number, index: number) => boolean): boolean {
   for (let i = 0; i < values.length; i++) if (!isValid(values[i]!, i)) return false;
   return true;
@@ -43,10 +43,10 @@ const parts = z
     ]),
   )
   .max(100_000);
-/** Not a union, which would not say what is wrong with a part. */
+/** Not a union, whose errors would not name the wrong part. */
 const content = asItCame<ChatMessage["content"]>((value) => (Array.isArray(value) ? parts : text));
 
-/** A message as templates and records see it. */
+/** A message in the form of templates and records. */
 export const messageSchema = z.looseObject({
   role: z.enum(["system", "user", "assistant", "tool"]),
   content,

@@ -14,11 +14,11 @@ it("the class of bits is that of images' vectors too, whatever was shown before"
   const second = await models.loadWithStub({}, options);
   second.images.place(makeStubImage(5));
   expect(await find(second)).toBe(found);
-  // The same files on a machine that makes other vectors of them.
+  // The same files on a machine that computes other vectors from them.
   expect(await find(await models.loadWithStub({}, options, { scale: 1.001 }))).not.toBe(found);
   const text = await models.load({}, options);
   expect(await find(text)).not.toBe(found);
-  // A context without room for the picture: what is left is compared.
+  // A context without room for the picture: the rest is compared.
   const layout = () => [{ vectors: 127, columns: 0, rows: 0 }];
   expect(await find(await models.loadWithStub({}, options, { layout }))).toMatch(/^[0-9a-f]{16}$/);
 });

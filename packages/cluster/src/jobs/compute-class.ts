@@ -3,13 +3,13 @@ import { encodePng, loadImage, type PlacedImage, type PolicyEngine, type ShardGr
 
 const PROMPT_TOKENS = 24;
 const SAMPLED_TOKENS = 64;
-/** In pixels. */
+/** Side of the test picture, in pixels. */
 const PICTURE_SIDE = 32;
 
 /**
- * The class of an engine's bits: a hash of 64 sampled tokens, their logprobs, and one gradient, over the SHA-256 of the model and of
- * its projector; where it has one, all of them follow from a picture. Engines of one class compute the same bits, whatever their
- * machines are called; kernels, types and releases that compute others give another class. It must be called while the weights
+ * The class of an engine's bits: a hash of 64 sampled tokens, their logprobs, and one gradient, over the SHA-256 of the
+ * model and of its projector; with a projector all of them depend on a picture. Engines of one class compute the same
+ * bits on any machine; kernels, types and releases that compute others give another class. Call it while the weights
  * are those that training starts from.
  * @param model SHA-256 of the model's file.
  */
@@ -19,12 +19,12 @@ export async function computeClass(engine: PolicyEngine, model: string, signal?:
   const picture = await placePicture(engine);
   const turns: SampledTurn[] = [];
   let left = SAMPLED_TOKENS;
-  // A turn may end early, and a context may be small: as many as it takes.
+  // A turn may end early, and a context may be small: samples as many turns as needed.
   while (left > 0 && turns.length < SAMPLED_TOKENS) {
     const turn = await sampleTurn(engine, picture, turns.length, left, signal);
     turns.push(turn);
     left -= turn.logprobs.length;
-    // An image's ids follow from what the engine was shown before.
+    // An image's ids depend on the images that the engine was shown before.
     hash.update(bytesOf(turn.tokens.subarray(picture?.tokenIds.length ?? 0))).update(bytesOf(turn.logprobs));
   }
   return hash
@@ -34,9 +34,9 @@ export async function computeClass(engine: PolicyEngine, model: string, signal?:
 }
 
 interface SampledTurn {
-  /** With the prompt. */
+  /** Tokens with the prompt. */
   tokens: Int32Array;
-  /** Of those that were sampled. */
+  /** Logprobs of the sampled tokens. */
   logprobs: Float32Array;
 }
 
@@ -64,7 +64,7 @@ async function sampleTurn(
   }
 }
 
-/** A small picture, in front of each turn; undefined where the model sees none, or its context has no room for one. */
+/** A small picture in front of each turn; undefined where the model sees none, or its context has no room for one. */
 async function placePicture({ images, info }: PolicyEngine): Promise<PlacedImage | undefined> {
   const rgb = Uint8Array.from({ length: 3 * PICTURE_SIDE ** 2 }, (_, i) => (i * i + 7 * i) % 251);
   const bytes = encodePng({ width: PICTURE_SIDE, height: PICTURE_SIDE, rgb });
@@ -72,7 +72,7 @@ async function placePicture({ images, info }: PolicyEngine): Promise<PlacedImage
   return placed && placed.tokenIds.length + 2 <= info.contextSize ? placed : undefined;
 }
 
-/** Of the logprobs of the sampled tokens. */
+/** Gradient of the sampled tokens' logprobs. */
 async function computeGradient(engine: PolicyEngine, turns: readonly SampledTurn[]): Promise<Float32Array> {
   let found: ShardGradient | undefined;
   await engine.train(
@@ -83,11 +83,11 @@ async function computeGradient(engine: PolicyEngine, turns: readonly SampledTurn
     ({ logprobs }) => ({ loss: 0, dLogprobs: logprobs.map(() => -1 / SAMPLED_TOKENS) }),
     null,
     {
-      // All in one, however large the engine would make them.
+      // All turns in one micro-batch, regardless of the engine's default.
       microBatchTokens: engine.info.contextSize * turns.length,
       compute: async (_, here) => {
         found ??= await here();
-        // What is handed back is accumulated: nothing is to be.
+        // The engine accumulates the returned gradient, which must stay zero.
         return { ...found, gradient: new Float32Array(found.gradient.length) };
       },
     },

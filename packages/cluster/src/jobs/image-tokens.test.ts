@@ -10,7 +10,7 @@ const load = (bytes: Uint8Array): Promise<LoadedImage> => loadImage({ bytes } sa
 const [cat, dog] = await Promise.all([load(fakeImageFile(32, 16)), load(fakeImageFile(32, 32, 1))]);
 
 const [here, there] = [open(), open()];
-// Other ids in each.
+// The ids differ in each process.
 there.images!.place(dog);
 const place = (engine: FakeEngine, image: LoadedImage) => [...engine.images!.place(image).tokenIds];
 const makeConversation = (engine: FakeEngine) => {
@@ -54,25 +54,30 @@ describe("a conversation's images", () => {
     const sent = hideIds(makeConversation(there), there);
     return { ...sent, images: sent.images.map((image, i) => (i === index ? { ...image, ...changes } : image)) };
   };
-  it.each<[string, () => { tokenIds: Int32Array; images?: readonly TrajectoryImage[] }, RegExp]>([
-    ["beyond the tokens", () => change({ length: 100 }), /images within 16 tokens[\s\S]*1 to 101/],
-    ["that are no file's tokens", () => change({ start: 0 }), /where their tokens stand/],
-    ["of another file", () => change({ image: cat }, 1), /vectors of the image that stands there[\s\S]*-4/],
-    ["at vectors of nobody", () => change({ length: 2 }), /vectors in images alone[\s\S]*token 3 is -3/],
-    ["without a place", () => ({ ...change({}), images: [] }), /vectors in images alone[\s\S]*token 2 is -2/],
-    ["in text", () => ({ tokenIds: Int32Array.of(65, -1) }), /vectors in images alone/],
-    ["of which only marks stand there", () => change({ start: 1, length: 1 }), /vectors in images alone/],
-  ])("%s are refused", (_, make, reason) => {
-    expect(() => showIds(make(), here, refuse)).toThrow(reason);
+  it.each<[string, () => { tokenIds: Int32Array; images?: readonly TrajectoryImage[] }, string]>([
+    ["beyond the tokens", () => change({ length: 100 }), "1 to 101"],
+    ["that are no file's tokens", () => change({ start: 0 }), " at 0, 4 tokens; "],
+    ["of another file", () => change({ image: cat }, 1), "-4"],
+    ["at vectors of nobody", () => change({ length: 2 }), "token 3 is -3"],
+    ["without a place", () => ({ ...change({}), images: [] }), "token 2 is -2"],
+    ["in text", () => ({ tokenIds: Int32Array.of(65, -1) }), "token 1 is -1"],
+    ["of which only marks stand there", () => change({ start: 1, length: 1 }), "token 2 is -2"],
+  ])("%s are refused", (_, make, received) => {
+    const refusal = { code: "cluster/invalid-message", received: expect.stringContaining(received) };
+    expect(() => showIds(make(), here, refuse)).toThrow(expect.objectContaining(refusal));
   });
 
   it("are refused by a model that sees none, and where the projector does not take them", () => {
     const sent = hideIds(makeConversation(there), there);
-    expect(() => showIds(sent, new FakeEngine({ reply: () => "" }), refuse)).toThrow(/the model sees none/);
+    expect(() => showIds(sent, new FakeEngine({ reply: () => "" }), refuse)).toThrow(
+      expect.objectContaining({ code: "cluster/invalid-message", subject: "it", received: "3 images" }),
+    );
     const picky = open();
     picky.images!.place = () => {
       throw new Error("too large");
     };
-    expect(() => showIds(sent, picky, refuse)).toThrow(/images that the projector takes[\s\S]*too large/);
+    expect(() => showIds(sent, picky, refuse)).toThrow(
+      expect.objectContaining({ code: "cluster/invalid-message", subject: "it", received: "too large" }),
+    );
   });
 });

@@ -5,8 +5,8 @@ type WithImages = Pick<Trajectory, "tokenIds" | "images">;
 type SeeingEngine = Pick<PolicyEngine, "images"> & { info: Pick<PolicyEngine["info"], "vocabSize"> };
 
 /**
- * A conversation as messages have it: ids of vectors mean something in one process alone. A vector that is the i-th token of its
- * image (from 0) stands there as -1 - i.
+ * A conversation as messages carry it: ids of vectors are only valid within one process. -1 - i stands for the i-th
+ * vector of its image (from 0).
  */
 export function hideIds<T extends WithImages>(held: T, { images: encoder, info: { vocabSize } }: SeeingEngine): T {
   const { tokenIds, images = [] } = held;
@@ -15,7 +15,7 @@ export function hideIds<T extends WithImages>(held: T, { images: encoder, info: 
   for (const { start, length } of images) {
     const first = tokenIds.subarray(start, start + length).findIndex((id) => id >= vocabSize);
     const { placed } = encoder!.find(tokenIds[start + first]!)!;
-    // Of an image that was cut the first tokens may be missing.
+    // A cut image may lack its first tokens.
     const from = placed.tokenIds.indexOf(tokenIds[start + first]!) - first;
     for (let i = first; i < length; i++) if (tokenIds[start + i]! >= vocabSize) hidden[start + i] = -1 - (from + i);
   }
@@ -23,8 +23,8 @@ export function hideIds<T extends WithImages>(held: T, { images: encoder, info: 
 }
 
 /**
- * The same with the ids that its images have in this process.
- * @param refuse is called, and throws, where images do not stand in the tokens as they are said to.
+ * Restores the ids that the images have in this process.
+ * @param refuse is called, and throws, where the tokens do not match the images.
  */
 export function showIds<T extends WithImages>(
   given: T,
@@ -33,7 +33,7 @@ export function showIds<T extends WithImages>(
 ): T {
   const { tokenIds, images = [] } = given;
   const { vocabSize } = engine.info;
-  if (images.length > 0 && !engine.images) refuse("no image, for the model sees none", `${images.length} images`);
+  if (images.length > 0 && !engine.images) refuse("no image: the model sees none", `${images.length} images`);
   const shown = Int32Array.from(tokenIds);
   for (const { image, start, length } of images) {
     if (start + length > tokenIds.length)
@@ -42,16 +42,16 @@ export function showIds<T extends WithImages>(
     for (let t = start; t < start + length; t++) {
       if (shown[t]! >= 0) continue;
       const id = own[-1 - shown[t]!]!;
-      // Undefined behind the image's end.
-      if (!(id >= vocabSize)) refuse("vectors of the image that stands there", tokenIds[t]);
+      // Undefined beyond the image's end.
+      if (!(id >= vocabSize)) refuse("vectors of the image at this place", tokenIds[t]);
       shown[t] = id;
     }
   }
   const outside = shown.findIndex((id) => id < 0);
-  if (outside >= 0) refuse("vectors in images alone", `token ${outside} is ${tokenIds[outside]}`);
+  if (outside >= 0) refuse("vectors only in images", `token ${outside} is ${tokenIds[outside]}`);
   if (images.length === 0) return given;
   const found = findImages(shown, engine as Pick<PolicyEngine, "images" | "info">);
-  if (!areEqual(found, images)) refuse("images where their tokens stand", describe(images));
+  if (!areEqual(found, images)) refuse("images at the places of their tokens", describe(images));
   return { ...given, tokenIds: shown, images: found };
 }
 
@@ -63,7 +63,7 @@ function placeTokens(
   try {
     return images!.place(image).tokenIds;
   } catch (error) {
-    return refuse("images that the projector takes", (error as Error).message);
+    return refuse("images that the projector accepts", (error as Error).message);
   }
 }
 

@@ -1,19 +1,19 @@
 import type { LoadedImage } from "@cria/core";
 import { decode, ExtensionCodec, encode } from "@msgpack/msgpack";
 
-/** What is done with the images of a value. */
+/** Callbacks for the images of a value. */
 interface ImageHandlers {
-  /** Called with each that is packed. */
+  /** Called with each packed image. */
   pack?: (image: LoadedImage) => void;
-  /** What stands for the image with this SHA-256. */
+  /** Returns the stand-in for the image with this SHA-256. */
   unpack?: (sha256: string) => unknown;
 }
 
-/** What jobs carry is MessagePack, with typed arrays as extension types: all machines are little-endian. */
+/** Jobs carry MessagePack, with typed arrays as extension types: all machines are little-endian. */
 const codec = new ExtensionCodec<ImageHandlers | undefined>();
 
 type TypedArray = Int8Array | Uint16Array | Int32Array | Uint32Array | Float32Array | Float64Array;
-// Types and their places never change: others may run another version.
+// Types and their positions never change, since others may run another version.
 const arrays = [Int8Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array] as const;
 for (const [type, TypedArrayOf] of arrays.entries()) {
   codec.register({
@@ -21,8 +21,8 @@ for (const [type, TypedArrayOf] of arrays.entries()) {
     encode: (value) =>
       value instanceof TypedArrayOf ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : null,
     decode: (bytes): TypedArray => {
-      if (bytes.byteLength % TypedArrayOf.BYTES_PER_ELEMENT !== 0) throw new RangeError("a torn number");
-      // A copy: it may lie unaligned in the message. Not by slice, which gives a view where the message is a Buffer.
+      if (bytes.byteLength % TypedArrayOf.BYTES_PER_ELEMENT !== 0) throw new RangeError("an incomplete number");
+      // A copy, since the bytes may be unaligned in the message. Not by slice, which gives a view of a Buffer.
       return new TypedArrayOf(Uint8Array.from(bytes).buffer);
     },
   });
@@ -43,21 +43,21 @@ codec.register({
     return Buffer.from(value.hash, "hex");
   },
   decode: (bytes, _, images) => {
-    if (bytes.length !== 32) throw new RangeError("a torn image");
-    if (!images?.unpack) throw new TypeError("an image where none may be");
+    if (bytes.length !== 32) throw new RangeError("an incomplete image");
+    if (!images?.unpack) throw new TypeError("an image where none is allowed");
     return images.unpack(Buffer.from(bytes).toString("hex"));
   },
 });
 
-/** How deep lists and objects may lie in each other. */
+/** Deepest nesting of lists and objects. */
 const MOST_DEPTH = 200;
 
 /**
- * Bytes of a value of JSON's kinds, typed arrays, `NaN`, infinities and big integers. Keys keep their order, for templates print
- * them in it: values that were made alike have equal bytes. What is undefined in an object is left out. Of an image in memory its
- * SHA-256 stands there.
- * @param onImage is called with each image; left out: they are refused.
- * @throws TypeError for functions, symbols, instances of classes, and values in each other.
+ * Packs a value of JSON's kinds, typed arrays, `NaN`, infinities and big integers. Keys keep their order, because
+ * templates print them in it: values built alike have equal bytes. Undefined properties are left out. The SHA-256 of an
+ * image stands for it.
+ * @param onImage is called with each image; absent: images are refused.
+ * @throws TypeError for functions, symbols, instances of classes, and nesting that is too deep.
  */
 export function pack(value: unknown, onImage?: (image: LoadedImage) => void): Uint8Array {
   checkPlain(value, 0);
@@ -66,9 +66,9 @@ export function pack(value: unknown, onImage?: (image: LoadedImage) => void): Ui
 }
 
 /**
- * The value of bytes that somebody sent.
- * @param image what stands for an image, by its SHA-256; left out: images are refused.
- * @throws Error for anything that `pack` does not give; nothing is executed.
+ * Unpacks another side's bytes.
+ * @param image returns the stand-in for an image, by its SHA-256; absent: images are refused.
+ * @throws Error for bytes that `pack` does not produce; nothing is executed.
  */
 export function unpack(bytes: Uint8Array, image?: (sha256: string) => unknown): unknown {
   return decode(bytes, { extensionCodec: codec, context: { unpack: image } });
@@ -88,7 +88,7 @@ export function isImage(value: unknown): value is LoadedImage {
   );
 }
 
-/** MessagePack would write an instance as if it were plain. */
+/** Refuses instances of classes, which MessagePack would write like plain objects. */
 function checkPlain(value: unknown, depth: number): void {
   if (depth > MOST_DEPTH) throw new TypeError(`a value deeper than ${MOST_DEPTH} cannot be sent`);
   if (typeof value === "function" || typeof value === "symbol") throw new TypeError(`a ${typeof value} cannot be sent`);

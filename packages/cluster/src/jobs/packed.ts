@@ -5,7 +5,7 @@ import { cleanText } from "../bus/job-record.js";
 import type { ImageExchange } from "../images/image-exchange.js";
 import { pack, unpack } from "./pack.js";
 
-/** What is larger goes into a blob of its own, in bytes: of a result, and of a job's work. */
+/** Most bytes of a value within a message; larger ones go into a separate blob, both results and a job's work. */
 const MOST_INLINE = 128 * 1024;
 export const MOST_WORK_INLINE = 24 * 1024;
 
@@ -21,10 +21,10 @@ export type Packed = z.infer<typeof packedSchema>;
 type HasBlobs = Pick<JobBus, "blobs">;
 
 /**
- * Packs a value, and stores it where it is large. Its images are stored before, each on its own.
- * @param images left out: images cannot be packed.
+ * Packs a value, and stores it in a blob if it is large. Its images are stored before, each in its blob.
+ * @param images absent: images cannot be packed.
  * @param most bytes that go into the message.
- * @throws TypeError for what cannot be packed; ClusterError.
+ * @throws TypeError for a value that cannot be packed; ClusterError.
  */
 export async function send(
   { blobs }: HasBlobs,
@@ -39,20 +39,20 @@ export async function send(
   return { blob: await blobs.put(bytes), size: bytes.byteLength };
 }
 
-/** Bytes that travel for a value. */
+/** Bytes that a value takes in transfer. */
 export const sizeOf = (packed: Packed): number => ("blob" in packed ? packed.size : (packed.bytes.length * 3) / 4);
 
-/** Images of one value. */
+/** Most images of one value. */
 const MOST_IMAGES = 10_000;
-/** Images that are fetched at once. */
+/** Images fetched at once. */
 const FETCH_WIDTH = 16;
 
 /**
- * The value that another machine packed, with its images in memory.
- * @param subject what it is, for errors.
- * @param images left out: images are refused.
- * @throws ClusterError "cluster/invalid-message" when it is no such value or not of the schema's kind, and for images that are
- * refused; those of `blobs.get`.
+ * Another machine's packed value, with its images in memory.
+ * @param subject name of the value in errors.
+ * @param images absent: images are refused.
+ * @throws ClusterError "cluster/invalid-message" for invalid bytes, a value that the schema refuses, or refused images;
+ * errors of `blobs.get`.
  */
 export async function receive<T>(
   { blobs }: HasBlobs,
@@ -63,7 +63,7 @@ export async function receive<T>(
 ): Promise<T> {
   const bytes = "blob" in packed ? await blobs.get(packed.blob) : Buffer.from(packed.bytes, "base64");
   const refuse = (received: string, cause?: unknown) =>
-    new ClusterError("is not what it must be", { code: "cluster/invalid-message", subject, received, cause });
+    new ClusterError("is invalid", { code: "cluster/invalid-message", subject, received, cause });
   const read = (image: ((sha: string) => unknown) | undefined) => {
     try {
       return unpack(bytes, image);

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { sha256 } from "./packed.js";
 
-/** Code that conversations run in: tools, interactions, agent loops, losses. No code travels: workers have it, or they have not. */
+/**
+ * Code that conversations run: tools, interactions, agent loops, losses. No code travels: a worker has it, or lacks it.
+ */
 export const environmentSchema = z.discriminatedUnion("kind", [
   /** An installed package: the config's folder lies in it, at `folder`. */
   z.strictObject({
@@ -12,39 +14,41 @@ export const environmentSchema = z.discriminatedUnion("kind", [
   }),
   /** A folder whose sources have this hash (`hashFolder`). */
   z.strictObject({ kind: z.literal("folder"), hash: sha256 }),
-  /** A task that lies in memory: workers are started with one of that name. */
+  /** A task in memory: workers are started with one of that name. */
   z.strictObject({ kind: z.literal("task"), name: z.string().max(200) }),
 ]);
 export type EnvironmentId = z.infer<typeof environmentSchema>;
 
-/** A GGUF that workers need: they find it by its SHA-256, wherever it lies. */
+/** A GGUF that workers need, found by its SHA-256 in any folder. */
 const fileSchema = z.strictObject({
   /** File name, for people. */
   name: z.string().max(1000),
   sha256,
   bytes: z.int().positive(),
-  /** Where it was fetched from (hf:...); null: it was a file. */
+  /** Its address at the hub (hf:...); null: a local file. */
   address: z.string().max(1000).nullable(),
-  /** Its parts in the bus, in order; null: it is not shared. */
+  /** Blobs of its parts in the bus, in order; null: it is not shared. */
   blobs: z.array(sha256).nullable(),
 });
 export type ModelFile = z.infer<typeof fileSchema>;
 
-/** All that workers need to know of a training. It is stored packed; its SHA-256 names the run in every job. */
+/** Everything that workers need to know of a training. It is stored packed; its SHA-256 names the run in every job. */
 export const runDescriptionSchema = z.strictObject({
-  /** Version of Cria that coordinates: others are refused. */
+  /** The coordinator's version of Cria; workers of other versions refuse the run. */
   cria: z.string().max(100),
-  /** The whole config, as JSON. Its paths are relative to the environment's folder, but for the model's and the projector's. */
+  /**
+   * The whole config, as JSON. Its paths are relative to the environment's folder, except those of model and projector.
+   */
   config: z.record(z.string(), z.unknown()),
   environment: environmentSchema,
   model: fileSchema,
-  /** With which the model sees images; null: it reads text alone. */
+  /** Projector with which the model sees images; null: it reads only text. */
   projector: fileSchema.nullable(),
-  /** The coordinator's own class of bits (`computeClass`). */
+  /** The coordinator's class of bits (`computeClass`). */
   class: z.string().max(64),
-  /** SHA-256 of the weights that the class was found with; they stay in the bus while the run lasts. */
+  /** SHA-256 of the weights that the class was computed with; they stay in the bus while the run lasts. */
   weights: sha256,
-  /** Parser of tool calls that was found to fit the model; null: the config's. */
+  /** Parser of tool calls that was detected for the model; null: the config's. */
   toolFormat: z.string().max(1000).nullable(),
 });
 export type RunDescription = z.infer<typeof runDescriptionSchema>;

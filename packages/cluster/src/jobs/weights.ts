@@ -9,7 +9,7 @@ export const hasWeights = (engine: PolicyEngine): engine is WeightsEngine => isS
 const listSizes = (engine: WeightsEngine) =>
   listTrained(engine).map(({ name, shape }) => ({ name, size: countElements(shape) }));
 
-/** The trained tensors in F32, one behind the other in the order of the engine's list: adapter, or all weights. */
+/** The trained tensors in F32, concatenated in the order of the engine's list: adapter, or all weights. */
 export async function readWeights(engine: WeightsEngine): Promise<Uint8Array> {
   const tensors = listSizes(engine);
   const values = new Float32Array(tensors.reduce((sum, { size }) => sum + size, 0));
@@ -21,7 +21,10 @@ export async function readWeights(engine: WeightsEngine): Promise<Uint8Array> {
   return new Uint8Array(values.buffer);
 }
 
-/** Puts them into an engine of the same model and config. @throws ClusterError before anything is changed. */
+/**
+ * Writes them into an engine of the same model and config.
+ * @throws ClusterError before anything is changed.
+ */
 export async function writeWeights(engine: WeightsEngine, bytes: Uint8Array): Promise<void> {
   const tensors = listSizes(engine);
   const count = tensors.reduce((sum, { size }) => sum + size, 0);
@@ -33,7 +36,7 @@ export async function writeWeights(engine: WeightsEngine, bytes: Uint8Array): Pr
       received: `${bytes.byteLength} bytes`,
     });
   }
-  // A copy: it may lie unaligned. Not by slice, which gives a view where it is a Buffer.
+  // A copy, since the bytes may be unaligned. Not by slice, which gives a view of a Buffer.
   const values = new Float32Array(Uint8Array.from(bytes).buffer);
   let start = 0;
   for (const { name, size } of tensors) {

@@ -5,13 +5,16 @@ import { z } from "zod";
 import { asItCame, every, float32s, image, int32s, messagesSchema, number, text } from "./checked.js";
 
 /**
- * What arrives at a worker. Whether it fits model and environment is checked where it is used: rows as any row of a dataset, tokens
- * and trees by the engine, and so are ids of vectors and the number of them that an image has.
+ * Schemas of the work that arrives at a worker. Its users check whether it fits model and environment: rows like any
+ * row of a dataset; the engine checks tokens, trees, ids of vectors and their number in an image.
  */
 
 const record = z.record(z.string(), z.unknown());
 
-/** A row as `parseRow` gave it, with its images: of the rest of its data nothing is known. It has no folder: its paths are refused. */
+/**
+ * A row as `parseRow` gave it, with its images; the rest of its data is unchecked. It has no folder, so its paths are
+ * refused.
+ */
 const rowSchema = z.strictObject({
   index: z.number(),
   uid: text,
@@ -92,9 +95,9 @@ const shardSchema = z
     const refuse = (message: string) => context.addIssue({ code: "custom", message });
     checkMicroBatch(shard, refuse);
     const { offsets, sequenceIndices, columns } = inputs;
-    // The loss reads tokens from one offset up to the next.
-    if (offsets.length !== sequenceIndices.length + 1) refuse("an offset for each sequence, and one behind the last");
-    if (!every(offsets, (offset, i) => offset >= (offsets[i - 1] ?? 0))) refuse("offsets that do not fall");
+    // The loss reads tokens from each offset up to the next.
+    if (offsets.length !== sequenceIndices.length + 1) refuse("an offset for each sequence, and one after the last");
+    if (!every(offsets, (offset, i) => offset >= (offsets[i - 1] ?? 0))) refuse("offsets that do not decrease");
     if (offsets[0] !== 0 || offsets.at(-1) !== scores.length) refuse("offsets from 0 to the number of tokens");
     for (const [name, column] of Object.entries(columns))
       if (column.length !== scores.length) refuse(`a value for each token in the column ${name}`);
@@ -118,7 +121,7 @@ const correctionSchema = z.strictObject({
 });
 
 const name = z.string().max(1000);
-/** Numbers may be infinite: a bound that nothing reaches. */
+/** Bounds may be infinite, which means no bound. */
 const bound = z.union([z.number(), z.literal(Number.POSITIVE_INFINITY)]);
 
 const lossSchema = z.strictObject({
@@ -141,7 +144,7 @@ const lossSchema = z.strictObject({
   currentCorrection: correctionSchema.nullable(),
 });
 
-/** Losses by name: those that are objects cannot travel. */
+/** Losses by name: loss objects cannot travel. */
 export const gradientWorkSchema: z.ZodType<GradientWork> = z.strictObject({
   shard: shardSchema,
   loss: lossSchema,

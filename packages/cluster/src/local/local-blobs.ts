@@ -2,7 +2,7 @@ import { checkBlobSize, damagedBlob, missingBlob } from "../bus/blob-errors.js";
 import type { Blobs } from "../bus/job-bus.js";
 import { hashBytes } from "../bus/job-record.js";
 
-/** Blobs in memory; beyond `maxBytes` the oldest vanish. */
+/** Blobs in memory; beyond `maxBytes` the oldest are dropped. */
 export class LocalBlobs implements Blobs {
   readonly entries = new Map<string, Uint8Array>();
   readonly #maxBytes: number;

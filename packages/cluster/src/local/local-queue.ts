@@ -5,11 +5,11 @@ interface Item {
   key: string;
   kind: JobKindName;
   data: Uint8Array;
-  /** Runs while the job is in hand or waits to be given again. */
+  /** Runs while the job is in hand or waits to be delivered again. */
   timer?: NodeJS.Timeout;
 }
 
-/** A queue in memory: who asks first gets the oldest job. */
+/** A queue in memory: the first request gets the oldest job. */
 export class LocalQueue implements JobQueue {
   readonly #ackWaitMs: number;
   readonly #items = new Map<string, Item>();

@@ -2,7 +2,7 @@ import type { RecordEntry, Records } from "../bus/bus-store.js";
 
 type Listener = (key: string, entry: RecordEntry | undefined) => void;
 
-/** Records in memory. Beyond `maxBytes` the oldest vanish, as they do on a server. */
+/** Records in memory. Beyond `maxBytes` the oldest are dropped, as on a server. */
 export class LocalRecords implements Records {
   readonly #entries = new Map<string, RecordEntry & { at: number }>();
   readonly #listeners = new Set<Listener>();
@@ -59,7 +59,7 @@ export class LocalRecords implements Records {
     this.#entries.delete(key);
   }
 
-  /** Later, as a server does: whoever writes goes on first. */
+  /** Calls watchers later, as a server does: the writer continues first. */
   #tell(key: string, entry: RecordEntry | undefined): void {
     for (const listener of this.#listeners) queueMicrotask(() => listener(key, entry));
   }

@@ -6,7 +6,7 @@ import { LocalBlobs } from "./local-blobs.js";
 import { LocalQueue } from "./local-queue.js";
 import { LocalRecords } from "./local-records.js";
 
-/** What the buses of one process share. */
+/** Data that the buses of one process share. */
 export class LocalHub {
   readonly times: BusTimes;
   readonly queue: LocalQueue;
@@ -24,21 +24,21 @@ export class LocalHub {
   }
 }
 
-/** One connection to a hub. Closed, it is as dead as a connection whose process died: nothing it says arrives. */
+/** One connection to a hub. After `close` it is as silent as the connection of a dead process. */
 export function connectLocally(hub: LocalHub): BusStore {
   const end = new AbortController();
   const closed = end.signal;
   const checkOpen = () => {
     if (closed.aborted) throw new ClusterError("is closed", { code: "cluster/closed", subject: "the local bus" });
   };
-  // One signal for both, made once for each that asks: pulls come by the thousand.
+  // One combined signal for each given one: there are thousands of pulls.
   const combined = new WeakMap<AbortSignal, AbortSignal>();
   const orClosed = (signal: AbortSignal): AbortSignal => {
     const known = combined.get(signal) ?? AbortSignal.any([signal, closed]);
-    // Every slot listens.
+    // Every slot adds a listener.
     setMaxListeners(0, known);
     combined.set(signal, known);
-    // Each slot of a worker listens.
+    // Each slot of a worker adds a listener.
     setMaxListeners(0, known);
     return known;
   };

@@ -4,7 +4,7 @@ import { type ClusterBus, toClusterBus } from "../cluster-bus.js";
 import { connectLocally, LocalHub } from "./local-store.js";
 
 export interface LocalBusOptions extends BusOptions {
-  /** What is shared: buses over one hub see each other as machines would. Default: a hub of its own. */
+  /** The shared hub: buses over one hub see each other as machines would. Default: a new hub. */
   hub?: LocalHub;
 }
 

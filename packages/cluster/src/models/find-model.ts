@@ -13,14 +13,17 @@ export interface FindModelOptions extends WorkOptions {
   /** Default: the model. */
   kind?: "model" | "projector";
   bus: Pick<JobBus, "blobs">;
-  /** Where models lie, and where one from the bus is put. Default: the hub's cache, the working directory; the user's cache. */
+  /**
+   * Folder in which models are searched, and in which one from the bus is stored. Default: the hub's cache and the
+   * working directory; the user's cache.
+   */
   modelDir?: string;
 }
 
 /**
- * A file with exactly the model, or the projector, of a run: from the folder, from the hub, or from the bus, in this order. What came from elsewhere
- * is checked by its SHA-256.
- * @throws ClusterError "cluster/no-model" that says where it was looked for; the signal's reason.
+ * A file with exactly the model, or the projector, of a run: from the folder, from the hub, or from the bus, in this
+ * order. Files from the hub or the bus are checked by their SHA-256.
+ * @throws ClusterError "cluster/no-model" with the places that were searched; the signal's reason.
  */
 export async function findModel(wanted: ModelFile, options: FindModelOptions): Promise<string> {
   const { kind = "model", modelDir, bus, report, signal } = options;
@@ -52,7 +55,7 @@ export async function findModel(wanted: ModelFile, options: FindModelOptions): P
           receiveModel({ ...wanted, blobs }, { kind, bus, folder: modelDir, report, signal }),
         ));
   if (path !== null) return path;
-  throw new ClusterError("is not here", {
+  throw new ClusterError("was not found", {
     code: "cluster/no-model",
     subject: `the ${kind} ${cleanText(wanted.name)}`,
     expected: `a file of ${wanted.bytes} bytes with SHA-256 ${wanted.sha256}`,
@@ -61,7 +64,7 @@ export async function findModel(wanted: ModelFile, options: FindModelOptions): P
   });
 }
 
-/** Only what has the right size is read. */
+/** Reads only files of the right size. */
 async function findInFolders(
   folders: readonly string[],
   { bytes, sha256 }: ModelFile,
@@ -69,7 +72,7 @@ async function findInFolders(
 ): Promise<string | null> {
   for await (const path of listModels(folders, bytes)) {
     options.signal?.throwIfAborted();
-    // One that cannot be read may lie beside one that can.
+    // An unreadable file may lie next to a readable one.
     const found = await hashModel(path, options).catch(() => undefined);
     if (found?.sha256 === sha256) return path;
   }
@@ -81,7 +84,7 @@ async function fetchChecked(address: string, wanted: ModelFile, options: FindMod
   const path = await (options.kind === "projector" ? fetchProjector : fetchModel)(address, options);
   const { sha256 } = await hashModel(path, options);
   if (sha256 === wanted.sha256) return path;
-  throw new ClusterError("is another file by now", {
+  throw new ClusterError("is another file now", {
     code: "cluster/other-model",
     subject: cleanText(address),
     expected: `SHA-256 ${wanted.sha256}`,

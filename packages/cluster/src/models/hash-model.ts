@@ -9,9 +9,9 @@ import { LongWork, type WorkOptions } from "./long-work.js";
 export type ModelHash = Pick<ModelFile, "name" | "sha256" | "bytes">;
 
 /**
- * Name, size and SHA-256 of a model's file; of one in parts those of all parts, one behind the other. What was hashed once is
- * known by path, size and time of change.
- * @throws what reading a file throws; the signal's reason.
+ * Name, size and SHA-256 of a model's file; for a model in parts, of all parts concatenated. Hashes are remembered by
+ * path, size and modification time.
+ * @throws errors of reading a file; the signal's reason.
  */
 export async function hashModel(path: string, options: WorkOptions = {}): Promise<ModelHash> {
   const files = await Promise.all(listParts(path).map(describeFile));
@@ -26,7 +26,7 @@ export async function hashModel(path: string, options: WorkOptions = {}): Promis
       files.map((file) => file.path),
       { signal, onRead: (read) => work.add(read) },
     );
-    // What was written meanwhile has another hash.
+    // The hash of a file that changed meanwhile is not remembered.
     const now = JSON.stringify(await Promise.all(listParts(path).map(describeFile)));
     if (now === key) await known.add(key, sha256);
   }

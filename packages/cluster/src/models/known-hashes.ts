@@ -4,11 +4,11 @@ import { userCacheFolder } from "@cria/core/internal";
 import { z } from "zod";
 import { sha256 } from "../jobs/packed.js";
 
-/** How many are remembered: the newest. */
+/** Number of remembered hashes: the newest ones. */
 const MOST = 1000;
 const schema = z.array(z.tuple([z.string(), sha256])).max(2 * MOST);
 
-/** Hashes of files that were read before, in the user's cache. A cache that cannot be read or written is an empty one. */
+/** Hashes of files that were read before, in the user's cache. An unreadable or unwritable cache counts as empty. */
 export class KnownHashes {
   private constructor(private readonly file: string) {}
 
@@ -36,7 +36,7 @@ export class KnownHashes {
     try {
       this.entries = new Map(schema.parse(JSON.parse(await readFile(this.file, "utf8"))));
     } catch {
-      // It is made anew.
+      // A new one replaces it.
     }
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-/** The files of a model: llama.cpp loads one in parts by the first, `name-00001-of-00003.gguf`. */
+/** The files of a model: llama.cpp loads a split one by its first part, `name-00001-of-00003.gguf`. */
 export function listParts(path: string): string[] {
   const found = /^(?<stem>.*)-00001-of-(?<count>\d{5})\.gguf$/.exec(basename(path))?.groups;
   if (!found) return [path];

@@ -1,6 +1,6 @@
 import type { Report } from "@cria/trainer";
 
-/** What ends soon is not worth a word. */
+/** Time before progress is reported: short work needs no report. */
 const PATIENCE_MS = 2_000;
 const REPEAT_MS = 10_000;
 
@@ -9,12 +9,15 @@ export interface WorkOptions {
   signal?: AbortSignal;
 }
 
-/** Tells people how far work over many bytes is, once it takes long. */
+/** Reports the progress of work over many bytes, once it takes long. */
 export class LongWork {
   private told = performance.now() - REPEAT_MS + PATIENCE_MS;
   private done = 0;
 
-  /** @param what it does, as "hashes model.gguf". @param total bytes. */
+  /**
+   * @param what description, as "hashes model.gguf".
+   * @param total bytes.
+   */
   constructor(
     private readonly what: string,
     private readonly total: number,

@@ -13,13 +13,13 @@ export interface ReceiveModelOptions extends WorkOptions {
   /** Default: a model. */
   kind?: "model" | "projector";
   bus: Pick<JobBus, "blobs">;
-  /** Where it is put; default: the user's cache. */
+  /** Target folder; default: the user's cache. */
   folder?: string;
 }
 
 /**
- * Fetches a model from the bus. It gets its name only when all of it is there and has its SHA-256.
- * @returns the file, named by its SHA-256; one that is there already is not fetched again.
+ * Fetches a model from the bus. The file gets its name only when it is complete and has its SHA-256.
+ * @returns the file, named by its SHA-256; an existing one is not fetched again.
  * @throws ClusterError, those of `blobs.get` included; DataError when it cannot be written; the signal's reason.
  */
 export async function receiveModel(
@@ -42,7 +42,7 @@ export async function receiveModel(
     const size = await receiveFile(bus, { bytes, parts: blobs }, temporary, { onPart, signal });
     const found = hash.digest("hex");
     if (size !== bytes || found !== sha256) {
-      throw new ClusterError("is not what was promised", {
+      throw new ClusterError("differs from the run's description", {
         code: "cluster/other-model",
         subject: `the ${kind} ${cleanText(name)} on the bus`,
         expected: `${bytes} bytes with SHA-256 ${sha256}`,

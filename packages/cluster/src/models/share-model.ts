@@ -6,9 +6,9 @@ import { listParts } from "./list-parts.js";
 import { LongWork, type WorkOptions } from "./long-work.js";
 
 /**
- * Puts a model into the bus, in parts of 64 MiB; those that are there already are not sent again.
+ * Puts a model into the bus, in parts of 64 MiB; parts that exist are not sent again.
  * @returns the parts' SHA-256 in order; null for a model of several files, which is not shared.
- * @throws ClusterError of `blobs.put`; what reading the file throws; the signal's reason.
+ * @throws ClusterError of `blobs.put`; errors of reading the file; the signal's reason.
  */
 export async function shareModel(
   bus: Pick<JobBus, "blobs">,

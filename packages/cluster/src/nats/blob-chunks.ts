@@ -1,7 +1,7 @@
 import type { JetStreamClient } from "@nats-io/jetstream";
 import { ChunkWindow } from "./chunk-window.js";
 
-/** Where a blob's chunks are. */
+/** Stream and subject of a blob's chunks. */
 export interface ChunkPlace {
   stream: string;
   subject: string;
@@ -18,9 +18,10 @@ export class BlobChunks {
   }
 
   /**
-   * Sends bytes in chunks and waits until the server has stored all of them, in order. When one fails it sends no more, and waits for
-   * those that are on the way.
-   * @returns how many chunks there are. @throws the first failure.
+   * Sends bytes in chunks and waits until the server has stored all of them, in order. After a failure it sends no
+   * more, and waits for the chunks in flight.
+   * @returns the number of chunks.
+   * @throws the first failure.
    */
   async write({ stream, subject }: ChunkPlace, bytes: Uint8Array, chunkBytes: number): Promise<number> {
     const sequences: number[] = [];
@@ -52,16 +53,17 @@ export class BlobChunks {
     }
     await Promise.all(onTheWay);
     if (failures.length > 0) throw failures[0];
-    // What a lost connection still held may be stored after what the next one brought.
+    // Chunks that a lost connection still held may be stored after those of the next connection.
     if (sequences.some((sequence, index) => index > 0 && sequence < sequences[index - 1]!))
       throw new Error("chunks were stored in another order than they were sent");
     return chunks;
   }
 
   /**
-   * Reads so many chunks in order; after a lost connection it goes on where it was.
-   * @param onChunk may throw, which ends it.
-   * @returns whether they were there. @throws what `onChunk` throws; the signal's reason; errors of the connection.
+   * Reads this many chunks in order; after a lost connection it continues at the same chunk.
+   * @param onChunk may throw, which ends the read.
+   * @returns whether they were all there.
+   * @throws the errors of `onChunk`; the signal's reason; errors of the connection.
    */
   async read(
     { stream, subject }: ChunkPlace,
@@ -103,14 +105,14 @@ export class BlobChunks {
       const error = await messages.closed();
       this.#reads.delete(stop);
       signal.removeEventListener("abort", stop);
-      // Nobody waits for it: the server drops it after a while in any case.
+      // Not awaited: the server drops it after a while in any case.
       consumer.delete().catch(() => {});
       if (error) throw error;
     }
     return true;
   }
 
-  /** Begins reads anew where they are: what was on the way when the connection was lost does not come any more. */
+  /** Restarts reads at their current chunk: messages in flight over a lost connection never arrive. */
   renew(): void {
     for (const stop of this.#reads) stop();
   }

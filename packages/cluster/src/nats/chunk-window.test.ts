@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ChunkWindow } from "./chunk-window.js";
 
-/** Sends chunks that are each acknowledged after so many milliseconds, one after the other. */
+/** Sends chunks one after another, each acknowledged after `tookMs`. */
 function feed(window: ChunkWindow, tookMs: number, count: number, from = 0): number {
   for (let chunk = 0; chunk < count; chunk++) window.learn(from + chunk * tookMs, from + (chunk + 1) * tookMs, true);
   return from + count * tookMs;

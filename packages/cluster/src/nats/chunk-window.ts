@@ -1,11 +1,14 @@
-/** Most chunks on the way over one connection: 16 of 128 KiB are 2 MiB of memory. */
+/** Most chunks in flight over one connection: 16 of 128 KiB are 2 MiB of memory. */
 const MOST = 16;
-/** What else goes over the connection, heartbeats and leases, must not wait longer for it than about this, in milliseconds. */
+/**
+ * Longest delay that chunks should cause for other messages of the connection (heartbeats, leases), in milliseconds.
+ */
 const SLOW_MS = 500;
 
 /**
- * How many chunks may be on the way, sent and not yet acknowledged, over one connection. It begins with one, and grows with each
- * that is acknowledged in time; when one is late it halves. A slow line has one chunk at a time, a fast one is kept full.
+ * Bounds the chunks in flight over one connection, sent and not yet acknowledged. It begins with one, and grows with
+ * each that is acknowledged in time; when one is late it halves. A slow line has one chunk at a time, a fast one is
+ * kept full.
  */
 export class ChunkWindow {
   #size = 1;
@@ -13,12 +16,12 @@ export class ChunkWindow {
   #narrowed = Number.NEGATIVE_INFINITY;
   readonly #waiting: (() => void)[] = [];
 
-  /** How many there may be. */
+  /** Most chunks in flight. */
   get size(): number {
     return this.#size;
   }
 
-  /** Waits for a place, in the order of asking. */
+  /** Waits for a place, in the order of calls. */
   async enter(): Promise<void> {
     if (this.#taken < this.#size) {
       this.#taken++;
@@ -39,15 +42,15 @@ export class ChunkWindow {
   }
 
   /**
-   * Learns from a chunk, before its place is given back.
-   * @param sent when it was sent, and `now`: milliseconds of one clock.
+   * Adapts the size to a chunk, before its place is given back.
+   * @param sent time of sending, and `now`: milliseconds of one clock.
    * @param arrived whether it was acknowledged.
    */
   learn(sent: number, now: number, arrived: boolean): void {
     if (arrived && now - sent <= SLOW_MS) {
       this.#size = Math.min(MOST, this.#size + 1);
     } else if (sent >= this.#narrowed) {
-      // Those that were sent before it was narrowed are late for the same reason.
+      // Chunks that were sent before the last halving are late for the same reason.
       this.#size = Math.max(1, Math.floor(this.#size / 2));
       this.#narrowed = now;
     }

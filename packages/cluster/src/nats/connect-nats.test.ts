@@ -4,7 +4,7 @@ import { expectServer } from "./connect-nats.js";
 
 const certificateOf = (subjectaltname: string) => ({ subject: { CN: "nats" }, subjectaltname }) as PeerCertificate;
 
-// What Node is told of a server that is dialled by its address: "localhost".
+// Node is told "localhost" as the host of a server that is dialled by its address.
 it.each([
   ["nats://10.0.0.1:4222", "localhost", "IP Address:10.0.0.1", true],
   ["10.0.0.1:4222", "localhost", "IP Address:10.0.0.2", false],

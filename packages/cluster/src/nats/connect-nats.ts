@@ -13,7 +13,7 @@ import {
 import { cleanText } from "../bus/job-record.js";
 import { inboxOf, type Role } from "./names.js";
 
-/** Whom to reach, and as whom. Secrets are files, never texts: arguments and environments are seen by others. */
+/** Servers and credentials. Secrets are files, never texts: other users may see arguments and environments. */
 export interface NatsServers {
   /** `nats://host:4222` or `tls://host:4222`; several: any of a cluster. */
   servers: string | readonly string[];
@@ -21,9 +21,9 @@ export interface NatsServers {
   credsFile?: string;
   /** A file with the seed of an nkey, as `nk -gen user` writes it. */
   nkeyFile?: string;
-  /** The certificate authority of the server, PEM. Default: those that Node trusts. */
+  /** The certificate authority of the server, PEM. Default: the ones that Node trusts. */
   caFile?: string;
-  /** A certificate of this client, PEM, where the server asks for one. */
+  /** A certificate of this client, PEM, for servers that ask for one. */
   certFile?: string;
   keyFile?: string;
   /** Milliseconds that connecting may take. Default: 10,000. */
@@ -31,8 +31,8 @@ export interface NatsServers {
 }
 
 /**
- * @throws ConfigError "config/unreadable"; ClusterError "cluster/unreachable", "cluster/refused" for wrong credentials, or "cluster/tls" for
- * certificates.
+ * @throws ConfigError "config/unreadable"; ClusterError "cluster/unreachable", "cluster/refused" for wrong credentials,
+ * or "cluster/tls" for certificates.
  */
 export async function connectNats(options: NatsServers, role: Role, name: string): Promise<NatsConnection> {
   const { credsFile, nkeyFile } = options;
@@ -52,7 +52,7 @@ export async function connectNats(options: NatsServers, role: Role, name: string
       reconnectTimeWait: 250,
       reconnectJitter: 100,
       reconnectJitterTLS: 500,
-      // A line that was cut without a word is given up within 15 s.
+      // A silent connection is given up within 15 s.
       pingInterval: 5_000,
       timeout: options.connectMs ?? 10_000,
       ...(authenticators.length > 0 && { authenticator: authenticators }),
@@ -68,19 +68,23 @@ function connectError(servers: NatsServers["servers"], cause: unknown): ClusterE
   const fail = (summary: string, code: string, remedy: string) =>
     new ClusterError(summary, { code, subject: nameServers(servers), received, remedy, cause });
   if (/authori[sz]ation|authentication|permission/i.test(received))
-    return fail("refuses these credentials", "cluster/refused", "name the file of a user that the server knows");
+    return fail(
+      "refuses these credentials",
+      "cluster/refused",
+      "give the key or credentials of a user that the server knows",
+    );
   if (/certificate|\btls\b|\bssl\b/i.test(received))
     return fail(
-      "cannot be trusted, or does not trust this client",
+      "is not trusted, or does not trust this client",
       "cluster/tls",
-      "name the authority of the server's certificate, and this client's certificate where the server asks for one",
+      "give the authority of the server's certificate, and a client certificate if the server asks for one",
     );
-  // A server that asks for a client's certificate just hangs up.
-  const also = received === "timeout" ? ", and whether it asks for a client's certificate" : "";
-  return fail("cannot be reached", "cluster/unreachable", `look whether nats-server runs there${also}`);
+  // A server that requires a client certificate closes the connection without an error.
+  const also = received === "timeout" ? ", and whether it asks for a client certificate" : "";
+  return fail("cannot be reached", "cluster/unreachable", `check that nats-server runs there${also}`);
 }
 
-/** How servers are called in errors: without what may be a secret. */
+/** Names of servers in errors, without possible secrets. */
 export const nameServers = (servers: NatsServers["servers"]): string =>
   [servers]
     .flat()
@@ -104,8 +108,8 @@ async function readTls({ caFile, certFile, keyFile, servers }: NatsServers): Pro
 }
 
 /**
- * Whose certificate a server must show. The client names no host to Node when it dials an IP address, and Node then expects
- * "localhost": one of the addresses is expected instead.
+ * Checks a server's certificate against its configured hosts. When the client dials an IP address, it gives Node no
+ * host, and Node expects "localhost"; this expects one of the configured addresses.
  */
 export function expectServer(servers: NatsServers["servers"]): typeof checkServerIdentity {
   const hosts = [servers].flat().map(readHost);

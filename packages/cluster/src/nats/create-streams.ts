@@ -15,17 +15,21 @@ import { nanos } from "@nats-io/transport-node";
 import { type BusTimes, jobKindNames, MAX_JOB_BYTES, MAX_MESSAGE_BYTES } from "../bus/job-bus.js";
 import type { StreamNames } from "./names.js";
 
-/** What the server keeps at most, on disk. Beyond it the oldest blobs, records and results vanish; new jobs are refused. */
+/**
+ * The server's bounds, on disk. Beyond them the oldest blobs, records and results are dropped; new jobs are refused.
+ */
 export interface NatsBounds {
-  /** Bytes of blobs; where the server has no room for them, the half, and so on down to 1 GiB. Default: 20 GiB. */
+  /**
+   * Bytes of blobs; if the server has too little room it tries half of it, and so on down to 1 GiB. Default: 20 GiB.
+   */
   blobBytes: number;
   /** Bytes of one blob. Default: 1 GiB. */
   oneBlobBytes: number;
-  /** Bytes of results and of what else is known of jobs. Default: 1 GiB. */
+  /** Bytes of results and of other records of jobs. Default: 1 GiB. */
   recordBytes: number;
-  /** Bytes of queued jobs, whose number is bounded as if each were of the largest size. Default: 1 GiB, for 15,420 jobs. */
+  /** Bytes of queued jobs, whose number is bounded as if each had the largest size. Default: 1 GiB, for 15,420 jobs. */
   jobBytes: number;
-  /** Hours until jobs, records and blobs vanish. Default: 24. */
+  /** Hours until jobs, records and blobs expire. Default: 24. */
   hours: number;
   /** Copies in a cluster of servers: 1, 3 or 5. Default: 1. */
   replicas: number;
@@ -40,14 +44,14 @@ export const defaultBounds: NatsBounds = {
   replicas: 1,
 };
 
-/** Where buckets begin to count; `NatsRecords` keeps revisions apart by more. */
+/** Upper bound of a bucket's first revision; `NatsRecords` keeps revisions further apart. */
 const FIRST_REVISIONS = 2 ** 39;
 const SMALL = 16 * 2 ** 20;
 const HEADERS = 4096;
 
 /**
- * Creates what is missing, and gives what is there these bounds.
- * @param onMissing of a bus that was there: called before anything is created; what is there then stays as it is.
+ * Creates missing streams, and sets these bounds on existing ones.
+ * @param onMissing of an existing bus: called before anything is created; existing streams then stay unchanged.
  */
 export async function createStreams(
   manager: JetStreamManager,
@@ -60,7 +64,7 @@ export async function createStreams(
   const ensureLargest = (config: StreamDescription & { max_bytes: number }) => makeLargest(ensureStream, config);
   const maxAge = nanos(bounds.hours * 3_600_000);
   const common = { storage: StorageType.File, num_replicas: bounds.replicas, retention: RetentionPolicy.Limits };
-  // A bucket as NATS's key-value stores are laid out, but that the oldest vanish when it is full.
+  // A bucket in the layout of NATS's key-value stores, except that a full one drops the oldest.
   const bucket = (name: string, maxBytes: number, age: number): StreamDescription => ({
     ...common,
     name: `KV_${name}`,
@@ -83,7 +87,7 @@ export async function createStreams(
     discard: DiscardPolicy.New,
     discard_new_per_subject: true,
     max_bytes: bounds.jobBytes,
-    // At its bound of bytes the server drops the oldest small messages after all; this bound is met first, and refuses.
+    // At its bound of bytes the server would drop the oldest small messages; this bound is reached first, and refuses.
     max_msgs: Math.max(1, Math.floor(bounds.jobBytes / (MAX_JOB_BYTES + HEADERS))),
     max_age: maxAge,
     max_msg_size: MAX_JOB_BYTES + HEADERS,
@@ -106,7 +110,7 @@ export async function createStreams(
       filter_subject: `${names.jobSubject}.${kind}.*`,
       ack_policy: AckPolicy.Explicit,
       ack_wait: nanos(times.ackWaitMs),
-      // The job's record counts its tries: a decline is delivered again, and is none.
+      // The job's record counts its tries: a decline is a delivery, but no try.
       max_deliver: -1,
       max_ack_pending: 100_000,
       max_waiting: 20_000,
@@ -119,7 +123,7 @@ type StreamDescription = Partial<StreamConfig> & { name: string };
 
 const LEAST_BLOB_BYTES = 2 ** 30;
 
-/** A stream as large as the server has room for: a laptop's disk may be nearly full. */
+/** Creates the largest stream that the server has room for: a laptop's disk may be nearly full. */
 async function makeLargest(
   ensureStream: (config: StreamDescription) => Promise<void>,
   config: StreamDescription & { max_bytes: number },
@@ -153,22 +157,21 @@ async function ensure(
     throw new ClusterError("does not fit on the server", {
       code: "cluster/storage",
       subject: `the stream ${config.name}`,
-      expected: `${config.max_bytes} bytes of the server's storage, beside the other streams`,
+      expected: `${config.max_bytes} bytes of the server's storage, in addition to the other streams`,
       received: error.message,
-      remedy:
-        "raise max_file_store of nats-server: a bus needs about 3 GiB; openNatsBus({ bounds }) takes other bounds",
+      remedy: "raise max_file_store of nats-server: a bus needs about 3 GiB; or give openNatsBus smaller bounds",
       cause: error,
     });
   }
 }
 
 /**
- * Has a new bucket count from a random place on: a revision of one that was lost is none of this one, so that nobody who has not
- * noticed yet replaces what he has not seen.
+ * Starts a new bucket's revisions at a random number: revisions of a lost bucket then never match, so that a client
+ * that has not noticed the loss cannot replace a record that it has not seen.
  */
 async function beginSomewhere(manager: JetStreamManager, name: string): Promise<void> {
   const { state } = await manager.streams.info(name);
-  // Another coordinator may have created it at once.
+  // Another coordinator may have created it at the same time.
   if (state.last_seq === 0) await manager.streams.purge(name, { seq: randomInt(2, FIRST_REVISIONS) });
 }
 

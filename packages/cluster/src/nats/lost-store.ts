@@ -3,41 +3,44 @@ import { ClusterError } from "@cria/core";
 import type { StoreLoss } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 
-/** How often it is asked whether the bus is there again. */
+/** Time between two checks whether the bus exists again. */
 const ASK_MS = 500;
 
 export interface LostStoreOptions {
-  /** How the bus is called before people. */
+  /** Name of the bus in texts for people. */
   bus: string;
-  /** Which store it was when this side came. */
+  /** Id of the store when this side joined. */
   id: string;
-  /** Which store it is; undefined: none that is whole. */
+  /** Id of the store; undefined: there is no complete one. */
   read(): Promise<string | undefined>;
-  /** Of coordinators: creates what is missing. @param onMissing called before the first part is created. */
+  /**
+   * Coordinators only: creates missing streams.
+   * @param onMissing called before the first stream is created.
+   */
   create?(onMissing: (cause: unknown) => void): Promise<void>;
-  /** Begins anew what goes on by itself: the store is another one. */
+  /** Restarts watches and requests, because the store is another one. */
   renew(): void;
   onLoss(loss: StoreLoss): void;
-  /** The bus is there as it was, or anew. */
+  /** The bus is available, unchanged or new. */
   onThere(): void;
   closed: AbortSignal;
 }
 
 /**
- * Looks after a server that may lose what it stores: its disk was emptied, or somebody removed the streams. A coordinator creates
- * them anew; the others wait until one has. Which store it is says an id that its creator writes down.
+ * Handles a server that may lose its data: its disk was emptied, or somebody removed the streams. A coordinator creates
+ * them again; the others wait until one has. An id that the creator stores identifies the store.
  */
 export class LostStore {
   #id: string;
   #looking?: Promise<void>;
-  /** While it is lost. */
+  /** Set while the store is lost. */
   #lost?: { restored(): void; failed(error: ClusterError): void };
 
   constructor(private readonly options: LostStoreOptions) {
     this.#id = options.id;
   }
 
-  /** Looks whether the store is still the same, and waits for another one where it is not. Never rejects. */
+  /** Checks whether the store is still the same, and if not waits for a new one. Never rejects. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
@@ -57,7 +60,7 @@ export class LostStore {
       } catch (error) {
         if (error instanceof ClusterError) return this.#fail(error);
         if (isMissing(error)) this.#lose(error);
-        // A server that is away is looked at again when it is back.
+        // After a disconnect the store is checked on reconnect.
         else if (!this.#lost) return;
       }
       await delay(ASK_MS);
@@ -71,22 +74,22 @@ export class LostStore {
       this.#lost = { restored: resolve, failed: reject };
     });
     restored.catch(() => {});
-    const problem = new ClusterError("lost what it had stored", {
+    const problem = new ClusterError("lost its data", {
       code: "cluster/store-lost",
       subject: `the bus ${bus}`,
       expected: "the streams that its coordinator created",
       received: cleanText(cause instanceof Error ? cause.message : String(cause)),
       remedy: create
-        ? "look after the disk of nats-server; the bus is set up anew, and the training goes on"
-        : "look after the disk of nats-server; jobs come again once a coordinator has set the bus up anew",
+        ? "check the disk of nats-server; the bus is set up again, and the training continues"
+        : "check the disk of nats-server; jobs come again after a coordinator has set up the bus again",
       cause,
     });
     onLoss({ problem, restored });
   }
 
   #take(id: string): void {
-    // Another coordinator may have created it before anything was missed here.
-    this.#lose(new Error("another store than before"));
+    // Another coordinator may have created it before this side noticed a loss.
+    this.#lose(new Error("a store with another id"));
     this.#id = id;
     this.options.renew();
     this.#lost!.restored();
@@ -94,13 +97,13 @@ export class LostStore {
     this.options.onThere();
   }
 
-  /** What cannot be set up: there is no room, or another version did. */
+  /** Reports that the bus cannot be set up: there is no room, or another version did it. */
   #fail(error: ClusterError): void {
     this.#lost?.failed(error);
     this.#lost = undefined;
   }
 }
 
-/** What JetStream answers where a stream or its consumer is gone. */
+/** Whether JetStream says that a stream or its consumer is missing. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && /\b(stream|consumer) not found\b/i.test(error.message);

@@ -1,11 +1,14 @@
 import { ClusterError } from "@cria/core";
 import { cleanText } from "../bus/job-record.js";
 
-/** Why a bus cannot be read on a server that answers. @param cause what the server said last; undefined: there is nothing. */
+/**
+ * The error for a bus that cannot be read although the server answers.
+ * @param cause the server's last error; undefined: there is no bus.
+ */
 export function missingBusError(prefix: string, cause: unknown): ClusterError {
   const subject = `the bus ${prefix}`;
   const received = cause instanceof Error ? cleanText(cause.message) : "nothing";
-  // Of the server, or of the account alone: the client has two kinds of errors, and exports one.
+  // Of the server or of the account: the client has an error class for each, and exports only one.
   if (/jetstream (is )?not enabled/i.test(received)) {
     return new ClusterError("needs JetStream, which this server or account does not have", {
       code: "cluster/no-jetstream",
@@ -16,15 +19,15 @@ export function missingBusError(prefix: string, cause: unknown): ClusterError {
     });
   }
   if (/permission/i.test(received)) {
-    return new ClusterError("may not be read with these credentials", {
+    return new ClusterError("does not allow these credentials to read it", {
       code: "cluster/refused",
       subject,
       received,
-      remedy: "name the file of a user who has this role on this bus, and its prefix",
+      remedy: "give the key or credentials of a user with this role on this bus, and the bus's prefix",
       cause,
     });
   }
-  return new ClusterError("is not there: no coordinator has created it", {
+  return new ClusterError("does not exist: no coordinator has created it", {
     code: "cluster/no-bus",
     subject,
     received,

@@ -1,4 +1,4 @@
-/** The streams of a bus, by the roles that they have. `prefix`: letters, digits and `-`. */
+/** The streams of a bus, by role. `prefix`: letters, digits and `-`. */
 export function nameStreams(prefix: string) {
   return {
     jobs: `${prefix}-jobs`,
@@ -12,7 +12,7 @@ export function nameStreams(prefix: string) {
 
 export type StreamNames = ReturnType<typeof nameStreams>;
 
-/** Who connects. Each role has its own subjects for answers, so that one cannot read another's. */
+/** Roles of clients. Each has its own subjects for answers, so that one role cannot read another's. */
 export const roles = ["coordinator", "worker", "observer"] as const;
 export type Role = (typeof roles)[number];
 export const inboxOf = (role: Role): string => `_INBOX_${role}`;

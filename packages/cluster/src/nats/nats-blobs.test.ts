@@ -49,7 +49,7 @@ describeWithNats("blobs over NATS", () => {
       most: bounds.oneBlobBytes,
       closed: closed.signal,
     });
-  /** A client whose publishing of chunks is another. */
+  /** A client with another way to publish chunks. */
   const withPublish = (publish: JetStreamClient["publish"]): JetStreamClient => ({
     ...client,
     consumers: client.consumers,
@@ -137,7 +137,7 @@ describeWithNats("blobs over NATS", () => {
     await expect(blobs.get(sha)).rejects.toMatchObject({ code: "cluster/blob-missing" });
     await blobs.put(bytes);
     expect(Buffer.compare(await blobs.get(sha), bytes)).toBe(0);
-    // What was left of the first time is deleted.
+    // The remains of the first attempt are deleted.
     const { subjects } = await state();
     expect(Object.values(subjects ?? {})).toContain(chunks);
     expect(subjects).not.toHaveProperty([`$O.cria-blobs.C.${nuid}`]);
@@ -189,7 +189,7 @@ describeWithNats("blobs over NATS", () => {
     expect(await Promise.all(ends)).toEqual(["given up", "given up"]);
     await line.close();
 
-    // Also while its chunks come.
+    // Also while its chunks arrive.
     const reason = new Error("closed");
     const { consumers } = client;
     const getPushConsumer: typeof consumers.getPushConsumer = async (...words) => {

@@ -7,7 +7,7 @@ import type { Blobs } from "../bus/job-bus.js";
 import { hashBytes } from "../bus/job-record.js";
 import { BlobChunks, type ChunkPlace } from "./blob-chunks.js";
 
-/** Longest wait for a blob: this, and a second for each of so many bytes. */
+/** Longest wait for a blob: this, plus a second for every so many bytes. */
 const GET_MS = 60_000;
 const BYTES_PER_SECOND = 500_000;
 const CHUNK_BYTES = 128 * 1024;
@@ -16,12 +16,12 @@ export interface NatsBlobsOptions {
   connection: NatsConnection;
   client: JetStreamClient;
   manager: JetStreamManager;
-  /** Looks up and deletes; it would write and read too, but hashes in JavaScript and sends one chunk at a time. */
+  /** Only looks up and deletes; for reading and writing it hashes in JavaScript and sends one chunk at a time. */
   store: ObjectStore;
   bucket: string;
   /** Most bytes of a blob. */
   most: number;
-  /** Ends what is being read. */
+  /** Aborts reads. */
   closed: AbortSignal;
 }
 
@@ -43,7 +43,7 @@ export class NatsBlobs implements Blobs {
     const isThere = old?.size === bytes.length && trimDigest(old.digest) === trimDigest(digestOf(sha));
     if (isThere && (await this.#isWhole(old))) return sha;
     await this.#write(sha, bytes);
-    // The new one is what readers see from here on, whether or not this role may delete the old chunks.
+    // From now on readers see the new one, whether or not this role may delete the old chunks.
     if (old) await this.#purge(this.#place(old.nuid));
     return sha;
   }
@@ -64,7 +64,7 @@ export class NatsBlobs implements Blobs {
     if (await this.has(sha)) await this.#options.store.delete(sha);
   }
 
-  /** Begins reads anew where they are, over a connection that was lost and is there again. */
+  /** Restarts reads at their current chunk, over a connection that has returned. */
   renew(): void {
     this.#chunks.renew();
   }
@@ -74,7 +74,7 @@ export class NatsBlobs implements Blobs {
     return { stream: `OBJ_${bucket}`, subject: `$O.${bucket}.C.${id}` };
   }
 
-  /** Whether nothing of it was dropped. */
+  /** Whether all of its chunks exist. */
   async #isWhole(info: ObjectInfo): Promise<boolean> {
     if (info.deleted) return false;
     const { stream, subject } = this.#place(info.nuid);
@@ -86,7 +86,7 @@ export class NatsBlobs implements Blobs {
     await this.#options.manager.streams.purge(stream, { filter: subject }).catch(() => {});
   }
 
-  /** Sends the chunks, and then says that they are there. */
+  /** Sends the chunks, then the entry that announces them. */
   async #write(sha: string, bytes: Uint8Array): Promise<void> {
     const { connection, client, bucket } = this.#options;
     const id = nuid.next();
@@ -110,13 +110,13 @@ export class NatsBlobs implements Blobs {
       };
       await client.publish(`$O.${bucket}.M.${toPaddedBase64Url(sha)}`, JSON.stringify(info), { headers: rollup });
     } catch (error) {
-      // Another try has other chunks, and need not wait until a lost connection is there again.
+      // Another try sends new chunks, so it need not wait for the lost connection to return.
       void this.#purge(place);
       throw error;
     }
   }
 
-  /** Reads no more than was announced, whatever is sent. */
+  /** Reads at most the announced size. */
   async #read(sha: string, { nuid: id, size, chunks }: ObjectInfo): Promise<Uint8Array> {
     const { closed } = this.#options;
     const bytes = new Uint8Array(size);
@@ -147,9 +147,9 @@ export class NatsBlobs implements Blobs {
   }
 }
 
-/** As the object store writes it. */
+/** Base64 in the object store's form. */
 const toPaddedBase64Url = (text: string | Uint8Array): string =>
   Buffer.from(text).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
 const digestOf = (sha: string): string => `SHA-256=${toPaddedBase64Url(Buffer.from(sha, "hex"))}`;
-/** Some clients write no padding. */
+/** Removes the padding, which some clients do not write. */
 const trimDigest = (digest: string): string => digest.replace(/=+$/, "");

@@ -99,7 +99,7 @@ describeWithNats("a bus over NATS", () => {
   it("says once that its queue is full, and does what waits for room", async () => {
     const problems: ClusterError[] = [];
     const bus = await openNatsBus({
-      // Longer than the test: nothing is looked at again in between.
+      // Longer than the test: nothing is checked in between.
       ...options("full", { ...quickTimes, ackWaitMs: 300_000 }),
       role: "coordinator",
       bounds: { ...bounds, jobBytes: 3 * (MAX_JOB_BYTES + 4096) },
@@ -132,7 +132,7 @@ describeWithNats("a bus over NATS", () => {
     const connection = await connect({ servers: server.url });
     const { config } = await (await jetstreamManager(connection)).streams.info("many-jobs");
     expect(config.max_msgs).toBe(15_420);
-    // A full one ends at its bound of messages: at that of bytes the server would drop the oldest.
+    // The bound of messages must be reached first: at that of bytes the server would drop the oldest.
     expect(config.max_msgs * config.max_msg_size!).toBeLessThanOrEqual(config.max_bytes);
     await Promise.all([bus.close(), connection.close()]);
   });

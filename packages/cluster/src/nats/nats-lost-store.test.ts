@@ -15,7 +15,7 @@ import { type RunningWorker, startWorker, type WorkerStatus } from "../worker/st
 import { openNatsBus } from "./open-nats-bus.js";
 import { openNatsStore } from "./open-nats-store.js";
 
-/** Where a bucket that is created begins to count; null: where it likes. */
+/** First revision of a new bucket; null: a random one. */
 let place: number | null = null;
 vi.mock("node:crypto", async (load) => {
   const crypto = await load<typeof import("node:crypto")>();
@@ -39,13 +39,13 @@ describeWithNats("a server that lost its store", () => {
     await server.dispose();
   });
 
-  /** The disk was emptied while the server was down. */
+  /** Empties the disk while the server is down. */
   const emptyDisk = async () => {
     await server.kill();
     server.removeStore();
     await server.start();
   };
-  /** Somebody deleted the streams; no connection is lost. */
+  /** Deletes the streams; no connection is lost. */
   const deleteStreams = async () => {
     const connection = await connect({ servers: server.url });
     const { streams } = await jetstreamManager(connection);
@@ -66,7 +66,7 @@ describeWithNats("a server that lost its store", () => {
   }
 
   it.each(accidents)("%s gets its bus anew: jobs, policy, lease and workers go on", async (_, accident) => {
-    // Revisions of the new store are smaller than any of the old one, and newer all the same.
+    // Revisions of the new store are smaller than all old ones, and newer nonetheless.
     place = 1000;
     const { bus: coordinator, problems } = await open("coordinator", { leaseMs: 60_000 });
     const { bus: machine, problems: machines } = await open("worker");
@@ -124,7 +124,7 @@ describeWithNats("a server that lost its store", () => {
     const given = standby.acquireLease("other", undefined, (reason) => reasons.push(reason));
     await waitFor(() => expect(reasons).toEqual(["me coordinates this bus"]));
     await deleteStreams();
-    // Whoever comes first has it; the other is told, or waits.
+    // The first one gets it; the other one gets an error, or waits.
     const holders: string[] = [];
     void given.then(() => holders.push("other"));
     lease.signal.addEventListener("abort", () => holders.push("not me"));
@@ -220,7 +220,7 @@ describeWithNats("a training over a server that lost its store", () => {
       startWorker(machine, { id, folder, threads: 1, onStatus }).then((worker) => void workers.push(worker));
     let jobs = 0;
     let lost: Promise<void> | undefined;
-    /** In the middle of a job and of a step; another worker comes, and this one leaves: it does nothing before. */
+    /** Loses the store in the middle of a job and of a step; another worker joins, and this one leaves first. */
     const loseStore = async () => {
       await server.kill();
       server.removeStore();

@@ -10,13 +10,15 @@ import type { Delivery, JobQueue } from "../bus/bus-store.js";
 import type { JobKindName } from "../bus/job-bus.js";
 import type { StreamNames } from "./names.js";
 
-/** Milliseconds that one request for a job stands; below 5 s the client may end the process over a late heartbeat. */
+/**
+ * Milliseconds that one request for a job stays open; below 5 s the client may end the process over a late heartbeat.
+ */
 const LEAST_PULL_MS = 5_000;
 const MOST_PULL_MS = 30_000;
-/** JetStream's codes for a message that it cannot delete because it is not there. */
+/** JetStream's codes for deleting a message that does not exist. */
 const NO_SUCH_MESSAGE = [10043, 10057];
 
-/** Jobs in a work queue of JetStream: one subject a job, one durable consumer a kind. */
+/** Jobs in a work queue of JetStream: a subject for each job, a durable consumer for each kind. */
 export class NatsQueue implements JobQueue {
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;
@@ -29,7 +31,7 @@ export class NatsQueue implements JobQueue {
     this.#client = client;
     this.#manager = manager;
     this.#names = names;
-    // The requests of a worker that froze have ended when its jobs are given out again: they would get them.
+    // A frozen worker's requests expire before its jobs are given out again; otherwise they would get these.
     this.#pullMs = Math.max(LEAST_PULL_MS, Math.min(MOST_PULL_MS, ackWaitMs / 2));
   }
 
@@ -48,13 +50,17 @@ export class NatsQueue implements JobQueue {
         code: "cluster/queue-full",
         subject: "the queue of jobs",
         received: message,
-        remedy: "nothing, if it may wait; else raise the bound jobBytes of openNatsBus, where the bus is opened first",
+        remedy:
+          "nothing if waiting is fine; else raise the bound jobBytes of openNatsBus in the process that opens the bus first",
         cause: error,
       });
     }
   }
 
-  /** By its place: a server of 2.9 that purges one subject passes over all jobs that wait, and gives them to nobody. */
+  /**
+   * Deletes by sequence number: a server of 2.9 that purges one subject skips all waiting jobs, and delivers them to no
+   * worker.
+   */
   async remove(kind: JobKindName, id: string): Promise<void> {
     const { streams } = this.#manager;
     const queued = await streams.getMessage(this.#names.jobs, { last_by_subj: this.#subject(kind, id) });
@@ -91,7 +97,7 @@ export class NatsQueue implements JobQueue {
     }
   }
 
-  /** Ends the requests that stand: a server that was started anew does not know them. */
+  /** Ends the open requests, which a restarted server does not know. */
   renew(): void {
     for (const pull of this.#pulls) pull.stop();
   }
@@ -106,7 +112,7 @@ export class NatsQueue implements JobQueue {
   }
 }
 
-/** On a closed connection nothing can be said: the job will be given to another. */
+/** Ignores errors of a closed connection: the job will be delivered to another worker. */
 function quietly(say: () => void): void {
   try {
     say();

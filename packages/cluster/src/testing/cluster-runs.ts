@@ -5,11 +5,11 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsServer } from "./nats-process.js";
 
-/** What happens while a training runs. */
+/** Faults during a training. */
 export interface Mishaps {
-  /** Workers that are killed, one after another over the steps; each is replaced. */
+  /** Number of workers to kill, one after another over the steps; each is replaced. */
   workerKills?: number;
-  /** Stops a worker as a debugger does after the first step, and lets it go on after the third. */
+  /** Stops a worker after the first step, as a debugger does, and resumes it after the third. */
   workerFreeze?: boolean;
   /** Kills nats-server in the middle of the run, and starts it again. */
   natsRestart?: boolean;
@@ -18,12 +18,12 @@ export interface Mishaps {
 }
 
 export interface ClusterRunOptions extends Mishaps {
-  /** Words that start `cria`. */
+  /** Command words that start `cria`. */
   cria: readonly string[];
   /** The config, and overrides. */
   config: string;
   overrides: readonly string[];
-  /** Where run folders are to lie, and this one's name. */
+  /** Parent of run folders, and this one's name. */
   folder: string;
   name: string;
   steps: number;
@@ -49,7 +49,10 @@ export interface ClusterRunResult {
   abandoned: number;
 }
 
-/** Trains with workers and mishaps, all of them processes of their own. @throws Error with what a process wrote when it fails. */
+/**
+ * Trains with workers and faults, each process separate.
+ * @throws Error with a failed process's output.
+ */
 export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterRunResult> {
   const { folder, name, steps, workers, server, random } = options;
   const started = performance.now();
@@ -95,7 +98,7 @@ export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterR
       }
       if (step === 3) frozen?.child.kill("SIGCONT");
       for (let k = 0; k < (kills[step] ?? 0); k++) {
-        // In the midst of its jobs.
+        // In the middle of its jobs.
         await delay(300 * random());
         const crewmen = crew.running("worker");
         crew.kill(crewmen[Math.floor(random() * crewmen.length)]!);
@@ -122,7 +125,7 @@ export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterR
   }
 }
 
-/** How many of `count` things happen after each step: as evenly as can be, none after the last. */
+/** Distributes `count` events over the steps: as evenly as possible, none after the last. */
 function spread(count: number, steps: number): number[] {
   const at = new Array<number>(steps).fill(0);
   for (let k = 0; k < count; k++) at[1 + Math.floor(((k + 0.5) * (steps - 1)) / count)]!++;
@@ -141,7 +144,7 @@ const countSteps = (run: string) => Math.max(0, ...readMetrics(run).map((line) =
 interface Member {
   command: string;
   child: ChildProcess;
-  /** The end of what it wrote. */
+  /** The end of its output. */
   log: string;
 }
 
@@ -176,7 +179,10 @@ class Crew {
     member.child.kill("SIGKILL");
   }
 
-  /** Waits while a process runs. @throws Error when it ends badly before that. */
+  /**
+   * Waits while a process runs.
+   * @throws Error when it fails before that.
+   */
   async during(member: Member, isDone: () => boolean): Promise<void> {
     while (!isDone()) {
       if (!isRunning(member)) return this.ended(member);

@@ -1,21 +1,21 @@
 import type { BusStore, Delivery, Records } from "../bus/bus-store.js";
 
-/** A worker's process that can be stopped as by SIGSTOP: its connection stays, and what arrives lies until it goes on. */
+/** A worker's process that can be stopped as by SIGSTOP: its connection stays, and messages wait until it resumes. */
 export interface Freezable {
   store: BusStore;
   freeze(): void;
   thaw(): void;
-  /** Jobs that were given to it while it was frozen. */
+  /** Jobs delivered to it while it was frozen. */
   readonly swallowed: number;
 }
 
-/** Stands before a store. */
+/** Wraps a store. */
 export function makeFreezable(inner: BusStore): Freezable {
   let thawed = Promise.resolve();
   let thaw = () => {};
   let isFrozen = false;
   let swallowed = 0;
-  /** As late as a process that stood still. */
+  /** Delays an answer until the process resumes. */
   const late = async <T>(answer: Promise<T>): Promise<T> => {
     const value = await answer;
     await thawed;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NatsBounds } from "../nats/create-streams.js";
 
-/** So small that many buses fit on one server. */
+/** Small enough for many buses on one server. */
 export const smallBounds: NatsBounds = {
   blobBytes: 60_000_000,
   oneBlobBytes: 50_000_000,
@@ -25,13 +25,13 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Where a server runs: the words that begin its command, and its address there. */
+/** Place of a server: the first words of its command, and its address there. */
 export interface Place {
   on: readonly string[];
   address: string;
 }
 
-/** A nats-server of its own, on a free port, with a folder of its own. */
+/** A separate nats-server on a free port, with its own folder. */
 export class NatsServer {
   readonly folder = mkdtempSync(join(tmpdir(), "cria-nats-"));
   port = 0;
@@ -42,7 +42,7 @@ export class NatsServer {
     this.#place = place;
   }
 
-  /** @param config its configuration, with JetStream added where it has none. Paths in it begin at `folder`. */
+  /** @param config its configuration, with JetStream added if missing. Paths in it are relative to `folder`. */
   async start(config = ""): Promise<void> {
     this.port ||= await findFreePort();
     this.#configure(config);
@@ -67,7 +67,7 @@ export class NatsServer {
     writeFileSync(join(this.folder, "server.conf"), text);
   }
 
-  /** Gives it another configuration while it runs, as `nats-server --signal reload` does. */
+  /** Reloads another configuration while it runs, as `nats-server --signal reload` does. */
   reload(config: string): void {
     this.#configure(config);
     this.#child!.kill("SIGHUP");
@@ -84,7 +84,7 @@ export class NatsServer {
     await once(child, "exit");
   }
 
-  /** Removes what it stored, as somebody does who empties its disk. */
+  /** Removes its stored data, like somebody who empties its disk. */
   removeStore(): void {
     rmSync(join(this.folder, "store"), { recursive: true, force: true });
   }

@@ -12,7 +12,7 @@ function isInstalled(): boolean {
   }
 }
 
-/** Tests with Debian's nats-server: skipped, and said so, where it is missing; in CI they fail. */
+/** Tests with Debian's nats-server: skipped with a message where it is missing; in CI they fail. */
 export function describeWithNats(title: string, body: () => void): void {
   if (process.env.CI || isInstalled()) describe(title, body);
   else it.skip(`${title}: nats-server is not installed, see scripts/install-test-tools.sh`, () => {});

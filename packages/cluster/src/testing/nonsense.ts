@@ -19,7 +19,7 @@ export function damage(given: Uint8Array, random: () => number): Uint8Array {
 
 const NONSENSE = [null, -1, 1.5, 2 ** 40, Number.NaN, "", "../../../etc", "x".repeat(5000), [], {}, true];
 
-/** A copy with one value, somewhere, replaced, or one value of a typed array. */
+/** A copy with one value, at a random place, replaced, or one value of a typed array. */
 export function mutate<T>(given: T, random: () => number): unknown {
   const images = new Map<string, LoadedImage>();
   const bytes = pack(given, (image) => images.set(image.hash, image));

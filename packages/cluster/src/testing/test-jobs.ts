@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { BusTimes, JobBus, JobHandler, JobKind } from "../bus/job-bus.js";
 
-/** So short that a test can wait for each. */
+/** Short enough for a test to wait for each. */
 export const quickTimes: BusTimes = { ackWaitMs: 1_500, presenceMs: 1_500, leaseMs: 900 };
 
 export const rollout: JobKind<{ row: number }, { answer: number }> = {
@@ -13,7 +13,7 @@ export type Handler = JobHandler<{ row: number }, { answer: number }>;
 
 /** Doubles a row. */
 export const double: Handler["run"] = async ({ row }) => ({ value: { answer: 2 * row } });
-/** Waits until the job is taken away. */
+/** Waits until its signal is aborted. */
 export const hang: Handler["run"] = (_, { signal }) =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 

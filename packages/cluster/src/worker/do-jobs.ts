@@ -11,7 +11,7 @@ import { Superseded, type WeightsLock } from "./weights-lock.js";
 
 export interface JobOptions {
   bus: Pick<JobBus, "blobs">;
-  /** The worker's. */
+  /** The worker's id. */
   id: string;
   /** Conversations at once. */
   slots: number;
@@ -21,7 +21,7 @@ export interface JobOptions {
   onEnd(outcome: "done" | "failed"): void;
 }
 
-/** What came of a piece of work: `record` differs from run to run. */
+/** The outcome of a piece of work: `record` differs from run to run. */
 interface Done {
   result: unknown;
   record?: unknown;
@@ -73,7 +73,7 @@ export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
       return { result: hideIds(result, engine), record: { metrics, timeline } };
     });
   }
-  // One is computed at a time; what comes of the one before it is on its way meanwhile.
+  // The engine computes one at a time; the previous result is sent meanwhile.
   if (scores)
     add(scoreJob, 2, scoreWorkSchema, async (shard, signal) => ({
       result: await engine.computeScores(shard, { signal }),
@@ -85,7 +85,7 @@ export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
   return handlers;
 }
 
-/** What work gives, and the seconds that it takes: waiting for weights is no part of them. */
+/** The result of work, and its duration in seconds without the wait for weights. */
 async function measure(work: () => Promise<Done>): Promise<Done & { seconds: number }> {
   const started = performance.now();
   const done = await work();
@@ -93,7 +93,7 @@ async function measure(work: () => Promise<Done>): Promise<Done & { seconds: num
 }
 
 function declineOthers(payload: JobPayload, run: PreparedRun, id: string, { decline }: JobContext): void {
-  if (payload.avoid.includes(id)) decline("is not to do it");
+  if (payload.avoid.includes(id)) decline("is excluded from it");
   if (payload.run !== run.sha) decline("prepares another run");
   if (payload.class !== null && payload.class !== run.class) decline(`computes bits of class ${run.class}`);
 }

@@ -58,7 +58,7 @@ afterEach(async () => {
   vi.stubEnv("XDG_CACHE_HOME", join(models.folder, "cache"));
 });
 
-/** A micro-batch that shows two pictures. */
+/** A micro-batch with two pictures. */
 async function planScores(): Promise<ScoreShard> {
   const { engine } = session.policy;
   const place = async (side: number) => [
@@ -75,7 +75,7 @@ async function planScores(): Promise<ScoreShard> {
   return found!;
 }
 
-/** Begins a training on a bus of its own. */
+/** Begins a training on a new bus. */
 async function begin(change: Partial<RunDescription> = {}): Promise<void> {
   hub = new LocalHub();
   bus = openLocalBus({ hub });
@@ -114,7 +114,7 @@ function makeConversation(image: unknown, more: object = {}) {
 }
 
 let others = 0;
-/** A job that can be done, and is no other's: after some failures in a row a worker would rest. */
+/** A job that succeeds and equals no other one: after some failures in a row a worker would pause. */
 const doOther = (kind: typeof scoreJob) => {
   const work = kind === scoreJob ? scoring : makeConversation(scoring.images![0]!.image);
   return submit(kind, work, [`other-${others++}`]);
@@ -161,7 +161,7 @@ describe("a worker of a training with images", () => {
     expect(await reason({ ...scoring, images: 7 })).toMatch(/images/);
     const tokens = scoring.tokens.map((id, t) => (t === 2 ? 2 ** 30 : id));
     expect(await reason({ ...scoring, tokens })).toMatch(/a token outside the vocabulary/);
-    // On its way another file.
+    // Another file arrives instead.
     const fresh = await loadImage({ bytes: drawPicture(32, 20) });
     await images.put(fresh);
     hub.blobs.entries.set(fresh.hash, drawPicture(32, 21));
@@ -197,7 +197,7 @@ describe("a worker of a training with images", () => {
       const some = Array.from({ length: 8 }, (_, i) => {
         const [kind, work] = works[i % 2]!;
         const { images: shown } = work as { images?: unknown };
-        // Most of it is about the images.
+        // Most changes are to the images.
         const changed = shown && random() < 0.8 ? { ...work, images: mutate(shown, random) } : mutate(work, random);
         return submit(kind, changed).then(
           () => "done",
@@ -229,8 +229,8 @@ describe("a worker of a training with images", () => {
     const projector = { ...description.projector!, sha256: "f".repeat(64) };
     await begin({ projector });
     const worker = await startOne();
-    expect(worker.status.lacks[0]).toMatch(/^has no model: the projector mmproj\.gguf: is not here/);
-    // As text alone: the config's path is the coordinator's.
+    expect(worker.status.lacks[0]).toMatch(/^has no model: the projector mmproj\.gguf: was not found/);
+    // Described as reading only text: the config's path is the coordinator's.
     for (const close of closing.splice(0)) await close();
     await begin({ projector: null });
     const blind = await startOne();

@@ -8,14 +8,14 @@ import { writeWeights } from "../jobs/weights.js";
 export type ModelOverrides = Pick<LoadModelOptions, "path" | "mmproj" | "device" | "threads"> &
   Partial<Pick<LoadModelOptions, "maxSequences">>;
 
-/** The one model that a worker has loaded. It stays for the next run that loads the same in the same way. */
+/** A worker's only loaded model. It stays for the next run that loads the same files in the same way. */
 export class ModelSlot {
   private loaded: { key: string; engine: LlamaModel; classes: Map<string, string> } | null = null;
 
   /**
-   * @param hashes SHA-256 of the files that are opened: of the model, and of its projector ("": it has none).
-   * @param folder where the config's paths start.
-   * @param overrides where the files lie. What the config says of that is for the coordinator.
+   * @param hashes SHA-256 of the opened files: of the model, and of its projector ("": none).
+   * @param folder base of the config's paths.
+   * @param overrides paths of the files; the config's paths are the coordinator's.
    * @throws EngineError; nothing is loaded then.
    */
   async open(
@@ -28,7 +28,7 @@ export class ModelSlot {
     const { max_num_seqs, deterministic } = rollout;
     const adapter = model.lora_adapter_path && resolvePath(folder, model.lora_adapter_path);
     const changed = adapter ? statSync(adapter, { throwIfNoEntry: false })?.mtimeMs : undefined;
-    // All that loading reads, but for the seed of weights that are never used.
+    // Everything that loading reads, except the seed of weights that are never used.
     const sizes = { context: readContextSize(config), max_num_seqs, deterministic };
     const key = JSON.stringify([hashes, { ...model, path: null, mmproj: null }, sizes, adapter, changed, overrides]);
     if (this.loaded?.key === key) return this.loaded.engine;
@@ -38,7 +38,7 @@ export class ModelSlot {
     return engine;
   }
 
-  /** The class of the engine's bits, by the weights that a training starts from; found once. */
+  /** The class of the engine's bits, with the weights that a training starts from; computed once. */
   async findClass(
     sha256: string,
     weights: string,

@@ -18,26 +18,26 @@ import type { WeightsCache } from "./weights-cache.js";
 
 type Losses = Awaited<ReturnType<typeof openLosses>>;
 
-/** What a worker can do for a run. */
+/** The parts of a run that a worker is prepared for. */
 export interface PreparedRun {
   sha: string;
-  /** Of its bits; empty where it has no model. */
+  /** Class of its bits; empty without a model. */
   class: string;
-  /** The model, where it is here and of any use. */
+  /** The model, if it is available and useful. */
   engine: LlamaModel | null;
-  /** Of its jobs, under the config's limits; null without an engine. */
+  /** Images of its jobs, under the config's limits; null without an engine. */
   images: WorkerImages | null;
-  /** For conversations; null: it holds none. */
+  /** Needed for conversations; null: it holds none. */
   conversations: { environment: Environment; tokenizer: DeltaTokenizer } | null;
-  /** Whether its scores are those of the coordinator. */
+  /** Whether its scores equal the coordinator's. */
   scores: boolean;
-  /** For gradients; null: it computes none. */
+  /** Needed for gradients; null: it computes none. */
   losses: Losses | null;
-  /** Why it does not do all. */
+  /** Reasons why it does not do everything. */
   lacks: string[];
-  /** Whether what it lacks may come by itself: it may be prepared again. */
+  /** Whether missing parts may become available: it may be prepared again. */
   mayComeBy: boolean;
-  /** Ends tools; the model stays. Never rejects. */
+  /** Disposes of tools; the model stays. Never rejects. */
   dispose(): Promise<void>;
 }
 
@@ -47,19 +47,19 @@ export interface PrepareOptions {
   weights: WeightsCache;
   places: EnvironmentPlaces;
   modelDir?: string;
-  /** How the model is loaded here. */
+  /** Options for loading the model on this machine. */
   load: Omit<ModelOverrides, "path" | "mmproj">;
   report?: Report;
   signal: AbortSignal;
 }
 
-/** What may be otherwise in a minute: a hub that is away, a blob that is on its way. */
+/** Codes of transient failures: an unreachable hub, a blob in transit. */
 const PASSING = /^(hub\/|cluster\/blob-|cluster\/no-model)/;
 
 /**
- * Gets ready for a run as far as it can: without the environment it may compute gradients, with other bits it may hold
+ * Prepares for a run as far as possible: without the environment it may compute gradients, with other bits it may hold
  * conversations.
- * @throws the signal's reason, and nothing else.
+ * @throws only the signal's reason.
  */
 export async function prepareRun(sha: string, options: PrepareOptions): Promise<PreparedRun> {
   const { signal } = options;
@@ -75,7 +75,7 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
     mayComeBy: false,
     dispose: async () => undefined,
   };
-  /** Undefined, and a text in `lacks`, where it fails. */
+  /** Undefined, and a text in `lacks`, after a failure. */
   const attempt = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
     try {
       return await work();
@@ -94,7 +94,7 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
   const engine = await attempt("has no model", () => loadModel(run, found, options));
   if (engine === undefined) return prepared;
   const { models, weights } = options;
-  const ownClass = await attempt("cannot find the class of its bits", () =>
+  const ownClass = await attempt("cannot compute the class of its bits", () =>
     models.findClass(description.model.sha256, description.weights, (wanted) => weights.get(wanted), signal),
   );
   if (ownClass === undefined) return prepared;
@@ -106,8 +106,8 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
   const holdsOthers = config.cluster.other_classes === "rollout";
   if (!isOwn) {
     prepared.lacks.push(
-      `computes other bits than the coordinator, class ${ownClass} and not ${cleanText(description.class)}: ` +
-        (holdsOthers ? "it holds conversations alone" : "cluster.other_classes refuses it"),
+      `computes other bits than the coordinator, class ${ownClass} instead of ${cleanText(description.class)}: ` +
+        (holdsOthers ? "it only holds conversations" : "cluster.other_classes refuses it"),
     );
   }
   if (found && (isOwn || holdsOthers)) {
@@ -132,7 +132,7 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
   return prepared;
 }
 
-/** @throws Error that says in words why the environment is not here. */
+/** @throws Error that explains why the environment is missing. */
 async function locate({ description, config }: DescribedRun, { places }: PrepareOptions): Promise<FoundEnvironment> {
   const { environment } = description;
   const found = await findEnvironment(environment, config, places);
@@ -146,7 +146,7 @@ async function locate({ description, config }: DescribedRun, { places }: Prepare
   return found;
 }
 
-/** Files of a task in memory are where the worker's own task has them, whatever the config says. */
+/** Files of a task in memory come from the worker's own task, not from the config's paths. */
 function isOwnFile({ key }: NamedFile, task: Task<object> | undefined): boolean {
   if (key === "multi_turn.tool_config_path") return task?.definition.tools !== undefined;
   return key === "multi_turn.interaction_config_path" && task?.definition.interaction !== undefined;
@@ -171,7 +171,10 @@ async function loadModel(
   return models.open(hashes, config, found?.folder ?? places.folder, { ...load, path, mmproj });
 }
 
-/** Before anything is fetched that could not be used. @throws ClusterError "cluster/no-vision" that says what to install. */
+/**
+ * Checked before useless files are fetched.
+ * @throws ClusterError "cluster/no-vision" with what to install.
+ */
 function checkVision(): void {
   const { problem, remedy } = inspectVision();
   if (problem === null) return;
@@ -195,7 +198,7 @@ async function openRunConversations(
   return opened;
 }
 
-/** A worker without the package that takes spans holds conversations all the same. */
+/** Opens tracing; a worker without the package for spans still holds conversations. */
 async function openTraced(config: TrainConfig, folder: string, task: Task<object> | undefined, report?: Report) {
   try {
     return await openConversations(config, folder, { task, report });

@@ -18,14 +18,14 @@ export interface DescribedRun {
 const versionSchema = z.looseObject({ cria: z.string().max(100) });
 
 /**
- * Fetches what a run says of itself, and checks all of it.
- * @throws ClusterError "cluster/other-version" with both versions, "cluster/invalid-message" for what is no description, those of
- * `blobs.get`; ConfigError for a config that this version does not take.
+ * Fetches a run's description, and checks all of it.
+ * @throws ClusterError "cluster/other-version" with both versions, "cluster/invalid-message" for an invalid
+ * description, those of `blobs.get`; ConfigError for a config that this version does not take.
  */
 export async function readDescription({ blobs }: Pick<JobBus, "blobs">, sha: string): Promise<DescribedRun> {
   const subject = `the description of run ${sha.slice(0, 12)}`;
   const refuse = (received: string, cause?: unknown) =>
-    new ClusterError("is not what it must be", { code: "cluster/invalid-message", subject, received, cause });
+    new ClusterError("is invalid", { code: "cluster/invalid-message", subject, received, cause });
   const bytes = await blobs.get(sha);
   let value: unknown;
   try {
@@ -33,13 +33,13 @@ export async function readDescription({ blobs }: Pick<JobBus, "blobs">, sha: str
   } catch (cause) {
     throw refuse(cleanText((cause as Error).message), cause);
   }
-  // First: all the rest of it may be another in other versions.
+  // Checked before the rest, which may differ in other versions.
   const theirs = versionSchema.safeParse(value).data?.cria;
   if (theirs !== undefined && theirs !== version) {
     throw new ClusterError("is of another version of Cria", {
       code: "cluster/other-version",
       subject,
-      expected: `Cria ${version}, as this worker`,
+      expected: `Cria ${version}, this worker's version`,
       received: `Cria ${cleanText(theirs)}`,
       remedy: "install the same version of Cria on coordinator and workers",
     });

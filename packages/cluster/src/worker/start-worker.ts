@@ -13,41 +13,49 @@ import { WeightsCache } from "./weights-cache.js";
 import { WeightsLock } from "./weights-lock.js";
 
 export interface StartWorkerOptions {
-  /** 1 to 64 letters, digits, `-` and `_`; no two workers may share one. Default: the machine's name and a random part. */
+  /**
+   * 1 to 64 letters, digits, `-` and `_`; no two workers may share one. Default: the machine's name and a random part.
+   */
   id?: string;
-  /** Conversations at once, 1 to 256. Default: as many as the training's config says (`rollout.max_num_seqs`). */
+  /** Conversations at once, 1 to 256. Default: the training's `rollout.max_num_seqs`. */
   slots?: number;
-  /** Of the model. Default: all cores. */
+  /** Threads of the model. Default: all cores. */
   threads?: number;
   /** Default "auto". */
   device?: LoadModelOptions["device"];
-  /** Where models lie, and are put. Default: the hub's cache and the working directory; the user's cache. */
+  /**
+   * Folder in which models are searched and stored. Default: the hub's cache and the working directory; the user's
+   * cache.
+   */
   modelDir?: string;
-  /** An environment, or a folder of them; packages are looked for from here. Default: the working directory. */
+  /** An environment, or a folder of them; packages are resolved from here. Default: the working directory. */
   folder?: string;
-  /** Environments in memory, by their names. */
+  /** Tasks in memory, by name. */
   tasks?: readonly Task<object>[];
-  /** Ends it at once: the jobs in hand are given back. */
+  /** Ends the worker at once: the jobs in hand are given back. */
   signal?: AbortSignal;
   report?: Report;
-  /** Called with each change of what it does, and after each job. */
+  /** Called with each change of its status, and after each job. */
   onStatus?: (status: WorkerStatus) => void;
 }
 
-/** What a worker does. */
+/** State of a worker. */
 export interface WorkerStatus {
   id: string;
-  /** "waiting": no training has begun. "preparing": it fetches model and environment. "working": it takes jobs, if any `kinds`. */
+  /**
+   * "waiting": no training has begun. "preparing": it fetches model and environment. "working": it takes jobs, if it
+   * has `kinds`.
+   */
   state: "waiting" | "preparing" | "working" | "left";
   /** SHA-256 of the run's description; null: none yet. */
   run: string | null;
-  /** Of its bits; empty: it has no model. */
+  /** Class of its bits; empty without a model. */
   class: string;
   /** The jobs that it takes. */
   kinds: JobKindName[];
-  /** Why it does not do all. */
+  /** Reasons why it does not do everything. */
   lacks: string[];
-  /** Jobs since it was started. */
+  /** Number of jobs since its start. */
   done: number;
   failed: number;
 }
@@ -55,9 +63,9 @@ export interface WorkerStatus {
 export interface RunningWorker {
   readonly id: string;
   readonly status: WorkerStatus;
-  /** When it has left. Never rejects. */
+  /** Resolves when it has left. Never rejects. */
   readonly done: Promise<void>;
-  /** Takes no further job, lets those in hand end, and leaves. Never rejects. */
+  /** Takes no further job, finishes those in hand, and leaves. Never rejects. */
   drain(): Promise<void>;
   /** Gives back the jobs in hand, and leaves. Never rejects. */
   close(): Promise<void>;
@@ -78,17 +86,19 @@ const workerChecks: ChecksOf<Required<StartWorkerOptions>> = {
   onStatus: optionChecks.function,
 };
 
-/** How long it takes until what was lacking is looked for again. */
+/** Time until missing parts are searched again. */
 const RETRY_MS = 30_000;
-/** How long leaving waits for what prepares a run, and work that was given back for its end. */
+/** Time that leaving waits for preparation, and for jobs given back to end. */
 const LEAVE_MS = 10_000;
-/** Warnings that are remembered, so that none is told twice. */
+/** Warnings that are remembered, so that none is repeated. */
 const MOST_TOLD = 1000;
 
 /**
- * Joins a bus as a worker: it waits for a training, prepares for it as far as it can, and does its jobs; when another training begins
- * it prepares for that. What it lacks it says. It leaves by `drain` or `close`, which leave the bus open, and when that is closed.
- * @throws ConfigError for an option that is unknown or wrong; ClusterError "cluster/invalid-worker" for an id that is none, and what registering throws.
+ * Joins a bus as a worker: it waits for a training, prepares for it as far as it can, and does its jobs; for another
+ * training it prepares again. It reports what it lacks. It leaves by `drain` or `close`, which leave the bus open, and
+ * when the bus is closed.
+ * @throws ConfigError for an unknown or wrong option; ClusterError "cluster/invalid-worker" for an invalid id, and
+ * errors of registering.
  */
 export async function startWorker(bus: JobBus, options: StartWorkerOptions = {}): Promise<RunningWorker> {
   checkOptions("startWorker", options, workerChecks);
@@ -104,14 +114,14 @@ class WorkerLoop implements RunningWorker {
   private readonly models = new ModelSlot();
   private readonly weights: WeightsCache;
   private readonly leaving = new AbortController();
-  /** What takes jobs, or only shows that the worker is there. */
+  /** Takes jobs, or only lists the worker. */
   private joined: Worker | null = null;
   private prepared: PreparedRun | null = null;
-  /** The newest run, and what stops preparing for an older one. */
+  /** The newest run, and the controller that stops preparing for an older one. */
   private wanted: string | null = null;
   private changed = new AbortController();
   private readonly told = new Set<string>();
-  /** The jobs in hand, also those that were given back and have not ended. */
+  /** The running jobs, including those that were given back and have not ended. */
   private readonly running = new Set<Promise<unknown>>();
   private resolveDone!: () => void;
   private left?: Promise<void>;
@@ -156,9 +166,9 @@ class WorkerLoop implements RunningWorker {
     this.leaving.abort(new Error("the worker leaves"));
     this.changed.abort(this.leaving.signal.reason);
     await this.joined?.drain();
-    // A server that is away is not waited for.
+    // Does not wait for an unreachable server.
     await Promise.race([this.loop, wait(LEAVE_MS)]);
-    // Whoever joined while it left.
+    // One may have joined meanwhile.
     await this.joined?.drain();
     await this.forget();
     await this.models.dispose().catch(() => undefined);
@@ -175,7 +185,7 @@ class WorkerLoop implements RunningWorker {
     this.changed.abort(new Error("another training began"));
   }
 
-  /** One training after another, until it leaves. Never rejects. */
+  /** Serves one training after another, until it leaves. Never rejects. */
   private async serve(): Promise<void> {
     while (!this.leaving.signal.aborted) {
       const changed = new AbortController();
@@ -197,11 +207,11 @@ class WorkerLoop implements RunningWorker {
     const { modelDir, report, threads, device = "auto", slots, folder = process.cwd(), tasks } = options;
     const isAgain = this.prepared?.sha === sha;
     if (!isAgain) {
-      // Of the training before nobody waits for anything.
+      // No caller waits for the previous training's jobs.
       await this.joined?.close();
       this.told.clear();
       await this.join(["prepares for a training"], sha);
-      // What was given back may still hold the engine.
+      // Jobs given back may still use the engine.
       await Promise.race([Promise.allSettled(this.running), wait(LEAVE_MS, signal)]);
       signal.throwIfAborted();
     }
@@ -274,7 +284,7 @@ class WorkerLoop implements RunningWorker {
     for (const text of prepared.lacks) this.warn(text);
   }
 
-  /** Is seen, and does nothing. */
+  /** Registers without taking jobs. */
   private async join(lacks: string[], run: string | null = null): Promise<void> {
     const versions = { cria: version, node: process.versions.node };
     this.joined = await this.bus.work({ id: this.id, class: "", versions, jobs: [], lacks });
@@ -292,7 +302,7 @@ class WorkerLoop implements RunningWorker {
     return false;
   }
 
-  /** Once for each text. */
+  /** Warns once for each text. */
   private warn(text: string): void {
     if (this.told.has(text)) return;
     if (this.told.size >= MOST_TOLD) this.told.clear();
@@ -301,7 +311,7 @@ class WorkerLoop implements RunningWorker {
   }
 }
 
-/** The machine's name, for people, and what makes it unique. */
+/** The machine's name, for people, and a random part. */
 function makeId(): string {
   const name = hostname()
     .replace(/[^A-Za-z0-9-]+/g, "-")
@@ -310,7 +320,7 @@ function makeId(): string {
   return `${name || "worker"}-${Math.random().toString(36).slice(2, 8)}`;
 }
 
-/** Until the signal is aborted, or so many milliseconds have passed. */
+/** Waits for the time, or until the signal is aborted. */
 function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {

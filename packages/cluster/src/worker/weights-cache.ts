@@ -1,18 +1,18 @@
 import type { Blobs } from "../bus/job-bus.js";
 
-/** The weights of now, and those of the step before. */
+/** The current weights, and those of the step before. */
 const KEPT = 2;
 
-/** Weights from the bus, the newest in memory. What several jobs wait for is fetched once. */
+/** Weights from the bus, with the newest in memory. Jobs that wait for the same weights share a fetch. */
 export class WeightsCache {
   private readonly kept = new Map<string, Promise<Uint8Array>>();
 
   constructor(private readonly blobs: Pick<Blobs, "get">) {}
 
-  /** @throws ClusterError of `blobs.get`; then it may be asked for again. */
+  /** @throws ClusterError of `blobs.get`; the next call tries again. */
   get(sha: string): Promise<Uint8Array> {
     const found = this.kept.get(sha) ?? this.blobs.get(sha);
-    // The newest last.
+    // Moves it to the end.
     this.kept.delete(sha);
     this.kept.set(sha, found);
     for (const old of [...this.kept.keys()].slice(0, -KEPT)) this.kept.delete(old);
@@ -20,7 +20,7 @@ export class WeightsCache {
     return found;
   }
 
-  /** Begins to fetch what will be asked for. */
+  /** Begins to fetch weights that jobs will need. */
   prefetch(sha: string): void {
     this.get(sha).catch(() => undefined);
   }

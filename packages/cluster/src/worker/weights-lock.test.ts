@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Superseded, WeightsLock } from "./weights-lock.js";
 
-/** An engine that says which weights it has, and work that ends when it is told. */
+/** An engine that reports its weights, and work that ends on demand. */
 function open(fails: (weights: string) => boolean = () => false) {
   const log: string[] = [];
   const lock = new WeightsLock({
@@ -19,7 +19,7 @@ function open(fails: (weights: string) => boolean = () => false) {
       await new Promise<void>((resolve, reject) => {
         end = resolve;
         signal.addEventListener("abort", () => {
-          // It takes a while.
+          // Stopping takes a while.
           log.push(`${name} is stopped`);
           setTimeout(() => reject(signal.reason), 5);
         });

@@ -1,18 +1,18 @@
-/** Why work was stopped: a job with newer weights is here. */
+/** Reason of stopped work: a job with newer weights has come. */
 export class Superseded extends Error {}
 
 export interface WeightsOfJob {
   /** SHA-256. */
   weights: string;
-  /** Optimizer steps behind them. */
+  /** Optimizer steps of these weights. */
   version: number;
   signal: AbortSignal;
 }
 
 export interface WeightsSource {
-  /** @throws Error where they cannot be had; the engine keeps what it has. */
+  /** @throws Error when they are unavailable; the engine keeps its weights. */
   fetch(weights: string): Promise<Uint8Array>;
-  /** Puts them into the engine, which nobody uses. */
+  /** Writes them into the engine, which is idle. */
   write(bytes: Uint8Array): Promise<void>;
 }
 
@@ -22,11 +22,11 @@ interface Waiting extends Omit<WeightsOfJob, "signal"> {
 }
 
 /**
- * One engine, for jobs of several weights: those of equal weights use it together, others wait until these are over. Newer weights
- * do not wait: work with older ones is stopped, for nobody needs it any more.
+ * One engine for jobs of several weights: jobs of equal weights use it together, others wait until these are over.
+ * Newer weights do not wait: work with older ones is stopped, because its results are no longer needed.
  */
 export class WeightsLock {
-  /** What the engine has; null: nobody knows. */
+  /** The engine's weights; null: unknown. */
   private held: string | null = null;
   private version = -1;
   private isLoading = false;
@@ -36,8 +36,10 @@ export class WeightsLock {
   constructor(private readonly source: WeightsSource) {}
 
   /**
-   * Works while the engine has the weights. @param work is told by its signal when it is to stop.
-   * @throws Superseded when the work was stopped for newer weights; what `fetch`, `write` and `work` throw; the signal's reason.
+   * Works while the engine has the weights.
+   * @param work gets a signal that tells it to stop.
+   * @throws Superseded when the work was stopped for newer weights; the errors of `fetch`, `write` and `work`; the
+   * signal's reason.
    */
   async use<T>(job: WeightsOfJob, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const user = await this.admit(job);
@@ -69,7 +71,7 @@ export class WeightsLock {
         version,
         admit: () => {
           leave();
-          // At once: until it is counted others might have their weights loaded.
+          // Counts at once: otherwise other weights might be loaded meanwhile.
           const user = new AbortController();
           this.users.add(user);
           resolve(user);
@@ -87,7 +89,7 @@ export class WeightsLock {
 
   private next(): void {
     if (this.isLoading || this.waiting.length === 0) return;
-    // Of equal versions the one that came first: who came later does not overtake it with the weights that are there.
+    // Of equal versions the first one: later jobs with the loaded weights must not overtake it.
     const first = this.waiting.reduce((best, other) => (other.version > best.version ? other : best));
     if (first.weights === this.held) this.enter(first.weights, first.version);
     else if (this.users.size === 0) void this.load(first.weights, first.version);

@@ -76,7 +76,7 @@ function connect(): JobBus {
   return bus;
 }
 
-/** Begins a training on a bus of its own. */
+/** Begins a training on a new bus. */
 async function begin(change: Partial<RunDescription> = {}): Promise<{ run: string; description: RunDescription }> {
   hub = new LocalHub();
   coordinator = connect();
@@ -246,7 +246,7 @@ describe("a worker", () => {
         () => "done",
         (error) => error.received as string,
       );
-    expect(await refused({ avoid: ["w1"] })).toBe("w1: is not to do it");
+    expect(await refused({ avoid: ["w1"] })).toBe("w1: is excluded from it");
     expect(await refused({ class: "another" })).toMatch(/^w1: computes bits of class [0-9a-f]{16}$/);
     expect(await refused({ run: sha(Buffer.from("x")) })).toBe("w1: prepares another run");
     expect(await refused({ run })).toBe("done");
@@ -259,7 +259,7 @@ describe("a worker", () => {
     expect(worker.status.kinds).toEqual(["rollout"]);
     expect(worker.status.lacks).toEqual([
       expect.stringMatching(
-        /^computes other bits than the coordinator, class [0-9a-f]{16} and not 0123456789abcdef: it holds/,
+        /^computes other bits than the coordinator, class [0-9a-f]{16} instead of 0123456789abcdef: it only holds/,
       ),
     ]);
     expect((await submit(rolloutJob, conversation())).bits).toBe(worker.status.class);
@@ -325,7 +325,9 @@ describe("a worker", () => {
     await working(worker);
     expect(worker.status.kinds).toEqual([]);
     expect((await seen()).lacks[0]).toMatch(
-      new RegExp(`expected: Cria ${version}, as this worker; received: Cria 9.9.9; try: install the same version`),
+      new RegExp(
+        `expected: Cria ${version}, this worker's version; received: Cria 9.9.9; try: install the same version`,
+      ),
     );
   });
 
@@ -335,7 +337,7 @@ describe("a worker", () => {
     const task = defineTask({
       name: "waiting",
       rows: ["a"],
-      // The first time it waits until it is told to stop.
+      // The first run waits for its stop.
       agent: async ({ signal }) => {
         if (begun++ === 0) await once(signal, "abort");
         return 1;
@@ -375,7 +377,7 @@ describe("a worker", () => {
       const worker = await startOne({ tasks: [defineTask({ name: "mine", rows: ["a"], reward: () => 1 })] });
       await working(worker);
       expect(worker.status.kinds).not.toContain("rollout");
-      expect(worker.status.lacks[0]).toMatch(/outside of the environment|without the environment there is no/);
+      expect(worker.status.lacks[0]).toMatch(/outside the workers' environment|without the environment there is no/);
     }
     expect(globalThis).not.toHaveProperty("wasLoaded");
   });
@@ -392,7 +394,7 @@ describe("a worker", () => {
 
 const sha = (value: Uint8Array) => createHash("sha256").update(value).digest("hex");
 
-/** Other weights, as a step would give them. */
+/** Other weights, as after a step. */
 async function trainABit(): Promise<Uint8Array> {
   const values = new Float32Array(weightsAtFirst.slice().buffer).map((value, i) => value + 0.01 * Math.sin(i));
   return new Uint8Array(values.buffer);
@@ -439,14 +441,14 @@ describe("a worker survives", () => {
         );
       });
       outcomes.push(...(await Promise.all(some)));
-      // More in a row would have it rest.
+      // After more failures in a row it would pause.
       for (const [kind, work] of works) await submit<unknown>(kind, work, { avoid: [`round-${round}`] });
     }
     expect(new Set(outcomes)).toEqual(new Set(["done", "cluster/given-up"]));
     const packed = { bytes: Buffer.from(damage(pack(scoring), random)).toString("base64") };
     await expect(submit(scoreJob, null, { work: packed })).rejects.toMatchObject({ code: "cluster/given-up" });
     await expect(submit(scoreJob, scoring, { weights: sha(Buffer.from("none")) })).rejects.toMatchObject({
-      received: expect.stringContaining("is not there"),
+      received: expect.stringContaining("does not exist"),
     });
     await expect(submit(scoreJob, scoring)).resolves.toBeDefined();
   });

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 
 const ip = (...words: string[]) => execFileSync("ip", words, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
-/** Why this machine or user cannot make namespaces with a network; undefined: it can. */
+/** The reason why this machine or user cannot make network namespaces; undefined: it can. */
 export function whyNoNamespaces(): string | undefined {
   const name = `cria-try-${process.pid}`;
   try {
@@ -17,13 +17,13 @@ export function whyNoNamespaces(): string | undefined {
     ip("-n", name, "link", "add", "here", "type", "veth", "peer", "name", "there");
     return undefined;
   } catch {
-    return "the kernel or the user may make no veth or bridge";
+    return "the kernel or the user's rights allow no veth or bridge";
   } finally {
     ip("netns", "del", name);
   }
 }
 
-/** Why packets cannot be dropped or delayed by these means; undefined: they can. */
+/** The reason why packets cannot be dropped or delayed this way; undefined: they can. */
 export function whyNot(means: "loss" | "delay"): string | undefined {
   const network = new Network();
   try {
@@ -43,7 +43,7 @@ export function whyNot(means: "loss" | "delay"): string | undefined {
 
 let networks = 0;
 
-/** Hosts, each in a network namespace of its own, on one switch, which is a bridge in another namespace. */
+/** Hosts in separate network namespaces, on one switch, which is a bridge in another namespace. */
 export class Network {
   readonly #prefix = `cria-${process.pid}-${++networks}`;
   readonly #switch = `${this.#prefix}-switch`;
@@ -77,7 +77,7 @@ export class Network {
     return ["ip", "netns", "exec", this.#nameOf(host)];
   }
 
-  /** Pulls the host's plug: packets vanish, and nobody is told. */
+  /** Disconnects a host: its packets vanish without an error. */
   cut(host: string): void {
     ip("-n", this.#switch, "link", "set", host, "down");
   }
@@ -86,7 +86,7 @@ export class Network {
     ip("-n", this.#switch, "link", "set", host, "up");
   }
 
-  /** Drops this share of the packets to and from a host. */
+  /** Drops this percentage of the packets to and from a host. */
   lose(host: string, percent: number): void {
     const drop = `numgen random mod 100 < ${percent} drop`;
     const rules = [

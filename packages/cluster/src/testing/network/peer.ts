@@ -1,6 +1,6 @@
-// A coordinator or a worker in a process of its own, for tests of networks. What it lives through it prints, an event a line.
+// A coordinator or a worker in a separate process, for tests of networks. It prints its events, one a line.
 //
-//   peer.ts '{"role": "worker", "id": "a", "servers": "nats://10.201.0.1:4222", ...}'
+// peer.ts '{"role": "worker", "id": "a", "servers": "nats://10.201.0.1:4222", ...}'
 import { setTimeout as delay } from "node:timers/promises";
 import { type NatsBusOptions, openNatsBus } from "../../nats/open-nats-bus.js";
 import { join, rollout } from "../test-jobs.js";
@@ -8,9 +8,9 @@ import { join, rollout } from "../test-jobs.js";
 export interface PeerOptions extends Pick<NatsBusOptions, "servers" | "times" | "bounds"> {
   role: "coordinator" | "worker";
   id: string;
-  /** Of a coordinator: how many jobs, each a row. */
+  /** Coordinator: number of jobs, a row each. */
   jobs?: number;
-  /** Of a worker: how long a job takes, and how many at once. */
+  /** Worker: duration of a job, and jobs at once. */
   jobMs?: number;
   slots?: number;
 }
@@ -49,7 +49,7 @@ async function coordinate({ id, jobs = 0, ...options }: PeerOptions): Promise<vo
       ),
     ),
   );
-  // A second result of a job that was redelivered may be on its way.
+  // A second result of a redelivered job may still arrive.
   await delay(500);
   tell({ event: "end", stats: { ...bus.stats } });
 }

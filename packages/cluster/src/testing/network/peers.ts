@@ -6,7 +6,7 @@ import type { PeerEvent, PeerOptions } from "./peer.js";
 
 const root = join(import.meta.dirname, "..", "..", "..", "..", "..");
 
-/** A coordinator or a worker on a host, as its own process. */
+/** A coordinator or a worker on a host, as a separate process. */
 export class Peer {
   readonly events: (PeerEvent & { atMs: number })[] = [];
   readonly #child: ChildProcess;
@@ -36,7 +36,11 @@ export class Peer {
     })[];
   }
 
-  /** Waits for so many events of a name. @returns the last of them. @throws Error when the process ends, or after `withinMs`. */
+  /**
+   * Waits for `count` events of a name.
+   * @returns the last one.
+   * @throws Error when the process ends, or after `withinMs`.
+   */
   async until<Name extends PeerEvent["event"]>(name: Name, count = 1, withinMs = 60_000) {
     let late = false;
     const timer = setTimeout(() => {

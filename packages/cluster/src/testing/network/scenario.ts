@@ -4,7 +4,7 @@ import { Network } from "./namespaces.js";
 import type { PeerOptions } from "./peer.js";
 import { Peer } from "./peers.js";
 
-/** Hosts of a training: the server, a coordinator and workers, each in a namespace of its own. */
+/** Hosts of a training: the server, a coordinator and workers, each in a separate namespace. */
 export class TrainingNetwork {
   readonly network = new Network();
   readonly server: NatsServer;
@@ -36,7 +36,10 @@ export class TrainingNetwork {
   }
 }
 
-/** What must hold whatever the network does: each job has one result, which is right. @returns what does not, one a line. */
+/**
+ * Checks the invariants under any network faults: each job has one result, and it is right.
+ * @returns the violations, one a line.
+ */
 export function findFaults(coordinator: Peer, jobs: number): string[] {
   const faults: string[] = [];
   const results = coordinator.of("result");

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /**
- * A line to a server that delays what goes over it, stands still, or breaks: for machines whose kernel cannot do that. It works
- * on bytes in order, above TCP: it loses nothing but whole connections.
+ * A connection to a server with delays, stalls and breaks, for machines whose kernel cannot make them. It handles bytes
+ * in order, above TCP: it loses only whole connections.
  */
 export class SlowLine {
-  /** Milliseconds each way, for what comes from now on. */
+  /** Milliseconds each way, for data that arrives from now on. */
   delayMs = 0;
   readonly #server = createServer((socket) => this.#join(socket));
   readonly #target: { host: string; port: number };
@@ -18,7 +18,7 @@ export class SlowLine {
     this.#target = target;
   }
 
-  /** @returns where the line begins. */
+  /** @returns the address of the near end. */
   async open(host = "127.0.0.1"): Promise<string> {
     this.#server.listen(0, host);
     await once(this.#server, "listening");
@@ -44,18 +44,18 @@ export class SlowLine {
     setTimeout(() => (this.#still ? this.#standing.push(go) : go()), this.delayMs);
   }
 
-  /** Nothing goes through, and nobody is told. */
+  /** Holds all data without an error. */
   stop(): void {
     this.#still = true;
   }
 
-  /** What stood goes through, in order. */
+  /** Passes the held data on, in order. */
   go(): void {
     this.#still = false;
     for (const go of this.#standing.splice(0)) go();
   }
 
-  /** Breaks each connection; what was on the way is lost. */
+  /** Breaks each connection; data in transit is lost. */
   break(): void {
     this.#standing.length = 0;
     for (const socket of this.#sockets) socket.destroy();
