@@ -7,9 +7,9 @@ export default defineConfig({
   plugins: [solid()],
   build: {
     target: "es2022",
-    // With light-dark() for the two themes.
+    // Browsers that know light-dark(), for the two themes.
     cssTarget: ["chrome123", "firefox120", "safari17.5"],
-    // Its script would stand in the page, which the content security policy forbids.
+    // Its inline script is forbidden by the content security policy.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,

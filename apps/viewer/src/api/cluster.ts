@@ -6,8 +6,9 @@ export interface CountsByKind {
 }
 
 /**
- * ready: takes jobs. failing: it failed too often, and rests. stuck: others did its last jobs sooner, and it gets no more. draining: ends
- * those in hand. shut-out: given none any more, for what it gave was wrong. gone: left, or silent.
+ * ready: takes jobs. failing: it failed too often, and pauses. stuck: others finished its last jobs sooner, and it gets
+ * no more. draining: finishes the jobs in hand. shut-out: gets no more jobs, because its results were wrong. gone:
+ * left, or silent.
  */
 export type WorkerState = "ready" | "failing" | "stuck" | "draining" | "shut-out" | "gone";
 
@@ -18,7 +19,7 @@ export interface WorkerView {
   /** Workers of one class compute the same bits. */
   class: string;
   state: WorkerState;
-  /** Why it is shut out, or what it lacks; null: nothing. */
+  /** Reason of being shut out, or missing parts; null: neither. */
   reason: string | null;
   /** Jobs that it does at once. */
   slots: CountsByKind;
@@ -27,14 +28,14 @@ export interface WorkerView {
   /** Results that the coordinator took. */
   done: CountsByKind;
   failed: number;
-  /** Why its last job failed, after the kind; null: none did. */
+  /** Kind and reason of its last failed job; null: none failed. */
   lastFailure: string | null;
   /** Seconds since the oldest of its jobs in hand was begun. */
   oldest: number;
   declined: number;
-  /** Results a minute, over the last minute. */
+  /** Results per minute, over the last minute. */
   rate: number;
-  /** Results that the coordinator computed again: whether they were the same. */
+  /** Results that the coordinator recomputed: how many were equal and how many differed. */
   audits: { passed: number; failed: number };
 }
 
@@ -46,15 +47,17 @@ export interface ClusterView {
   coordinator: string;
   /** Grows with each new coordinator of the bus. */
   term: number;
-  /** Class of the coordinator's own bits. */
+  /** Class of the coordinator's bits. */
   class: string;
-  /** The weights that were sent last: optimizer steps behind it, bytes, seconds that it took. */
+  /** The weights that were sent last: their optimizer steps, bytes, and the seconds of the transfer. */
   policy: { version: number; bytes: number; seconds: number };
   /** Workers that were seen in this run, by id; those that left stay, as gone. */
   workers: WorkerView[];
   /** Jobs that the coordinator did itself. */
   here: CountsByKind;
-  /** `waiting`: for a free worker; `abandoned`: given up after several tries; `conflicts`: second results that differ. */
+  /**
+   * `waiting`: for a free worker; `abandoned`: given up after several tries; `conflicts`: second results that differ.
+   */
   jobs: { outstanding: number; waiting: number; redelivered: number; abandoned: number; conflicts: number };
   /** Bytes since the run began. */
   traffic: { policy: number; gradients: number; jobs: number };

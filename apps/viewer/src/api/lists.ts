@@ -1,15 +1,18 @@
-/** A prompt of the run: the same row of the same data, in every epoch and validation. `GET /api/runs/:run/prompts?search=` */
+/**
+ * A prompt of the run: the same row of the same data, in every epoch and validation. `GET
+ * /api/runs/:run/prompts?search=`
+ */
 export interface PromptEntry {
-  /** Stands in addresses. */
+  /** Id in addresses. */
   id: string;
   title: string;
   place: string | null;
   dataSource: string;
-  /** Dumps in which it stands. */
+  /** Dumps that contain it. */
   times: number;
 }
 
-/** `GET /api/runs/:run/prompts/:prompt`: where it stands, in the order of steps. */
+/** `GET /api/runs/:run/prompts/:prompt`: the places of a prompt, in the order of steps. */
 export interface PromptDetail {
   prompt: PromptEntry;
   appearances: { dump: string; step: number | null; validation: boolean; conversations: PromptConversation[] }[];
@@ -22,13 +25,13 @@ export interface PromptConversation {
   success: boolean | null;
 }
 
-/** `GET /api/runs/:run/environment?from=&to=`: what tools did in the training's conversations of these steps. */
+/** `GET /api/runs/:run/environment?from=&to=`: statistics of tools in the training's conversations of these steps. */
 export interface EnvironmentDetail {
-  /** Steps that were read, and all that could be. */
+  /** The steps that were read, and all existing ones. */
   steps: number[];
   conversations: number;
   tools: ToolDetail[];
-  /** Names that were called and do not exist, with how often. */
+  /** Called names that do not exist, with their number of calls. */
   unknown: { name: string; calls: number }[];
   /** Calls that could not be read. */
   invalid: number;
@@ -38,11 +41,11 @@ export interface ToolDetail {
   name: string;
   description: string;
   calls: number;
-  /** By why: `timeout`, `exception`, ... */
+  /** Number by kind: `timeout`, `exception`, ... */
   failures: Record<string, number>;
   /** Milliseconds; null where the dumps hold no times. */
   latency: { median: number; p95: number; longest: number } | null;
-  /** Of each argument: numbers in bins, texts by how often. */
+  /** A histogram for each argument: numbers in bins, texts by frequency. */
   arguments: ArgumentHistogram[];
 }
 

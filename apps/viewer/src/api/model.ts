@@ -1,13 +1,13 @@
 /**
- * Questions to a model: `POST /api/runs/:run/dumps/:dump/episodes/:line/{alternatives,now,fork}`. The first one loads the run's
- * model with the adapter of the conversation's step; while the run trains they answer 409 (`needs: "confirm"`) unless the body
- * has `confirm: true`. Without a model at hand they answer 404 with the reason.
+ * Questions to a model: `POST /api/runs/:run/dumps/:dump/episodes/:line/{alternatives,now,fork}`. The first one loads
+ * the run's model with the adapter of the conversation's step; while the run trains they answer 409 (`needs:
+ * "confirm"`) unless the body has `confirm: true`. Without an available model they answer 404 with the reason.
  */
 export interface ModelRequest {
   confirm?: boolean;
 }
 
-/** `alternatives`: what else could have stood there. */
+/** `alternatives`: other likely tokens at a place. */
 export interface AlternativesRequest extends ModelRequest {
   /** Index of a sampled token. */
   token: number;
@@ -24,15 +24,15 @@ export interface Alternatives {
 export interface NowLogprobs {
   /** Step of the adapter. */
   step: number;
-  /** As long as the conversation's tokens; 0 where nothing was sampled. */
+  /** As long as the conversation's tokens; 0 for tokens that were not sampled. */
   logprobs: number[];
 }
 
-/** `fork`: goes on from a token, answered as JSON lines (`ForkEvent`). */
+/** `fork`: continues from a token, answered as JSON lines (`ForkEvent`). */
 export interface ForkRequest extends ModelRequest {
   /** Tokens before this index stay. */
   token: number;
-  /** The token to put there; left out: it is sampled. */
+  /** The token to put there; absent: it is sampled. */
   replacement?: number;
   seed?: number;
 }

@@ -1,21 +1,24 @@
 import type { ClusterView } from "./cluster.js";
 
-/** What the viewer's server says of runs. Times are milliseconds since 1970; shares and successes are between 0 and 1. */
+/** The viewer server's data about runs. Times are milliseconds since 1970; shares and successes are between 0 and 1. */
 
-/** running: a process trains now. ended: it came to its last step. failed: it ended with an error. stale: it stopped on its way. */
+/**
+ * running: a process trains now. ended: it reached its last step. failed: it ended with an error. stale: it stopped
+ * before its last step.
+ */
 export type RunStatus = "running" | "ended" | "failed" | "stale" | "empty";
 
 /** `GET /api/runs` gives a list of these, the newest first. */
 export interface RunSummary {
-  /** Stands in addresses: the folder's name below the folders that are viewed, one segment, safe in an address. */
+  /** Id in addresses: the folder's name below the viewed folders, one segment, safe in an address. */
   id: string;
   name: string;
-  /** The folder, as the user named it. */
+  /** The folder, as the user gave it. */
   path: string;
   status: RunStatus;
   /** Last step whose metrics are written; 0 before the first. */
   step: number;
-  /** Steps that it will take; null where the config does not say. */
+  /** Planned number of steps; null when the config does not set it. */
   total: number | null;
   startedAt: number | null;
   updatedAt: number | null;
@@ -31,9 +34,12 @@ export interface RunSummary {
   /** Held-out success of the first validation and of the last one after a step; null where there was none. */
   before: number | null;
   after: number | null;
-  /** Success (or mean score) of the training's conversations by step, of sft the loss: at most 60 points, for a spark line. */
+  /**
+   * Success (or mean score) of the training's conversations by step, for sft the loss: at most 60 points, for a spark
+   * line.
+   */
   curve: number[];
-  /** Why the run cannot be read as it should be: damaged, half written, older than the formats that are known. */
+  /** Reason why the run is not fully readable: damaged, half written, or older than the known formats. */
   trouble: string | null;
 }
 
@@ -42,18 +48,18 @@ export interface RunDetail {
   summary: RunSummary;
   /** The resolved config; null where it is missing or damaged. */
   config: Record<string, unknown> | null;
-  /** What can be opened, in the order of steps. */
+  /** Dumps that can be opened, in the order of steps. */
   dumps: DumpRef[];
-  /** What the coach found, the likeliest first. */
+  /** The coach's findings, the likeliest first. */
   findings: Finding[];
   live: LiveState | null;
-  /** Whether its work is shared with other machines, or was. */
+  /** Whether it shares its work with other machines, or did. */
   isShared: boolean;
 }
 
 /** A file of conversations. */
 export interface DumpRef {
-  /** Stands in addresses: "20", "validation-20", "asked-20", "trajectories". */
+  /** Id in addresses: "20", "validation-20", "asked-20", "trajectories". */
   id: string;
   kind: "training" | "validation" | "asked" | "rollout";
   step: number | null;
@@ -63,7 +69,7 @@ export interface DumpRef {
 
 /** `GET /api/runs/:run/metrics`: all metrics, a column each; null where a line lacks one. */
 export interface MetricTable {
-  /** Of each line: the step, seconds of work since the start, tokens since the start. */
+  /** For each line: the step, seconds of work since the start, tokens since the start. */
   steps: number[];
   seconds: number[];
   tokens: number[];
@@ -75,49 +81,54 @@ export interface MetricTable {
 export interface HeldOutPoint {
   /** 0: before training. */
   step: number;
-  /** The mean of the data sources' own: of their `acc`, and where a reward is a plain number of the reward. */
+  /** The mean over the data sources: of their `acc`, or of the reward where it is a plain number. */
   success: number;
 }
 
-/** What the coach has to say: one sentence, what shows it, and what to do. */
+/** A finding of the coach: one sentence, evidence, and a remedy. */
 export interface Finding {
   /** Stable name of the rule. */
   rule: string;
   severity: "high" | "medium" | "low";
-  /** What is wrong, with numbers: one sentence. */
+  /** The problem, with numbers: one sentence. */
   sentence: string;
-  /** What to do: a sentence. */
+  /** The remedy: one sentence. */
   remedy: string;
-  /** The config keys that the remedy turns. */
+  /** The config keys that the remedy changes. */
   keys: string[];
-  /** Where it can be seen. */
+  /** Conversations that show it. */
   evidence: Evidence[];
 }
 
 export interface Evidence {
-  /** Id of a dump; its conversations that `filter` selects (in the language of `cria show --filter`), or those listed. */
+  /**
+   * Id of a dump; its conversations that `filter` selects (in the language of `cria show --filter`), or those listed.
+   */
   dump: string;
   filter: string | null;
   conversations: { uid: string; sample: number }[];
 }
 
-/** What a running training does now: `live.json` in its folder, written about once a second. `GET /api/runs/:run/live` */
+/**
+ * The present work of a running training: `live.json` in its folder, written about once a second. `GET
+ * /api/runs/:run/live`
+ */
 export interface LiveState {
   at: number;
   process: number;
   step: number;
   total: number;
   phase: "loading" | "rollout" | "scoring" | "training" | "validation" | "saving" | "idle";
-  /** Of the step under way. */
+  /** Conversations of the current step. */
   conversations: { done: number; generating: number; waitingForTools: number; total: number };
   /** Sampled tokens per second over the last seconds; in supervised fine-tuning trained ones. */
   tokensPerSecond: number;
-  /** Seconds of the run so far, by what they went into. */
+  /** Seconds of the run so far, by activity. */
   seconds: { rollout: number; scoring: number; training: number; validation: number; other: number };
   /** Seconds in which every conversation waited for tools. */
   waitingForTools: number;
   /** Seconds until the last step; null before anything is known. */
   eta: number | null;
-  /** Null: all is done in one process. */
+  /** Null: one process does all the work. */
   cluster: ClusterView | null;
 }

@@ -1,9 +1,9 @@
 import type { ToolSchema } from "@cria/core";
 import type { DumpLine } from "@cria/records";
 
-/** What is known of a conversation without reading its line: a row of the index beside the dump. */
+/** A conversation's data without its line: a row of the index next to the dump. */
 export interface ConversationEntry {
-  /** Number of its line in the dump, from 0: stands in addresses. */
+  /** Number of its line in the dump, from 0; its id in addresses. */
   line: number;
   uid: string;
   sample: number;
@@ -12,13 +12,13 @@ export interface ConversationEntry {
   success: boolean | null;
   advantage: number | null;
   finish: string;
-  /** Tokens sampled, and all. */
+  /** Sampled tokens, and all tokens. */
   sampled: number;
   tokens: number;
   turns: number;
   toolCalls: number;
   toolErrors: number;
-  /** Largest difference between the sampler's and the trainer's probability of a token; null where the dump does not say. */
+  /** Largest difference between the sampler's and the trainer's probability of a token; null when the dump lacks it. */
   mismatch: number | null;
   failed: boolean;
   place: string | null;
@@ -43,7 +43,7 @@ export interface GroupEntry {
 export type GroupSort = "order" | "reward" | "spread" | "advantage" | "length" | "errors" | "mismatch";
 
 /**
- * `GET /api/runs/:run/dumps/:dump?filter=&search=&sort=&down=1&offset=&limit=`: groups with a conversation that is selected.
+ * `GET /api/runs/:run/dumps/:dump?filter=&search=&sort=&down=1&offset=&limit=`: groups with a selected conversation.
  * `filter` is the language of `cria show --filter`, `search` a text in the conversation. At most 200 groups at once.
  */
 export interface GroupPage {
@@ -53,7 +53,7 @@ export interface GroupPage {
   matchedGroups: number;
   matched: number;
   total: number;
-  /** Bytes that the index has taken in; less than `size` while it is built or the file grows. */
+  /** Bytes in the index; less than `size` while it is built or the file grows. */
   indexed: number;
   size: number;
 }

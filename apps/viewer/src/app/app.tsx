@@ -12,7 +12,7 @@ import { Toast } from "./ui/copy-json.js";
 import { Help } from "./ui/help.js";
 import { Empty, Problem } from "./ui/loaded.js";
 
-/** The frame of all pages: where one is, the theme, the help. */
+/** The frame of all pages: path, theme, help. */
 export function App() {
   const [help, setHelp] = createSignal(false);
   const crumbs = createMemo(() => describePlace(place().path));
@@ -104,7 +104,7 @@ export function App() {
   );
 }
 
-/** A page that cannot draw what it got: a damaged line must not take the others with it. */
+/** Shown for a page that cannot draw its data: a damaged line must not break the other pages. */
 function Crash(props: { error: unknown; reset: () => void }) {
   const error = new RequestError(`This page cannot show what it got: ${String(props.error)}`, null, 0);
   createEffect((before: string | undefined) => {

@@ -3,7 +3,7 @@ import { createSignal, onCleanup } from "solid-js";
 export interface KeyBinding {
   /** `j`, `Enter`, `/`, or two in a row: `g r`. */
   keys: string;
-  /** For the help. */
+  /** Description for the help. */
   does: string;
   run: () => void;
 }
@@ -16,10 +16,10 @@ interface Scope {
 const [scopes, setScopes] = createSignal<readonly Scope[]>([]);
 let first: { key: string; at: number } | null = null;
 
-/** What is bound now, the innermost last. */
+/** The current bindings, the innermost last. */
 export { scopes };
 
-/** Binds keys as long as the component that asks for it is there. The innermost one wins. */
+/** Binds keys while the calling component exists. The innermost binding wins. */
 export function bindKeys(title: string, bindings: readonly KeyBinding[]): void {
   const scope = { title, bindings };
   setScopes((list) => [...list, scope]);
@@ -30,13 +30,14 @@ export function listenToKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.target as HTMLElement;
-    // What is behind a dialog takes no keys, wherever the focus is: a click beside its controls leaves none of them with it.
+    // Content behind a dialog takes no keys, wherever the focus is: a click next to the dialog's controls leaves no
+    // focus in it.
     if (document.querySelector("dialog[open]")) return;
     if (isTyping(target)) {
       if (event.key === "Escape") target.blur();
       return;
     }
-    // Enter and space belong to what has the focus.
+    // Enter and space belong to the focused element.
     if ((event.key === "Enter" || event.key === " ") && target.closest("a, button, summary, input, select")) return;
     if (event.key.startsWith("Arrow") && target.closest("select, input, [role=slider]")) return;
     const binding = find(event.key, event.timeStamp);
@@ -46,7 +47,7 @@ export function listenToKeys(): void {
   });
 }
 
-/** @param at when the key was pressed, in milliseconds: a busy page handles it later. */
+/** @param at time of the key press in milliseconds: a busy page handles it later. */
 function find(key: string, at: number): KeyBinding | undefined {
   const before = first && at - first.at < 1200 ? first.key : null;
   first = null;

@@ -1,6 +1,6 @@
 import { createSignal } from "solid-js";
 
-/** Where the app is: the part of the address after `#`, which servers and static folders leave to it. */
+/** The place in the app: the part of the address after `#`, which servers and static folders leave to it. */
 export interface Place {
   /** Decoded segments of the path. */
   path: string[];
@@ -25,7 +25,7 @@ export function go(to: string): void {
   location.hash = to;
 }
 
-/** Changes values of the query in the address of this view, without a new entry in the history. */
+/** Changes values of the query in this view's address, without a new entry in the history. */
 export function changeQuery(change: Query): void {
   const { path, query } = place();
   history.replaceState(null, "", address(path, { ...query, ...change }));
@@ -40,7 +40,7 @@ function readPlace(): Place {
   };
 }
 
-/** A segment that a person mistyped stays as it is. */
+/** A mistyped segment stays unchanged. */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment);

@@ -30,7 +30,7 @@ export function connectEvents(): void {
 }
 
 /**
- * Calls at most once in 400 ms when the server says something about this run (null: any run), and after a pause in the
+ * Calls at most once in 400 ms when the server reports on this run (null: any run), and after a pause in the
  * connection.
  */
 export function onChange(run: () => string | null, types: readonly ViewerEvent["type"][], call: () => void): void {
@@ -48,7 +48,7 @@ export function onChange(run: () => string | null, types: readonly ViewerEvent["
   onCleanup(() => clearTimeout(timer));
 }
 
-/** Calls for each event, as long as the component that asks for it is there. */
+/** Calls for each event while the calling component exists. */
 export function onEvent(listener: Listener): void {
   listeners.add(listener);
   onCleanup(() => listeners.delete(listener));

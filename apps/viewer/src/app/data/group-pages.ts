@@ -5,23 +5,23 @@ import { getJson, isStatic, RequestError } from "./request.js";
 
 const PAGE = 100;
 
-/** Groups of a step, asked for in pages as they come into sight: a hundred thousand conversations are never all here. */
+/** Groups of a step, loaded in pages as they come into sight, since there may be a hundred thousand conversations. */
 export interface GroupPages {
-  /** Without its groups: counts, and which lines are selected. */
+  /** The page without its groups: counts, and the selected lines. */
   head: Accessor<Omit<GroupPage, "groups" | "selected"> | undefined>;
-  /** Undefined: not here yet. */
+  /** Undefined: not loaded yet. */
   group: (index: number) => GroupEntry | undefined;
   isSelected: (line: number) => boolean;
   error: Accessor<RequestError | undefined>;
-  /** Asks for the pages that hold these groups. */
+  /** Loads the pages with these groups. */
   want: (first: number, last: number) => void;
-  /** Asks for what is in sight again; it stays until the answer is there. */
+  /** Reloads the groups in sight; the old ones stay until the answer comes. */
   again: () => void;
 }
 
 /**
  * @param address of groups from an offset on.
- * @param arrange the order, where files have all groups and there is no server to sort them.
+ * @param arrange the order; used with static files, which have all groups and no server to sort them.
  */
 export function createGroupPages(
   address: (offset: number, limit: number) => string,
@@ -32,7 +32,7 @@ export function createGroupPages(
   const [selected, setSelected] = createSignal<ReadonlySet<number> | null>(null);
   const [error, setError] = createSignal<RequestError>();
   let asked = new Set<number>();
-  /** Something else is asked for: what was there goes when the answer comes. */
+  /** Whether the address has changed: its old groups go when the answer comes. */
   let isOther = false;
   let running = new AbortController();
   let sight: [first: number, last: number] = [0, 0];
@@ -93,7 +93,7 @@ export function createGroupPages(
   createEffect(
     on(
       () => {
-        // What the order depends on is followed as what the address depends on.
+        // The order's inputs are tracked like the address's.
         if (isStatic) arrange([]);
         return address(0, PAGE);
       },

@@ -1,18 +1,18 @@
 import { type Accessor, createEffect, createMemo, createSignal, on, onCleanup } from "solid-js";
 import { getJson, RequestError } from "./request.js";
 
-/** Something that is asked of the API. While it is asked again, what was there stays. */
+/** Data of the API. During a reload the old data stays. */
 export interface Load<T> {
   data: Accessor<T | undefined>;
   error: Accessor<RequestError | undefined>;
   loading: Accessor<boolean>;
-  /** Asks again. */
+  /** Reloads. */
   again: () => void;
 }
 
-/** Asks for what lies at an address, and again whenever the address changes. Null: nothing is asked. */
+/** Loads the data at an address, and again whenever the address changes. Null: loads nothing. */
 export function createLoad<T>(getAddress: Accessor<string | null>): Load<T> {
-  // The place in the app changes more often than what is asked for.
+  // The place in the app changes more often than the address.
   const address = createMemo(getAddress);
   const [data, setData] = createSignal<T>();
   const [error, setError] = createSignal<RequestError>();
@@ -43,14 +43,14 @@ export function createLoad<T>(getAddress: Accessor<string | null>): Load<T> {
     setLoading(false);
     if (isStale) void ask();
   };
-  /** What is asked already is waited for: news that come faster than answers must not keep them away. */
+  /** A running request is finished first: events that come faster than answers must not keep these away. */
   const again = () => {
     if (running) isStale = true;
     else void ask();
   };
   createEffect(
     on(address, (now, before) => {
-      // What belongs to another address is not shown as if it were this one's.
+      // Data of another address is not shown as this one's.
       if (before !== undefined && now?.split("?")[0] !== before?.split("?")[0]) setData(undefined);
       void ask();
     }),

@@ -1,6 +1,6 @@
 import type { ApiError } from "../../api/index.js";
 
-/** What an address of the API answered instead of what was asked. */
+/** The error that an address of the API answered. */
 export class RequestError extends Error {
   constructor(
     message: string,
@@ -13,15 +13,15 @@ export class RequestError extends Error {
   }
 }
 
-/** The page stands in a folder that `cria view --static` wrote: files instead of a server. */
+/** Whether the page is in a folder of `cria view --static`: files instead of a server. */
 export const isStatic = document.querySelector('meta[name="cria-static"]') !== null;
 
 type Params = Record<string, string | number | null | undefined>;
 
-/** The address of something in the API. Segments are encoded; empty parameters are left out. */
+/** An address in the API. Segments are encoded; empty parameters are left out. */
 export function apiAddress(path: readonly (string | number)[], params: Params = {}): string {
   const segments = path.map((part) => encodeURIComponent(part)).join("/");
-  // A file's name is encoded once more, as its folder holds it.
+  // A file's name is encoded once more, as in its folder.
   if (isStatic) return new URL(`data/${segments.replaceAll("%", "%25")}.json`, document.baseURI).href;
   const address = new URL(`api/${segments}`, document.baseURI);
   address.hash = "";
@@ -32,7 +32,7 @@ export function apiAddress(path: readonly (string | number)[], params: Params = 
   return address.href;
 }
 
-/** The address of a file that answers are about; a folder of files holds it as it is. */
+/** The address of a file that answers refer to; the same on a server and in a static folder. */
 export function fileAddress(path: readonly string[]): string {
   if (isStatic) return apiAddress(path).replace(/\.json$/, "");
   return apiAddress(path);

@@ -4,7 +4,7 @@ import type { Load } from "./load.js";
 
 export const RunContext = createContext<{ id: string; load: Load<RunDetail> }>();
 
-/** The run that the page is about: its id, and what the server says of it. */
+/** The run of the page: its id, and the server's data. */
 export function useRun(): { id: string; load: Load<RunDetail> } {
   return useContext(RunContext)!;
 }

@@ -6,10 +6,10 @@ const KEY = "cria-theme";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const [theme, setTheme] = createSignal<Theme>(readStored() ?? systemTheme());
 
-/** The theme that is shown. */
+/** The current theme. */
 export { theme };
 
-/** The system's theme, until a person chooses one. */
+/** Follows the system's theme until the user chooses one. */
 export function followTheme(): void {
   show(theme());
   dark.addEventListener("change", () => {
@@ -22,7 +22,7 @@ export function switchTheme(): void {
   try {
     localStorage.setItem(KEY, next);
   } catch {
-    // Storage can be forbidden: the choice then lasts as long as the page.
+    // Storage may be forbidden: then the choice lasts as long as the page.
   }
   show(next);
 }

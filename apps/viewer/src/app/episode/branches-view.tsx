@@ -5,7 +5,9 @@ import { readBranch, showContent } from "../logic/split-conversation.js";
 import { showControls } from "../logic/visible-text.js";
 import { ChatView } from "./chat-view.js";
 
-/** The message graph of an agent with several conversations: its segments as a tree, and the chat down to one of them. */
+/**
+ * The message graph of an agent with several conversations: its segments as a tree, and the chat down to one of them.
+ */
 export function BranchesView(props: { line: DumpLine }) {
   const segments = () => props.line.segments ?? [];
   const depths = createMemo(() => {

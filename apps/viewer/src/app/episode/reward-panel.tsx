@@ -6,7 +6,7 @@ import { showControls } from "../logic/visible-text.js";
 import { address } from "../router.js";
 import { Said } from "../ui/text.js";
 
-/** Where a conversation's reward comes from, part by part, and what it was measured against. */
+/** The parts of a conversation's reward, and the ground truth it was judged by. */
 export function RewardPanel(props: { dump: string; detail: EpisodeDetail }) {
   const { id } = useRun();
   const line = () => props.detail.line;

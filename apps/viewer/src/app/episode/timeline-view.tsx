@@ -68,7 +68,7 @@ function place(element: HTMLElement, bar: TimelineBar, total: () => number): voi
   });
 }
 
-/** Older dumps and those of trainings hold sums alone. */
+/** Older dumps and those of trainings only have sums. */
 function Totals(props: { line: DumpLine }) {
   const entries = () =>
     Object.entries(props.line.metrics ?? {}).filter(([name]) => /_s$/.test(name) || /tokens$/.test(name));

@@ -1,13 +1,13 @@
 import type { DumpLine, DumpSpan } from "@cria/records";
 
-/** How many tokens all conversations begin with. */
+/** Number of tokens with which all conversations begin. */
 export function countShared(lines: readonly DumpLine[]): number {
   const [first] = lines;
   if (!first) return 0;
   return lines.slice(1).reduce((shared, line) => Math.min(shared, countEqual(first, line)), first.token_ids.length);
 }
 
-/** How many tokens two conversations begin with; those of an image are equal where the image is. */
+/** Number of tokens with which two conversations begin; tokens of an image are equal if the image is. */
 export function countEqual(a: DumpLine, b: DumpLine): number {
   const end = Math.min(a.token_ids.length, b.token_ids.length);
   let i = 0;
@@ -19,15 +19,15 @@ export function countEqual(a: DumpLine, b: DumpLine): number {
 }
 
 export interface AlignedPart {
-  /** Tokens that also begin the conversation that it is compared with. */
+  /** Whether its tokens are in the common beginning with the reference. */
   same: boolean;
   sampled: boolean;
   text: string;
 }
 
 /**
- * The text of a conversation after the shared tokens, cut where it leaves the one that it is compared with. Without `ends` a
- * span is cut at no token: it counts as same only when all of it is.
+ * The text of a conversation after the shared tokens, cut where it differs from the reference. Without `ends` a span
+ * cannot be cut at a token: it counts as same only as a whole.
  */
 export function alignText(line: DumpLine, shared: number, reference: DumpLine): AlignedPart[] {
   const equal = line === reference ? 0 : countEqual(line, reference);
@@ -48,7 +48,7 @@ export function alignText(line: DumpLine, shared: number, reference: DumpLine): 
   return parts;
 }
 
-/** A span's text; an image's is a word. */
+/** A span's text; for an image a word. */
 function textOf({ images }: DumpLine, { text, image }: DumpSpan): string {
   if (image === undefined) return text;
   const shown = images?.[image];

@@ -1,16 +1,19 @@
 import type { DumpRef } from "../../api/index.js";
 
-/** A word as a shell takes it. */
+/** A word, quoted for a shell. */
 function quote(word: string): string {
   return /^[\w./~:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 const join = (words: readonly (string | number)[]) => words.map((word) => quote(String(word))).join(" ");
 
-/** Talks to what a run trained. */
+/** Chats with a run's policy. */
 export const chatCommand = (path: string) => join(["cria", "chat", path]);
 
-/** Holds a conversation again; null where it belongs to no step. @param line of its dump, from 0. */
+/**
+ * Replays a conversation; null when it belongs to no step.
+ * @param line of its dump, from 0.
+ */
 export function replayCommand(
   path: string,
   { kind, step }: Pick<DumpRef, "kind" | "step">,

@@ -8,11 +8,11 @@ export function flatten(value: unknown, prefix = "", into = new Map<string, stri
 
 export interface ConfigDifference {
   key: string;
-  /** Of each config, "12 keys" for a section; null where it lacks the key. */
+  /** Value in each config, "12 keys" for a section; null when it lacks the key. */
   values: (string | null)[];
 }
 
-/** The keys in which configs differ; a section that one of them lacks, or holds otherwise, is one of them. */
+/** The keys in which configs differ; a section that one of them lacks, or has as another type, counts as one key. */
 export function findDifferences(configs: readonly (Record<string, unknown> | null)[]): ConfigDifference[] {
   return compare(
     configs.map((config) => config ?? {}),

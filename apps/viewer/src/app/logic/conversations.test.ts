@@ -4,7 +4,7 @@ import { alignText, countShared, readPrefix } from "./align-group.js";
 import { readBranch, splitConversation } from "./split-conversation.js";
 import { makeTimeline } from "./timeline.js";
 
-/** A line with what these functions read. */
+/** A line with the fields that these functions read. */
 function makeLine(given: Partial<DumpLine>): DumpLine {
   return {
     ...{ messages: [], prompt_messages: 0, turns: [], spans: [], token_ids: [], response_mask: [] },

@@ -3,12 +3,12 @@ export interface DiffPart {
   text: string;
 }
 
-/** Beyond this many words what differs is shown as one removal and one addition. */
+/** Beyond this many words the difference is shown as one removal and one addition. */
 const MOST = 3000;
-/** A word with the space before it, or a character alone. */
+/** A word with the space before it, or a single character. */
 const WORD = /[^\S\n]?[\p{L}\p{N}]+|[\s\S]/gu;
 
-/** What must be changed in one text to get another, word by word (longest common subsequence, after equal ends are cut). */
+/** The changes that turn one text into another, word by word (longest common subsequence, after equal ends are cut). */
 export function diffWords(before: string, after: string): DiffPart[] {
   const a = before.match(WORD) ?? [];
   const b = after.match(WORD) ?? [];

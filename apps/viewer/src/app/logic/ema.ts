@@ -1,7 +1,7 @@
 /**
  * Exponential moving average without the pull to zero at its start. Gaps stay gaps.
  *
- * @param weight of what came before: 0 (nothing changes) to below 1.
+ * @param weight of earlier values: 0 (no smoothing) to below 1.
  */
 export function smooth(values: readonly (number | null)[], weight: number): (number | null)[] {
   let sum = 0;

@@ -1,4 +1,4 @@
-/** A number for people: at most four significant digits, thousands apart. A dash for null. */
+/** A number for people: at most four significant digits, with separated thousands. A dash for null. */
 export function formatNumber(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (!Number.isFinite(value)) return String(value);
@@ -47,7 +47,7 @@ export function formatBytes(bytes: number): string {
   return `${bytes} B`;
 }
 
-/** How long ago, in words. */
+/** A time in the past, in words. */
 export function formatAgo(at: number | null, now = Date.now()): string {
   if (at === null) return "–";
   const seconds = Math.max(0, (now - at) / 1000);

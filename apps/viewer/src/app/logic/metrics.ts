@@ -3,7 +3,7 @@ import type { ChartAxis, ChartSeries } from "../ui/chart.js";
 import { smooth } from "./ema.js";
 import { formatNumber } from "./format.js";
 
-/** The metric that says whether the training's conversations get better; of sft its loss. Null: the run has neither. */
+/** The metric of the training's progress; for sft its loss. Null: the run has neither. */
 export function chooseMainMetric(columns: readonly string[]): string | null {
   const names = ["reward_extra/success/mean", "reward_extra/acc/mean", "reward/score/mean", "critic/score/mean"];
   return [...names, "train/loss"].find((name) => columns.includes(name)) ?? null;
@@ -23,7 +23,7 @@ export function drawProgress(table: MetricTable): { title: string; series: Chart
   return series.length > 0 ? { title: isLoss ? "Loss by step" : "Success by step", series } : null;
 }
 
-/** Curves in words, for who does not see them. */
+/** A description of curves for screen readers. */
 export function describeCurves(title: string, series: readonly ChartSeries[]): string {
   const parts = series.map(({ label, raw, y }) => {
     const values = (raw ?? y).filter((value) => value !== null);
@@ -33,7 +33,7 @@ export function describeCurves(title: string, series: readonly ChartSeries[]): s
   return `${title}: ${parts.join(", ")}`;
 }
 
-/** Those that people look at first come first, then the rest by name. */
+/** The metrics that people look at first, then the rest by name. */
 export function sortMetrics(columns: readonly string[]): string[] {
   const rank = (name: string) => {
     const at = FIRST.findIndex((start) => name.startsWith(start));

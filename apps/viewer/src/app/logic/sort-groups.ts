@@ -1,6 +1,6 @@
 import type { ConversationEntry, GroupEntry, GroupSort } from "../../api/index.js";
 
-/** Groups in another order, as the server sorts them: what has no value comes last, equals stay as they were. */
+/** Sorts groups like the server: missing values come last, equal ones keep their order. */
 export function sortGroups(groups: readonly GroupEntry[], sort: GroupSort, down: boolean): GroupEntry[] {
   const keyed = groups.map((group, order) => ({ group, key: sort === "order" ? order : measure(group, sort) }));
   keyed.sort((a, b) => {

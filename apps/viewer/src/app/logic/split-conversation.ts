@@ -5,22 +5,22 @@ export type MessagePart =
   | { kind: "text"; text: string }
   | { kind: "thinking"; text: string }
   | { kind: "image"; image: ImageRecord }
-  /** `arguments` as JSON with indents, or as it was written when it is none. */
+  /** `arguments` as indented JSON, or the original text if it is no JSON. */
   | { kind: "call"; name: string; arguments: string; valid: boolean };
 
 export interface ShownMessage {
   role: ChatMessage["role"];
   name: string | null;
   parts: MessagePart[];
-  /** Of a tool's answer: why the call gave no ordinary one. */
+  /** Kind of a failed call's answer. */
   failure: string | null;
-  /** Step rewards that landed on the turn that ends here, or that it led to. */
+  /** Step rewards of the turn that ends here, or of its consequences. */
   rewards: { from: "tool" | "turn"; value: number }[];
   turn: DumpTurn | null;
   ofPrompt: boolean;
 }
 
-/** The messages of a conversation as a person reads them, with what the dump knows of each. */
+/** The messages of a conversation for a reader, with the dump's knowledge of each. */
 export function splitConversation(line: DumpLine, messages: readonly ChatMessage[] = line.messages): ShownMessage[] {
   const whole = messages === line.messages;
   const prompt = whole ? line.prompt_messages : 0;
@@ -40,13 +40,13 @@ export function splitConversation(line: DumpLine, messages: readonly ChatMessage
   });
 }
 
-/** A content's texts alone. */
+/** Only the texts of a content. */
 export function readText(content: ChatMessage["content"]): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
-/** The same, with a word in the place of each image. */
+/** The content as text, with a word for each image. */
 export function showContent(content: ChatMessage["content"]): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("");
@@ -104,12 +104,15 @@ function readCall(text: string): MessagePart {
     const call = JSON.parse(text) as { name?: unknown; arguments?: unknown };
     if (typeof call.name === "string") return { kind: "call", name: call.name, ...readArguments(call.arguments ?? {}) };
   } catch {
-    // What the model wrote is shown as it is.
+    // The model's text is shown unchanged.
   }
   return { kind: "call", name: "", arguments: text.trim(), valid: false };
 }
 
-/** A list of numbers (a box, a point), which is one thing to read. No text of JSON has line breaks, so that texts stay as they are. */
+/**
+ * A list of numbers (a box, a point), which is kept on one line. Strings in JSON have no line breaks, so they stay
+ * unchanged.
+ */
 const NUMBERS = /\[\n\s+[-+.\deE]+(?:,\n\s+[-+.\deE]+)*\n\s*\]/g;
 const joinLines = (list: string) => list.replace(/,\n\s+/g, ", ").replace(/\n\s*/g, "");
 
@@ -122,7 +125,7 @@ function readArguments(value: unknown): { arguments: string; valid: boolean } {
   }
 }
 
-/** Which turn each message is of: a turn of tools has a message for each call. Null where they do not fit together. */
+/** The turn of each message: a turn of tools has a message for each call. Null when they do not match. */
 function matchTurns(
   turns: readonly DumpTurn[],
   messages: readonly ChatMessage[],

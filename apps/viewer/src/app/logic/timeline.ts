@@ -10,7 +10,7 @@ export interface TimelineBar {
   tokens: number;
 }
 
-/** When a conversation did what; null where the dump holds no times. Gaps between turns are waiting. */
+/** A conversation's activities over time; null when the dump has no times. Gaps between turns are waiting. */
 export function makeTimeline(line: DumpLine): TimelineBar[] | null {
   const timed = line.turns.filter((turn) => turn.started_at !== undefined && turn.ended_at !== undefined);
   if (timed.length === 0) return null;

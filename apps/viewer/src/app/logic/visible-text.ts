@@ -1,13 +1,16 @@
-/** Control characters, those that turn the direction of writing, those without width, halves of characters; not newline and tab. */
+/**
+ * Control characters, characters that change the direction of writing or have no width, halves of characters; not
+ * newline and tab.
+ */
 const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 export interface TextPart {
   text: string;
-  /** It stands for a character that could not be seen. */
+  /** Whether it stands for an invisible character. */
   control: boolean;
 }
 
-/** Text with every character to be seen: hidden ones as pictures (␛) or code points (⟨202E⟩). */
+/** Text with every character visible: hidden ones as pictures (␛) or code points (⟨202E⟩). */
 export function showControls(text: string): string {
   return text.replace(HIDDEN, (character) => nameControl(character));
 }

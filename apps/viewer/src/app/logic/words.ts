@@ -1,4 +1,4 @@
-/** What the metrics that a newcomer meets are called. Their keys stand beside them as tooltips, and in docs/metrics.md. */
+/** Names for the metrics that a newcomer meets. Their keys are in tooltips, and in docs/metrics.md. */
 const WORDS: Record<string, string> = {
   "reward/score/mean": "Score in training",
   "reward_extra/acc/mean": "Success in training",
@@ -24,14 +24,14 @@ const WORDS: Record<string, string> = {
   "val/loss": "Loss, held out",
 };
 
-/** A metric in words; its key where there are none. */
+/** A metric in words; its key if it has none. */
 export function nameMetric(key: string): string {
   const heldOut = /^val-core\/(.*)\/(acc|reward)\/mean@\d+$/.exec(key);
   if (heldOut) return `Held-out ${heldOut[2] === "acc" ? "success" : "reward"} of ${heldOut[1]}`;
   return WORDS[key] ?? key;
 }
 
-/** A metric in words with its key, where people choose among all of them. */
+/** A metric in words with its key, for choosing among all of them. */
 export function describeMetric(key: string): string {
   const words = nameMetric(key);
   return words === key ? key : `${words} (${key})`;

@@ -11,7 +11,7 @@ export const KINDS = [
 
 const ORDER: readonly WorkerState[] = ["shut-out", "failing", "stuck", "ready", "draining", "gone"];
 
-/** Who needs a look comes first, who left last; by id within a state. */
+/** Sorts workers: urgent states first, gone ones last; by id within a state. */
 export function sortWorkers(workers: readonly WorkerView[]): WorkerView[] {
   const place = ({ state }: WorkerView) => ORDER.indexOf(state);
   return [...workers].sort((a, b) => place(a) - place(b) || (a.id < b.id ? -1 : 1));
@@ -19,7 +19,7 @@ export function sortWorkers(workers: readonly WorkerView[]): WorkerView[] {
 
 export const sumKinds = ({ rollout, score, gradient }: CountsByKind): number => rollout + score + gradient;
 
-/** What the workers do and did together; slots and jobs in hand are those of workers that are there. */
+/** Sums over the workers; slots and jobs in hand only of present ones. */
 export function sumWorkers({ workers }: ClusterView) {
   const sum = (list: readonly WorkerView[], read: (worker: WorkerView) => number) =>
     list.reduce((total, worker) => total + read(worker), 0);
@@ -35,7 +35,7 @@ export function sumWorkers({ workers }: ClusterView) {
   };
 }
 
-/** Workers that do nothing though they are there, and why, for people: failing, stuck, without what they need. */
+/** Present workers that do nothing, with the reason, for people: failing, stuck, or without required parts. */
 export function listUseless(workers: readonly WorkerView[]): { id: string; text: string }[] {
   return workers.flatMap(({ id, state, slots, reason, failed, lastFailure, oldest }) => {
     if (state === "failing")
@@ -50,7 +50,7 @@ export function listUseless(workers: readonly WorkerView[]): { id: string; text:
   });
 }
 
-/** A kind of jobs with its number: "12 conversations, 3 gradients". Kinds without any are left out. */
+/** The counts of jobs by kind: "12 conversations, 3 gradients". Kinds without any are left out. */
 export function describeKinds(counts: CountsByKind): string {
   const parts = KINDS.flatMap(([kind, name]) =>
     counts[kind] > 0 ? [`${counts[kind].toLocaleString("en")} ${name}`] : [],
@@ -58,7 +58,7 @@ export function describeKinds(counts: CountsByKind): string {
   return parts.join(", ") || "none";
 }
 
-/** Jobs in hand of the slots, for each kind that is done at all: "3/8 conversations". */
+/** Jobs in hand and slots, for each kind that the worker does: "3/8 conversations". */
 export function describeSlots({ slots, doing }: Pick<WorkerView, "slots" | "doing">): string {
   const parts = KINDS.flatMap(([kind, name]) =>
     slots[kind] > 0 || doing[kind] > 0 ? [`${doing[kind]}/${slots[kind]} ${name}`] : [],
@@ -66,7 +66,7 @@ export function describeSlots({ slots, doing }: Pick<WorkerView, "slots" | "doin
   return parts.join(", ") || "none";
 }
 
-/** What the page draws over the steps: a title, and metrics `cluster/<name>` with their names. */
+/** The page's charts over the steps: a title, and metrics `cluster/<name>` with their names. */
 const CHARTS: readonly (readonly [title: string, curves: readonly (readonly [metric: string, label: string])[]])[] = [
   ["Workers", [["workers", "workers"]]],
   [

@@ -17,7 +17,7 @@ const AXES = [
   ["tokens", "Tokens"],
 ] as const;
 
-/** Curves of any metrics over several runs, and where their configs differ. */
+/** Curves of any metrics over several runs, and the differences of their configs. */
 export function CompareRuns(props: { runs: readonly RunSummary[] }) {
   const [tables, setTables] = createStore<Record<string, MetricTable | undefined>>({});
   const [configs, setConfigs] = createStore<Record<string, RunDetail | undefined>>({});

@@ -10,7 +10,7 @@ import { address, changeQuery, place } from "../router.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { Empty, Loaded } from "../ui/loaded.js";
 
-/** What the tools did: errors, times, arguments, and calls of tools that do not exist. */
+/** Statistics of tools: errors, times, arguments, and calls of tools that do not exist. */
 export function EnvironmentPage() {
   const { id, load: run } = useRun();
   const query = () => place().query;
@@ -87,7 +87,7 @@ function StepField(props: {
 function Faults(props: { detail: EnvironmentDetail }) {
   const { id, load } = useRun();
   const metrics = createLoad<MetricTable>(() => apiAddress(["runs", id, "metrics"]));
-  /** To those of the last step in which it happened. */
+  /** Links to the conversations of the last step with such calls. */
   const link = (counter: string, filter: string) => {
     const counts = metrics.data()?.columns[`agent_loop/${counter}/mean`] ?? [];
     const step = metrics.data()?.steps[counts.findLastIndex((count) => count !== null && count > 0)];
@@ -186,7 +186,7 @@ function ArgumentBars(props: { histogram: ArgumentHistogram }) {
 }
 
 function Bars(props: { title: string; bins: readonly { label: string; count: number }[] }) {
-  // What is no value of its own, such as "1000 others", would make all bars short.
+  // A bar for several values, such as "1000 others", would make all bars short.
   const most = createMemo(() =>
     Math.max(1, ...props.bins.filter(({ label }) => !isRest(label)).map(({ count }) => count)),
   );

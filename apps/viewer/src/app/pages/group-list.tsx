@@ -11,13 +11,13 @@ import { describeConversation, gradeReward } from "../ui/dots.js";
 
 const ROW = 44;
 
-/** Those of the groups that are here. */
+/** The loaded groups. */
 export function groupsOf(pages: GroupPages): GroupEntry[] {
   const count = pages.head()?.matchedGroups ?? 0;
   return Array.from({ length: count }, (_, i) => pages.group(i)).filter((group) => group !== undefined);
 }
 
-/** Groups of a step, of which only the rows in sight exist. */
+/** Groups of a step; only the rows in sight exist. */
 export function GroupList(props: { dump: string; pages: GroupPages; count: number }) {
   const { id } = useRun();
   let scroller!: HTMLDivElement;

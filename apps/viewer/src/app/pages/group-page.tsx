@@ -73,7 +73,7 @@ function Columns(props: { dump: string; detail: GroupDetail }) {
   const { id } = useRun();
   const lines = () => props.detail.lines;
   const entryOf = (i: number) => props.detail.group.conversations[i]!;
-  /** Where they are all the same, what they said is shown all the same. */
+  /** If all of them are equal, their text is shown nonetheless. */
   const shared = createMemo(() => {
     const count = countShared(lines());
     const isWhole = lines().every(({ token_ids }) => token_ids.length <= count);

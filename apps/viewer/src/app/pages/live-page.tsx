@@ -9,7 +9,7 @@ import { Chart, type ChartSeries } from "../ui/chart.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { Empty, Loaded } from "../ui/loaded.js";
 
-/** As many states as ten minutes have. */
+/** Number of states in ten minutes. */
 const KEPT = 600;
 const SHARES = [
   ["rollout", "series-1"],
@@ -18,10 +18,10 @@ const SHARES = [
   ["validation", "series-4"],
   ["other", "series-8"],
 ] as const;
-/** Squares for conversations, beyond which they would fill the page. */
+/** Most squares for conversations, which would otherwise fill the page. */
 const MOST_CELLS = 600;
 
-/** What a training does now. */
+/** The present work of a training. */
 export function LivePage() {
   const { id, load: run } = useRun();
   const load = createLoad<LiveState | null>(() => apiAddress(["runs", id, "live"]));

@@ -18,7 +18,7 @@ import { Said } from "../ui/text.js";
 
 type Appearance = PromptDetail["appearances"][number];
 
-/** One prompt over the steps of a run: a scrubber, and what changed in the answer. */
+/** One prompt over the steps of a run: a scrubber, and the changes of the answer. */
 export function PromptPage(props: { prompt: string }) {
   const { id } = useRun();
   const load = createLoad<PromptDetail>(() => apiAddress(["runs", id, "prompts", props.prompt]));
@@ -79,7 +79,7 @@ function Scrubber(props: { appearances: readonly Appearance[] }) {
   };
   const now = createLoad<EpisodeDetail>(() => lineAddress(at()));
   const before = createLoad<EpisodeDetail>(() => (at() > 0 ? lineAddress(at() - 1) : null));
-  // The first has none before it.
+  // The first has no predecessor.
   const earlier = () => (at() > 0 ? before.data() : undefined);
   const parts = createMemo((): DiffPart[] => {
     const answer = readAnswer(now.data());
@@ -176,7 +176,7 @@ function Difference(props: { parts: readonly DiffPart[] }) {
   );
 }
 
-/** What was said after the prompt. */
+/** The text after the prompt. */
 function readAnswer(detail: EpisodeDetail | undefined): string {
   if (!detail) return "";
   const { messages, prompt_messages } = detail.line;

@@ -17,7 +17,7 @@ import { gradeReward } from "../ui/dots.js";
 import { Empty, Loaded } from "../ui/loaded.js";
 import { StatusPill } from "../ui/pills.js";
 
-/** How one run went: its curves, what the coach says, its steps, its config. */
+/** One run: its curves, the coach's findings, its steps, its config. */
 export function RunPage() {
   const { id, load } = useRun();
   const metrics = createLoad<MetricTable>(() => apiAddress(["runs", id, "metrics"]));
@@ -104,7 +104,7 @@ function Tiles(props: { detail: RunDetail; table: MetricTable | undefined }) {
   );
 }
 
-/** What people look at first, where the run has it. */
+/** The metrics that people look at first, if the run has them. */
 const SMALL = [
   "actor/entropy",
   "response_length/mean",
@@ -207,7 +207,7 @@ function Findings(props: { run: string; findings: readonly Finding[] }) {
   );
 }
 
-/** Leads to the conversations that show what was found. */
+/** Links to the conversations that show a finding. */
 function EvidenceLink(props: { run: string; evidence: Evidence }) {
   const filter = () =>
     props.evidence.filter ??
@@ -231,7 +231,7 @@ function Steps(props: { run: string; detail: RunDetail; table: MetricTable | und
   const training = createMemo(() => props.detail.dumps.filter(({ kind }) => kind === "training"));
   const others = () => props.detail.dumps.filter(({ kind }) => kind !== "training");
   const [all, setAll] = createSignal(false);
-  /** The newest stand last, as in the curves. */
+  /** The newest come last, as in the curves. */
   const shown = () => (all() ? training() : training().slice(-MOST_CELLS));
   const range = createMemo(() => {
     const values = training().flatMap(({ step }) => valueAt(step) ?? []);

@@ -48,7 +48,7 @@ export function RunPages(props: { run: string }) {
     { title: "Workers", key: "w", section: "workers", to: address(["runs", id, "workers"]) },
     { title: "Live", key: "l", section: "live", to: address(["runs", id, "live"]) },
   ];
-  /** Most runs have one process: their workers are a key away, and take no room. */
+  /** Most runs have one process: their workers page is only reachable by a key, without a tab. */
   const isShown = (tab: string) => tab !== "workers" || section() === tab || load.data()?.isShared === true;
   bindKeys(
     "Run",

@@ -14,10 +14,10 @@ import { BeforeAfter, StatusPill } from "../ui/pills.js";
 import { SparkLine } from "../ui/spark-line.js";
 import { CompareRuns } from "./compare-runs.js";
 
-/** At most as many as there are colours. */
+/** As many as there are colours. */
 const MOST_PICKED = 8;
 
-/** All runs, and curves and configs of those that are picked. */
+/** All runs, and curves and configs of the picked ones. */
 export function RunsPage() {
   const load = createLoad<RunSummary[]>(() => apiAddress(["runs"]));
   onChange(() => null, ["run", "removed", "metrics"], load.again);

@@ -22,7 +22,7 @@ const SORTS: readonly (readonly [GroupSort, string])[] = [
   ["errors", "tool errors"],
   ["mismatch", "mismatch"],
 ];
-/** The conversations of a step: a strip of reward dots a group. */
+/** The conversations of a step: a strip of reward dots for each group. */
 export function StepPage(props: { dump: string }) {
   const { id } = useRun();
   const query = () => place().query;

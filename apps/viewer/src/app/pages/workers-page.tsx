@@ -19,7 +19,7 @@ import { Chart } from "../ui/chart.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { Empty, Loaded } from "../ui/loaded.js";
 
-/** Who does a training's work on other machines: now, while it runs, and over its steps. */
+/** The workers of a training on other machines: now, while it runs, and over its steps. */
 export function WorkersPage() {
   const { id } = useRun();
   const load = createLoad<LiveState | null>(() => apiAddress(["runs", id, "live"]));
@@ -125,7 +125,7 @@ function Now(props: { view: ClusterView }) {
   );
 }
 
-/** Wrong results come first: nothing else on the page is as bad. */
+/** Wrong results come first, as the most serious problem. */
 function Alarms(props: { workers: readonly WorkerView[] }) {
   const wrong = () => props.workers.filter(({ audits }) => audits.failed > 0);
   const useless = () => listUseless(props.workers);

@@ -16,7 +16,7 @@ interface Fork {
   error: RequestError | null;
 }
 
-/** What else could have stood at a token, with probabilities, and how the conversation would go on from there. */
+/** Other likely tokens at a place, with probabilities, and the conversation's continuation from there. */
 export function AlternativesPanel(props: { token: number; chosen: number; client: ModelClient }) {
   const [found, setFound] = createSignal<Alternatives>();
   const [error, setError] = createSignal<RequestError>();

@@ -1,6 +1,6 @@
 import type { DumpImage, DumpLine } from "@cria/records";
 
-/** What can be pointed at: a token, an image, or a span where the dump does not say where tokens end. */
+/** A unit of pointing: a token, an image, or a span whose token boundaries the dump lacks. */
 export interface Cell {
   /** Index of its (first) token. */
   token: number;
@@ -8,7 +8,7 @@ export interface Cell {
   count: number;
   text: string;
   sampled: boolean;
-  /** It stands for an image, whose tokens have no text. */
+  /** The image that it stands for; an image's tokens have no text. */
   image?: DumpImage;
 }
 

@@ -13,22 +13,22 @@ export type ColoringId =
   | "mask"
   | "reward";
 
-/** How far a ratio counts in the update. */
+/** The range of ratios that the update does not clip. */
 export interface ClipRegion {
   low: number;
   high: number;
 }
 
-/** Values by which tokens are coloured, and how a value comes about. */
+/** A value by which tokens are coloured, and its explanation. */
 export interface Coloring {
   id: ColoringId;
   title: string;
-  /** For a button. */
+  /** Label of a button. */
   short: string;
   key: string;
-  /** Null: the dump does not say. */
+  /** Null: the dump lacks them. */
   values: readonly (number | null)[] | null;
-  /** Where it comes from, or what must be done to have it. */
+  /** Source of the value, or the way to get it. */
   about: string;
   /** A class of styles/episode.css; "" for none. */
   look: (value: number, token: number) => string;
@@ -40,7 +40,7 @@ export interface Coloring {
 interface Given {
   line: DumpLine;
   clip: ClipRegion;
-  /** Logprobs by the newest adapter, once they were asked for. */
+  /** Logprobs by the newest adapter, once they were requested. */
   now: readonly number[] | null;
 }
 
@@ -52,7 +52,7 @@ const SURPRISE = [
   ["heat-8", "p < 1%"],
 ] as const;
 
-/** All colourings of a conversation; those without values say why. */
+/** All colourings of a conversation; those without values give the reason. */
 export function listColorings(given: Given): Coloring[] {
   const { line, clip, now } = given;
   const sampled = (values: readonly (number | null)[] | undefined | null) =>
@@ -228,7 +228,7 @@ export function listColorings(given: Given): Coloring[] {
   ];
 }
 
-/** The clip region of a run's config; PPO's usual one where it does not say. */
+/** The clip region of a run's config; PPO's usual one without a setting. */
 export function readClip(config: Record<string, unknown> | null | undefined): ClipRegion {
   const actor = dig(dig(config, "actor_rollout_ref"), "actor") as Record<string, unknown> | undefined;
   const both = typeof actor?.["clip_ratio"] === "number" ? actor["clip_ratio"] : 0.2;

@@ -1,7 +1,7 @@
 import { showControls } from "../logic/visible-text.js";
 import type { Cell } from "./cells.js";
 
-/** A part of a cell that lies in one line of the view. */
+/** The part of a cell on one line of the view. */
 export interface Piece {
   /** Index of the cell. */
   cell: number;
@@ -13,8 +13,8 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}]/gu;
 
 /**
- * Cells in lines of at most `columns` characters. A newline ends a line; a cell that does not fit goes to the next line, and
- * one that is longer than a line goes over several.
+ * Cells in lines of at most `columns` characters. A newline ends a line; a cell that does not fit goes to the next
+ * line, and a longer one spans several lines.
  */
 export function layOut(cells: readonly Cell[], columns: number): Piece[][] {
   const rows: Piece[][] = [];
@@ -45,7 +45,7 @@ export function layOut(cells: readonly Cell[], columns: number): Piece[][] {
   return rows;
 }
 
-/** The text of a cell as it is shown, cut after newlines. An empty one has a stand-in to point at. */
+/** The displayed text of a cell, cut after newlines. An empty one has a stand-in to point at. */
 function cutLines(text: string): { text: string; ends: boolean }[] {
   if (text === "") return [{ text: "◌", ends: false }];
   const lines = text.split("\n");

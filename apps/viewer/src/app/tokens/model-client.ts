@@ -1,9 +1,9 @@
 import { createSignal } from "solid-js";
 import { postForLines, postJson, RequestError } from "../data/request.js";
 
-/** Questions to the run's model about one conversation; asks a person before it uses a live run's. */
+/** Questions to the run's model about one conversation; asks the user before it uses a live run's. */
 export interface ModelClient {
-  /** A question waits for a person's yes: the run trains now. */
+  /** A question for the user to confirm, since the run is training. */
   asked: () => string | null;
   answer: (yes: boolean) => void;
   ask: <T>(what: "alternatives" | "now", body: object, signal?: AbortSignal) => Promise<T>;
@@ -16,7 +16,7 @@ export function createModelClient(address: (what: string) => string): ModelClien
   let decide: ((yes: boolean) => void) | undefined;
   let allowed = false;
 
-  /** What was asked before is answered with no. */
+  /** An earlier question counts as refused. */
   const confirm = (question: string) =>
     new Promise<boolean>((resolve) => {
       decide?.(false);

@@ -4,14 +4,14 @@ import type { Coloring } from "./colorings.js";
 import { layOut, type Piece } from "./layout.js";
 
 const LINE = 23;
-/** Pixels beside the text: the numbers. */
+/** Width of the margin for numbers, in pixels. */
 const MARGIN = 76;
-/** Lines that are drawn above and below those in sight. */
+/** Lines drawn above and below those in sight. */
 const MORE = 6;
 
 /**
- * Tokens as text, of which only the lines in sight exist: a conversation may have a hundred thousand tokens. Lines are made by
- * hand, without Solid: a scroll of a whole page must fit in a frame.
+ * Tokens as text; only the lines in sight exist, because a conversation may have a hundred thousand tokens. Lines are
+ * made by hand, without Solid: a scroll of a whole page must fit in a frame.
  */
 export function TokenLines(props: {
   cells: readonly Cell[];
@@ -121,7 +121,7 @@ export function TokenLines(props: {
   );
 }
 
-/** Which cell an event is about; -1: none. */
+/** The cell of an event; -1: none. */
 function cellOf(event: Event): number {
   const found = (event.target as HTMLElement).closest<HTMLElement>("[data-cell]");
   return found ? Number(found.dataset["cell"]) : -1;
@@ -138,7 +138,7 @@ function drawLine(
   line.className = "token-line";
   const number = document.createElement("span");
   number.className = "token-number";
-  // What goes on from the line before has its number there.
+  // A continued cell has its number on the line before.
   if (before?.at(-1)?.cell !== pieces[0]!.cell) number.textContent = String(cells[pieces[0]!.cell]!.token);
   line.append(number);
   for (const { cell: index, text } of pieces) {
@@ -153,7 +153,7 @@ function drawLine(
   return line;
 }
 
-/** The value of a cell: of its token, or the mean of those that it holds. */
+/** The value of a cell: of its token, or the mean of its tokens. */
 export function meanOf(coloring: Coloring, cell: Cell): number | null {
   if (!coloring.values) return null;
   if (cell.count === 1) return coloring.values[cell.token] ?? null;

@@ -14,7 +14,7 @@ import { type Coloring, type ColoringId, listColorings, readClip } from "./color
 import { createModelClient } from "./model-client.js";
 import { meanOf, TokenLines } from "./token-lines.js";
 
-/** A conversation token by token: coloured by a value of each, with the formula of the one that is pointed at. */
+/** A conversation token by token, coloured by a value, with the formula for the pointed one. */
 export function TokenView(props: { dump: string; detail: EpisodeDetail }) {
   const { id, load } = useRun();
   const line = () => props.detail.line;
@@ -55,7 +55,7 @@ export function TokenView(props: { dump: string; detail: EpisodeDetail }) {
     const next = start + by;
     if (next >= 0 && next < cut().cells.length) select(next);
   };
-  /** The next sampled token that the coloring marks most: the strongest half of its levels. */
+  /** The next sampled token with a strong colour: the strongest half of the levels. */
   const findNext = (by: 1 | -1) => {
     const { cells } = cut();
     for (let i = selected() + by; i >= 0 && i < cells.length; i += by) {
@@ -152,7 +152,7 @@ export function TokenView(props: { dump: string; detail: EpisodeDetail }) {
 
 function TokenNumbers(props: { cell: Cell; colorings: readonly Coloring[]; first: ColoringId; id: number }) {
   const single = () => props.cell.count === 1;
-  /** What the tokens are coloured by comes first. */
+  /** The value that the tokens are coloured by comes first. */
   const known = () =>
     props.colorings
       .filter((entry) => meanOf(entry, props.cell) !== null)

@@ -12,7 +12,7 @@ export interface ChartSeries {
   y: readonly (number | null)[];
   /** Drawn pale below the smoothed line. */
   raw?: readonly (number | null)[];
-  /** Each value is marked: there are few, and far apart. */
+  /** Whether each value is marked, for few values that are far apart. */
   points?: boolean;
 }
 
@@ -112,7 +112,7 @@ function formatX(value: number, axis: ChartAxis): string {
   return axis === "tokens" ? formatCount(value) : formatNumber(value);
 }
 
-/** Colours of the theme as the canvas takes them. */
+/** Colours of the theme in the canvas's format. */
 export function readColors(host: Element): (name: string) => string {
   const probe = document.createElement("i");
   host.append(probe);

@@ -3,7 +3,7 @@ import { createSignal, Show } from "solid-js";
 const [toast, setToast] = createSignal("");
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Says something short at the bottom of the page. */
+/** Shows a short message at the bottom of the page. */
 export function say(text: string): void {
   clearTimeout(timer);
   setToast(text);
@@ -20,7 +20,7 @@ export function Toast() {
   );
 }
 
-/** Copies what a view shows, as JSON. */
+/** Copies a view's data as JSON. */
 export function CopyJson(props: { value: () => unknown; of?: string }) {
   const copy = async () => {
     const text = JSON.stringify(props.value() ?? null, null, 2);
@@ -33,7 +33,7 @@ export function CopyJson(props: { value: () => unknown; of?: string }) {
   );
 }
 
-/** What one does next with what a page shows, in a terminal: copies the command. */
+/** Copies the terminal command for the next action on a page's data. */
 export function CopyCommand(props: { does: string; command: string }) {
   return (
     <button
@@ -55,7 +55,7 @@ async function copyText(text: string, done: string): Promise<void> {
   }
 }
 
-/** The clipboard's own interface exists on safe addresses alone: not on those of another machine by http. */
+/** Writes to the clipboard. Its own interface only exists on secure addresses, not on another machine's by http. */
 async function writeClipboard(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

@@ -6,7 +6,7 @@ export interface Cursor {
   set: (index: number) => void;
 }
 
-/** Which entry of a list the keys j and k are at; Enter opens it. -1: none yet. */
+/** The entry of a list that the keys j and k have reached; Enter opens it. -1: none yet. */
 export function createCursor(
   title: string,
   count: Accessor<number>,

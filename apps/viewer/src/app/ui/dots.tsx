@@ -1,7 +1,7 @@
 import type { ConversationEntry } from "../../api/index.js";
 import { formatNumber } from "../logic/format.js";
 
-/** Which of the four colours a reward has, between the lowest and the highest that are shown. */
+/** The colour of a reward, one of four, between the lowest and the highest shown. */
 export function gradeReward(reward: number | null, low = 0, high = 1): string {
   if (reward === null) return "reward-none";
   const share = high > low ? (reward - low) / (high - low) : 1;

@@ -1,9 +1,9 @@
 import { type JSX, Show } from "solid-js";
 
-/** The marks under the mistake, which stand below it in a terminal alone. */
+/** The marks under a mistake, which only align in a terminal. */
 const MARKS = /\n[ ^]+$/;
 
-/** Filter (the language of `cria show --filter`) and search. Enter or a pause in typing takes them over. */
+/** Filter (the language of `cria show --filter`) and search, applied by Enter or after a pause in typing. */
 export function FilterBox(props: {
   filter: string;
   search: string;

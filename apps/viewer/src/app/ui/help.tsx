@@ -3,7 +3,7 @@ import { scopes } from "../keys.js";
 
 const SHORT: Record<string, string> = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
 
-/** All keys that do something on this page. */
+/** All keys with an effect on this page. */
 export function Help(props: { open: boolean; close: () => void }) {
   let dialog!: HTMLDialogElement;
   createEffect(() => {

@@ -2,7 +2,7 @@ import { type JSX, Match, Show, Switch } from "solid-js";
 import type { Load } from "../data/load.js";
 import type { RequestError } from "../data/request.js";
 
-/** What was asked for, or why it is not there yet, or not at all. */
+/** Loaded data, or the reason why it is missing. */
 export function Loaded<T>(props: { load: Load<T>; children: (data: () => T) => JSX.Element }) {
   return (
     <Switch fallback={<Bones />}>
@@ -40,7 +40,7 @@ export function Bones() {
   );
 }
 
-/** @param props.page it is all that the page has. */
+/** @param props.page whether it is all that the page has. */
 export function Empty(props: { title: string; children?: JSX.Element; page?: boolean }) {
   return (
     <div class="empty">

@@ -3,7 +3,7 @@ import { createSignal, Show } from "solid-js";
 import { fileAddress } from "../data/request.js";
 import { useRun } from "../data/run-context.js";
 
-/** Sides of at most so many pixels are drawn larger, with their pixels to be seen. */
+/** Images with sides of at most this many pixels are enlarged, with visible pixels. */
 const TINY = 96;
 
 const extensions: Record<ImageRecord["mimeType"], string> = {
@@ -13,7 +13,7 @@ const extensions: Record<ImageRecord["mimeType"], string> = {
   "image/gif": "gif",
 };
 
-/** An image that a conversation shows; a click shows it larger, and small again. */
+/** An image of a conversation; a click enlarges it, and shrinks it again. */
 export function Picture(props: { image: ImageRecord }) {
   const { id } = useRun();
   const [isLarge, setLarge] = createSignal(false);

@@ -1,6 +1,6 @@
 import { For } from "solid-js";
 
-/** One choice of a few. */
+/** A choice of one out of a few. */
 export function Segmented<T extends string>(props: {
   label: string;
   value: T;

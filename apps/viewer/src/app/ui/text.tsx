@@ -4,7 +4,7 @@ import { splitControls } from "../logic/visible-text.js";
 const FIRST = 12_000;
 const MORE = 200_000;
 
-/** Text that a model or a tool wrote: never HTML, hidden characters to be seen, huge ones in portions. */
+/** Text of a model or a tool: never HTML, with hidden characters made visible, huge texts in portions. */
 export function Said(props: { text: string; class?: string }) {
   const [length, setLength] = createSignal(FIRST);
   const shown = () => props.text.slice(0, length());
