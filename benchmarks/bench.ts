@@ -38,7 +38,7 @@ if (!name || !load) {
 const commit = describeCommit();
 if (values.save) checkSavable();
 const includes = (title: string) => values.only === undefined || title.includes(values.only);
-// Progress goes to standard error: standard output is the table or the JSON alone.
+// Progress goes to standard error: standard output has only the table or the JSON.
 const log = (text: string) => console.error(text);
 const machine = readMachine();
 log(describeMachine(machine));
@@ -56,7 +56,7 @@ if (values.save) {
 }
 process.exit(report.rows.some((row) => row.met === false) ? 1 : 0);
 
-/** What is kept can be measured again: a commit says what ran, and nothing but the machine's kind how. */
+/** Saved results must be repeatable: a commit determines the code, and the machine's kind the rest. */
 function checkSavable(): void {
   const problems = [
     ...(commit.endsWith("+changes") ? ["tracked files differ from the commit: commit them first"] : []),

@@ -1,6 +1,6 @@
 import type { Measured } from "./row.js";
 
-/** What a benchmark's `index.ts` exports. */
+/** The exports of a benchmark's `index.ts`. */
 export interface Benchmark {
   run(options: BenchmarkOptions): Promise<Measured>;
 }
@@ -8,6 +8,6 @@ export interface Benchmark {
 export interface BenchmarkOptions {
   /** False for cases that the user left out with `--only`. */
   includes(title: string): boolean;
-  /** Tells what is going on; never part of the result. */
+  /** Reports progress; never part of the result. */
   log(text: string): void;
 }

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Where models and peers are kept once made; `CRIA_BENCHMARK_CACHE` names another folder. */
+/** Folder of generated models and built peers; `CRIA_BENCHMARK_CACHE` names another one. */
 export const cacheFolder =
   process.env.CRIA_BENCHMARK_CACHE ?? join(import.meta.dirname, "..", "node_modules", ".cache", "cria-benchmarks");
 

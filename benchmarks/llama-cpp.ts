@@ -1,6 +1,6 @@
 /**
- * Programs against llama.cpp: its source comes from the git bundle inside node-llama-cpp, its libraries are the prebuilt
- * ones that our addon and node-llama-cpp itself run on. So each peer differs in its own code alone.
+ * Builds programs against llama.cpp: its source comes from the git bundle inside node-llama-cpp, its libraries are the
+ * prebuilt ones that our addon and node-llama-cpp also use. So peers differ only in their own code.
  */
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -63,7 +63,7 @@ export interface Program {
   sources: string[];
   /** Links `common/` too, prebuilt by node-llama-cpp. */
   common?: boolean;
-  /** Folders with headers beside the public ones; relative ones are of llama.cpp's source. */
+  /** Folders with headers besides the public ones; relative ones are of llama.cpp's source. */
   includes?: readonly string[];
   /** More flags of the compiler. */
   flags?: readonly string[];

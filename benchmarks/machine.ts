@@ -1,4 +1,4 @@
-/** What kind of machine this is. Results of one kind may be compared; the name holds nothing of the single machine. */
+/** The kind of this machine. Results of one kind may be compared; the name identifies no single machine. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism, cpus, totalmem } from "node:os";
@@ -17,7 +17,7 @@ export interface Machine {
   node: string;
   /** The engine's own products, for example "avx2". */
   cpuKernel: string;
-  /** Which build of ggml computes the rest on the CPU, for example "haswell". */
+  /** ggml's build that computes the rest on the CPU, for example "haswell". */
   ggmlBuild: string;
 }
 

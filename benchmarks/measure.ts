@@ -14,7 +14,7 @@ export interface MeasureOptions {
   budget?: number;
 }
 
-/** Runs contenders in turn, so that whatever else the machine does hits all of them alike. Synchronous functions only. */
+/** Runs contenders in turn, so that other work of the machine affects all of them alike. Synchronous functions only. */
 export function measureInterleaved<K extends string>(
   contenders: Record<K, () => unknown>,
   { warmUp = 3, minRounds = 15, budget = 2000 }: MeasureOptions = {},
@@ -23,7 +23,7 @@ export function measureInterleaved<K extends string>(
   const times = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<K, number[]>;
   const started = performance.now();
   for (let round = 0; round < warmUp + minRounds || performance.now() - started < budget; round++) {
-    // Another order each round: nobody always runs behind the one that fills the caches.
+    // The order changes each round: no contender always runs after the one that fills the caches.
     for (let i = 0; i < names.length; i++) {
       const name = names[(i + round) % names.length]!;
       const start = performance.now();

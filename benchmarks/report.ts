@@ -12,7 +12,7 @@ export interface Report<R extends Row = Row> {
 interface Added {
   /** Ours over each peer, whether more or less of the metric is better; with a crippled peer the reason instead. */
   ratio: Record<string, number | string>;
-  /** What was measured; with "+changes" when tracked files differed from it. */
+  /** The measured commit; with "+changes" when tracked files differed from it. */
   commit: string;
 }
 

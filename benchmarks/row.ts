@@ -1,15 +1,15 @@
-/** One number of ours beside the same number of each peer. */
+/** One number of ours with the same number of each peer. */
 export interface Row {
   case: string;
-  /** What is measured, with its unit. */
+  /** The measured quantity, with its unit. */
   metric: string;
   ours: number;
   peers: Record<string, number>;
   /** Settings, where several were tried: of "ours" and of each peer. */
   settings?: Record<string, UsedSetting>;
-  /** Peers that something holds back on this machine, and what: no ratio is made with their numbers. */
+  /** Peers with a handicap on this machine, with its cause: their numbers give no ratio. */
   crippled?: Record<string, string>;
-  /** What counts as reached, in words; null when the row only informs. */
+  /** The target in words; null when the row only informs. */
   target: string | null;
   /** Whether it was reached; null without a target, or with a crippled peer in it. */
   met: boolean | null;
@@ -22,17 +22,17 @@ export interface UsedSetting {
   tried: Record<string, number>;
 }
 
-/** What a benchmark measured. */
+/** The results of a benchmark. */
 export interface Measured {
   rows: Row[];
-  /** Peers whose products were measured on their own. */
+  /** Peers whose products were measured separately. */
   peerChecks?: PeerCheck[];
 }
 
-/** The rate of a peer's F32 matrix product beside the machine's: a peer with a slow BLAS is no peer. */
+/** The rate of a peer's F32 matrix product compared with the machine's: a peer with a slow BLAS does not count. */
 export interface PeerCheck {
   peer: string;
-  /** What multiplies, for example "OpenBLAS 0.3.21". */
+  /** The library that multiplies, for example "OpenBLAS 0.3.21". */
   blas: string;
   threads: number;
   /** GFLOP/s of its product of two 1536 x 1536 matrices, the best of many. */

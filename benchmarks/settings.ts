@@ -13,8 +13,8 @@ export interface Setting {
 export const THREADS = Number(process.env.CRIA_BENCHMARK_THREADS ?? availableParallelism());
 
 /**
- * With and without flash attention; with all threads, and with one for each core where two share one. `small` models are
- * tried with a single thread too: two may wait for each other longer than they work.
+ * With and without flash attention; with all threads, and with one for each core where two share one. `small` models
+ * are tried with a single thread too: two may wait for each other longer than they work.
  */
 export function listSettings(small: boolean, threads = THREADS, cores = countCores()): Setting[] {
   const numbers = new Set([threads, Math.min(threads, cores), ...(small ? [1] : [])]);
@@ -27,12 +27,12 @@ export function nameSetting({ flashAttention, threads }: Setting): string {
 
 /** One side in one setting. */
 export interface Contender<K> {
-  /** Who it is: "ours" or a peer. */
+  /** "ours" or a peer. */
   side: string;
   setting: string;
   /** One run of each case, a shorter one in a trial. Returns a figure for each: more is better. */
   run(cases: readonly K[], isTrial: boolean): Promise<Map<K, number>>;
-  /** Called when none of its cases is measured any more. */
+  /** Called when none of its cases will be measured again. */
   dispose(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export interface Best extends UsedSetting {
 
 export interface MeasureBestOptions {
   rounds?: number;
-  /** Trials of what may be the best; more than one where a run takes milliseconds. Default 1. */
+  /** Trials of candidates for the best; more than one where a run takes milliseconds. Default 1. */
   trials?: number;
   /** Settings that have less of their side's best in the trial are not measured. Default 0.8, for short trials. */
   close?: number;

@@ -1,6 +1,6 @@
-// Makes a fresh checkout ready: dependencies (frozen lockfile), native addon, library for images, builds. Does nothing twice:
-// dependencies by the lockfile's hash, addon and library by stamps of their own, builds by turbo's cache. Needs Node 20 and npm, a
-// C++17 compiler, CMake, git.
+// Makes a fresh checkout ready: dependencies (frozen lockfile), native addon, library for images, builds. Does nothing
+// twice: dependencies by the lockfile's hash, addon and library by stamps, builds by turbo's cache. Needs Node 20 and
+// npm, a C++17 compiler, CMake, git.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,12 +1,13 @@
-// Whether two short trainings and a short demo still compute the bits that tests/recorded-bits.json holds: 20 steps with LoRA
-// (the adapter's SHA-256, every metric), 3 steps of full training (the model's), and the demo's success. The policy is the
-// embedded one, the task the calculator, everything in F32. Each CPU kernel has a record of its own, with ggml's build of that
-// name. It runs the sources of the command line, so nothing has to be built but the addon.
+// Checks that two short trainings and a short demo still compute the bits in tests/recorded-bits.json: 20 steps with
+// LoRA (the adapter's SHA-256, every metric), 3 steps of full training (the model's), and the demo's success. The
+// policy is the embedded one, the task the calculator, everything in F32. Each CPU kernel has its record, with ggml's
+// build of that name. It runs the sources of the command line, so only the addon has to be built.
 //
 //   node scripts/check-bits.mjs [--kernel <name>]... [--demo] [--write]
 //
-// Without --kernel, every kernel that this CPU has. --demo also runs the whole demo (some minutes a kernel). --write records
-// instead of comparing. Prints a line for each kernel; the exit code is 1 when bits differ, 2 when nothing is recorded.
+// Without --kernel, every kernel that this CPU has. --demo also runs the whole demo (some minutes a kernel). --write
+// records instead of comparing. Prints a line for each kernel; the exit code is 1 when bits differ, 2 when nothing is
+// recorded.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -34,7 +35,7 @@ const TRAINING = [
   "actor_rollout_ref.rollout.seed=7",
   "data.seed=7",
 ];
-/** What the clock says, and what the cache held when a request arrived. */
+/** Metrics that depend on the clock, or on the cache's content when a request arrived. */
 const VARYING = /^(timing_|perf\/|engine\/)/;
 
 export const usableKernels = loadAddon().runtimeInfo().usableCpuKernels;
@@ -55,13 +56,13 @@ export function readRecords() {
   return JSON.parse(readFileSync(recordFile, "utf8"));
 }
 
-/** What this machine's libraries are: the C library's exp and log, and V8's, are in the results. */
+/** This machine's libraries: results depend on the C library's exp and log, and on V8's. */
 export function describePlatform() {
   const { glibcVersionRuntime } = process.report.getReport().header;
   return { glibc: glibcVersionRuntime ?? "none", v8: process.versions.v8 };
 }
 
-/** Standard output of the command line; throws with what it said when it fails. */
+/** Standard output of the command line; throws with its output when it fails. */
 async function runCria(kernel, cwd, ...args) {
   const tsx = createRequire(import.meta.url).resolve("tsx");
   const cli = join(root, "apps", "trainer", "src", "cli.ts");
@@ -103,7 +104,7 @@ async function runDemo(kernel, cwd, ...args) {
   return { steps, before, after };
 }
 
-/** What `kernel` computes; with `whole`, of the demo as it is delivered too. */
+/** The bits that `kernel` computes; with `whole`, also those of the complete demo. */
 export async function computeBits(kernel, { whole = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "cria-bits-"));
   const make = (name) => mkdtempSync(join(folder, `${name}-`));
@@ -123,7 +124,7 @@ export async function computeBits(kernel, { whole = false } = {}) {
   }
 }
 
-/** What differs from the record, a line each. Metrics that are not recorded are new, and nothing else. */
+/** Differences from the record, one a line. Metrics that are not recorded count as new, not as differences. */
 export function compareBits(recorded, computed, path = []) {
   if (typeof recorded !== "object")
     return Object.is(recorded, computed)

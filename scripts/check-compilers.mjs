@@ -1,11 +1,12 @@
-// Whether every file of native/src compiles with another compiler, without a warning: CMake's own flags for each file, but
-// syntax and warnings only, nothing is built.
+// Checks that every file of native/src compiles with another compiler, without a warning: CMake's own flags for each
+// file, but syntax and warnings only, nothing is built.
 //
 //   node scripts/check-compilers.mjs [--only cpu,math] [--new] [--record] clang++ [clang++-19 aarch64-linux-gnu-g++ ...]
 //
-// With --only the files of these folders of native/src alone. --record notes in tests/compiled-sources.json that all is well: the
-// SHA-256 of all that a compiler reads, by compiler and version. With --new what stands there is not compiled again.
-// Prints a line for each compiler. The exit code is 1 when one warns, 2 when one is not installed.
+// --only takes only the files of these folders of native/src. --record writes a success into
+// tests/compiled-sources.json: the SHA-256 of everything that a compiler reads, by compiler and version. --new skips
+// compilations recorded there. Prints a line for each compiler. The exit code is 1 when one warns, 2 when one is not
+// installed.
 import { execFile, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -19,7 +20,7 @@ import { findLibrary, findPrebuiltBins, nativeRoot, unpackLlamaSource } from "..
 const run = promisify(execFile);
 const require = createRequire(join(nativeRoot, "package.json"));
 
-/** What CMake is told; libraries need only be there, for nothing is linked. */
+/** CMake's definitions; libraries only need to exist, since nothing is linked. */
 function listDefinitions(compiler) {
   const source = unpackLlamaSource("headers");
   const bins = findPrebuiltBins();
@@ -47,7 +48,7 @@ export async function listCommands(compiler, folder) {
   return JSON.parse(readFileSync(join(folder, "compile_commands.json"), "utf8"));
 }
 
-/** Files checked, and what the compiler said of each that is not right. */
+/** The number of checked files, and the compiler's messages about each failing one. */
 export async function checkCompiler(compiler, only = null) {
   const folder = mkdtempSync(join(tmpdir(), "cria-compiler-"));
   const problems = [];
@@ -74,7 +75,10 @@ export async function checkCompiler(compiler, only = null) {
 const recordFile = join(dirname(dirname(fileURLToPath(import.meta.url))), "tests", "compiled-sources.json");
 const readRecord = () => JSON.parse(readFileSync(recordFile, "utf8"));
 
-/** SHA-256 of all that the compiler reads but the system's own headers: sources, flags, and the releases of what they include. */
+/**
+ * SHA-256 of everything that the compiler reads, except the system's own headers: sources, flags, and the releases of
+ * included libraries.
+ */
 export function hashSources() {
   const hash = createHash("sha256");
   const folders = ["include", "kernels", "src"].flatMap((folder) =>

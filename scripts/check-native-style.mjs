@@ -1,12 +1,13 @@
-// Whether the C++ of native/ is formatted (native/.clang-format) and free of what clang-tidy finds (native/.clang-tidy).
-// CUDA sources (.cu) are formatted alone.
+// Checks that the C++ of native/ is formatted (native/.clang-format) and free of clang-tidy's findings
+// (native/.clang-tidy). CUDA sources (.cu) are only checked for format.
 //
 //   node scripts/check-native-style.mjs --format            every file
 //   node scripts/check-native-style.mjs --write             formats every file
 //   node scripts/check-native-style.mjs --tidy changed      a few units: what changed last on this branch comes first
 //   node scripts/check-native-style.mjs --tidy all          every unit, some minutes
 //
-// Each prints a line of result, and what is wrong. The exit code is 1 when anything is, 2 when a tool is not installed.
+// Each prints a line with the result, and the mistakes. The exit code is 1 when anything is, 2 when a tool is not
+// installed.
 import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -20,7 +21,7 @@ const run = promisify(execFile);
 /** Another version formats differently, and finds other things. */
 export const FORMATTER = "clang-format-19";
 export const TIDY = "clang-tidy-19";
-/** Of `npm test`: what two cores check in half a minute. The others wait for the night. */
+/** Most units in `npm test`: as many as two cores check in half a minute. The others wait for the night. */
 export const MOST_CHANGED = 4;
 
 export const isInstalled = (program) => spawnSync(program, ["--version"]).status === 0;
@@ -34,7 +35,7 @@ export function listFiles() {
   );
 }
 
-/** How many files were looked at, and those that are not formatted. */
+/** The number of checked files, and the unformatted ones. */
 export async function checkFormat({ files = listFiles(), write = false } = {}) {
   const style = `--style=file:${join(nativeRoot, ".clang-format")}`;
   if (write) await run(FORMATTER, [style, "-i", ...files]);
@@ -49,8 +50,9 @@ export async function checkFormat({ files = listFiles(), write = false } = {}) {
 const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /**
- * Absolute paths of files below `folder` that differ from main, or on main from the commit before; committed or not, what
- * changed last first. A clone without that history has the last commit alone: then all that it holds. Empty without git.
+ * Absolute paths of files below `folder` that differ from main, or on main from the commit before; committed or not,
+ * the last changed first. A clone without that history has only the last commit: then all files in it. Empty without
+ * git.
  */
 export function listChanged(folder = nativeRoot) {
   const git = (...args) => {
@@ -85,21 +87,24 @@ export function selectUnits(files, units) {
   return [...new Set(files.map(select).filter(Boolean))];
 }
 
-/** What clang-tidy says of one unit, and "" when that is nothing. `database` is the folder of compile_commands.json. */
+/** clang-tidy's findings in one unit; "" without any. `database` is the folder of compile_commands.json. */
 export async function tidyUnit(unit, database) {
   const args = [`--config-file=${join(nativeRoot, ".clang-tidy")}`, "--quiet", "-p", database, unit];
   const { stdout, stderr, message, code = 0 } = await run(TIDY, args, { maxBuffer: 1 << 28 }).catch((error) => error);
   return code === 0 ? "" : `${relative(nativeRoot, unit)}:\n${stdout || stderr || message}`;
 }
 
-/** Those that CMake compiles on this machine, and the tests' programs, which clang-tidy reads with the flags of the former. */
+/**
+ * Those that CMake compiles on this machine, and the tests' programs, which clang-tidy reads with the flags of the
+ * former.
+ */
 function listUnits(compiled) {
   const others = listFiles().filter((file) => file.endsWith(".cc") && !file.startsWith(join(nativeRoot, "src")));
   const isReadable = (file) => process.arch === "x64" || !/_avx\d|_in_(halves|fours)/.test(file);
   return [...new Set([...compiled, ...others.filter(isReadable)])];
 }
 
-/** What clang-tidy says of every unit, or of a few that changed; `left` is how many more changed. */
+/** clang-tidy's findings in every unit, or in a few changed ones; `left` is the number of other changed ones. */
 export async function checkTidy({ whole }) {
   const database = mkdtempSync(join(tmpdir(), "cria-tidy-"));
   try {

@@ -1,5 +1,5 @@
-// A published model: conversations that Cria holds, by TRL's whole loss with transformers in float64. Prints how far loss, advantages and
-// gradients of the adapter are from ours; fails above the bounds. A minute of one core.
+// A published model: conversations that Cria holds, by TRL's whole loss with transformers in float64. Prints how far
+// loss, advantages and gradients of the adapter are from ours; fails above the bounds. A minute of one core.
 //   node scripts/fetch-real-model.mjs --python
 //   node --conditions=cria-source --import tsx scripts/compare-trl-values.mjs [--model FILE] [--threads 1]
 import { execFileSync } from "node:child_process";
@@ -16,7 +16,7 @@ import { missingModel, realModel, realPython } from "./real-model.mjs";
 
 const { values } = parseArgs({ options: { model: { type: "string" }, threads: { type: "string", default: "1" } } });
 if (missingModel) throw new Error(missingModel);
-// Advantages differ by what is added to a deviation: the loss and its gradients are of ours on both sides.
+// Advantages differ by the constant that is added to a deviation; both losses and gradients use ours.
 const bounds = { loss: 1e-6, advantages: 1e-3, gradients: 1e-4 };
 const settings = {
   ...{ loss_type: "dapo", num_iterations: 2, epsilon: 0.2, epsilon_high: 0.28, delta: 3, beta: 0.1 },
@@ -37,7 +37,7 @@ try {
   const task = defineTask({
     rows: questions.map((question) => ({ question })),
     prompt: ({ question }) => question,
-    // A user who asks on: text in the middle that is not learned from.
+    // A user with a further question: text in the middle that is not trained on.
     interaction: () => "Are you sure? Say it in other words.",
     reward: ({ text }) => text.length % 7,
     maxTurns: 3,
@@ -47,7 +47,7 @@ try {
   const rows = (await task.load()).slice(0, 2);
   const groups = await rollOut(policy, task, rows, { n: 4, seed: 1 });
   const trajectories = [...groups].flat();
-  // The policy moves on from where it was sampled.
+  // The policy moves away from the one that sampled.
   const ranges = trajectories.map(({ tokenIds }) => ({ tokenIds }));
   const reference = await engine.score(ranges, { adapter: false });
   await fillAdapter(engine, 0.01);

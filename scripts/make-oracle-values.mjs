@@ -1,5 +1,5 @@
-// Installs the newest release of verl or TRL and makes packages/algorithms/fixtures/{verl,trl}.json.gz by its functions again; prints which
-// values are others than before. The tests in packages/algorithms/src/{verl,trl}-values compare.
+// Installs the newest release of verl or TRL and makes packages/algorithms/fixtures/{verl,trl}.json.gz by its functions
+// again; prints which values are others than before. The tests in packages/algorithms/src/{verl,trl}-values compare.
 //   node scripts/make-oracle-values.mjs verl|trl
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
-// Packs what is published into tarballs: the packages, `cria`, the addon's sources (@cria/native), the ready-made addons
-// (@cria/native-linux-x64, and @cria/native-linux-arm64 where its cross compiler is) and the library for images of each
-// (@cria/vision-linux-x64). Needs built packages: npm run bootstrap.
+// Packs everything that is published into tarballs: the packages, `cria`, the addon's sources (@cria/native), the
+// ready-made addons (@cria/native-linux-x64, and @cria/native-linux-arm64 where its cross compiler is) and the library
+// for images of each (@cria/vision-linux-x64). Needs built packages: npm run bootstrap.
 //
 //   node scripts/pack.mjs [--out .cache/tarballs]
 //   for file in .cache/tarballs/*.tgz; do npm publish "$file"; done
@@ -19,7 +19,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const native = join(root, "native");
 const readManifest = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
-/** Folders of the packages whose tarball is what `pnpm pack` makes of them: all that are not private. */
+/** Folders of the packages that `pnpm pack` packs: all that are not private. */
 export const packages = readdirSync(join(root, "packages"))
   .map((name) => `packages/${name}`)
   .concat("apps/trainer")
@@ -44,8 +44,8 @@ export function packAll(out) {
 }
 
 /**
- * The processors that a ready-made addon is packed for: this one, and on Linux arm64 where it can be compiled. `warn` is
- * told what is left out, and why.
+ * The processors that a ready-made addon is packed for: this one, and on Linux arm64 where it can be compiled. `warn`
+ * gets a text about each one left out.
  */
 export function listPrebuilds(warn) {
   const list = [process.arch];
@@ -60,7 +60,7 @@ export function listPrebuilds(warn) {
   return list;
 }
 
-/** What pnpm packs, with the pages that fit a tarball. */
+/** Packs a workspace package with pnpm, with pages that fit a tarball. */
 function packWorkspacePackage(folder, staging, out) {
   const path = join(root, folder);
   const { main } = readManifest(path);
@@ -78,9 +78,9 @@ function packWorkspacePackage(folder, staging, out) {
 }
 
 /**
- * The addon's loader and sources, with the headers of llama.cpp that they compile against: a build at install needs neither
- * git nor node-llama-cpp. The install script, the ready-made addon and the library for images stand in the packed manifest
- * only; in this repository the one would run at every `pnpm install`, and the others do not exist.
+ * The addon's loader and sources, with the headers of llama.cpp that they compile against: a build at install needs
+ * neither git nor node-llama-cpp. The install script, the ready-made addon and the library for images stand in the
+ * packed manifest only; in this repository the one would run at every `pnpm install`, and the others do not exist.
  */
 function packNative(staging, out) {
   const { devDependencies, ...manifest } = readManifest(native);
@@ -130,7 +130,10 @@ export function packPrebuild(arch, staging, out) {
   return packStaged(staging, out, { ...describePrebuild(arch), files });
 }
 
-/** The library for images, for one processor. It runs on the libraries that the addon has loaded, so that it depends on nothing. */
+/**
+ * The library for images, for one processor. It runs on the libraries that the addon has loaded, so that it depends on
+ * nothing.
+ */
 export function packVision(arch, staging, out) {
   execFileSync(process.execPath, [join(native, "scripts", "build-vision.mjs"), "--arch", arch], {
     stdio: ["ignore", 2, 2],
@@ -143,7 +146,7 @@ export function packVision(arch, staging, out) {
   return packStaged(staging, out, { ...describeVision(arch), files: [visionLibrary, "LICENSE-llama.cpp"] });
 }
 
-/** The manifest of the ready-made addon's package: package managers install it on such machines alone. */
+/** The manifest of the ready-made addon's package: package managers install it only on such machines. */
 export function describePrebuild(arch) {
   return {
     ...describePlatformPackage(arch, namePrebuild(arch), "The native addon of @cria/engine, ready-made"),

@@ -1,5 +1,5 @@
-// The pages of a package as its tarball has them: README.md, and of `cria` the repository's README.md and docs/. What a link leads
-// to beside it in the repository is elsewhere after `npm install`.
+// The pages of a package in its tarball: README.md, and for `cria` the repository's README.md and docs/. Relative links
+// of the repository have no target after `npm install`.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,7 +27,10 @@ export function writePages(folder, out) {
   }
 }
 
-/** Links to what the tarball has lead there, those to other packages to their pages on npm; of others the text stays. */
+/**
+ * Points links to pages in the tarball there, and those to other packages to their pages on npm; of other links only
+ * the text stays.
+ */
 function fitLinks(text, { page, source, folder, pages, out }) {
   const places = new Map([...pages].map(([place, file]) => [file, place]));
   const find = (target) => {
@@ -53,7 +56,7 @@ function readName(folder) {
   return JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")).name;
 }
 
-/** Links and pictures of a page that lead to files beside it. */
+/** Links and pictures of a page with relative targets. */
 export function listRelativeLinks(text) {
   const links = [
     ...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)(?:#[^)\s]*)?\)/g),

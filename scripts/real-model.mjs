@@ -1,4 +1,4 @@
-// Where the published model and the Python environment lie that scripts/fetch-real-model.mjs makes.
+// Paths of the published model and the Python environment that scripts/fetch-real-model.mjs makes.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ export const realModel = {
 export const realPython = join(root, ".cache", "python", "venv", "bin", "python");
 export const requirements = join(root, "scripts", "real-model-requirements.txt");
 
-/** The reason for which tests with the published model are skipped; null where it is there. */
+/** The reason why tests with the published model are skipped; null when the model is there. */
 export const missingModel = existsSync(realModel.path)
   ? null
   : "the published model is missing: node scripts/fetch-real-model.mjs";

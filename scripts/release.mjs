@@ -43,7 +43,7 @@ function publish() {
   console.log(`New tag: cria@${version}`);
 }
 
-/** A release that broke off is gone on with: what the registry has is left out. */
+/** Publishes a tarball unless the registry has it, so that an interrupted release can be repeated. */
 function publishOnce(tarball) {
   const manifest = execFileSync("tar", ["-xOf", tarball, "package/package.json"], { encoding: "utf8" });
   const { name, version } = JSON.parse(manifest);

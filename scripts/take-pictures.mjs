@@ -1,6 +1,8 @@
-// Takes the pictures of `cria view` that README.md and docs/ show, with an installed chromium, after a build of the viewer.
+// Takes the pictures of `cria view` that README.md and docs/ show, with an installed chromium, after a build of the
+// viewer.
 //   node --conditions=cria-source --import tsx scripts/take-pictures.mjs [view-step] [view-tokens] [view-images]
-// Without names, all. Their runs must lie where their programs write them: `npm run demo`; `npm start` in examples/zoom.
+// Without names, all. Their runs must lie where their programs write them: `npm run demo`; `npm start` in
+// examples/zoom.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +13,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const demo = join(root, "runs", "demo");
 const zoom = join(root, "examples", "zoom", "build", "runs", "zoom", "grpo-1");
 
-/** Of each picture: its run, the page's address in that run, and what stands on the page once it is there. */
+/** For each picture: its run, the page's address in that run, and a text that the ready page shows. */
 const pictures = {
   "view-step": { run: demo, at: "dumps/6?sort=spread&down=1", theme: "light", waitsFor: ".group-row" },
   "view-tokens": { run: demo, at: "dumps/10/episodes/46?view=tokens&token=93", theme: "dark", waitsFor: ".token-line" },

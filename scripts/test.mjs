@@ -1,5 +1,6 @@
-// What `npm test` runs after bootstrap: lint, types, tests; then what must hold for bits once more with each other kernel that
-// this CPU can run. Each failure is shown, and once more at the end; the exit code is 1 if any failed. Arguments go to the tests, which then run alone.
+// Run by `npm test` after bootstrap: lint, types, tests; then the tests about bits again with each other kernel that
+// this CPU can run. Failures are shown at once, and again at the end; the exit code is 1 if any failed. Arguments go to
+// the tests, which then run alone.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -25,9 +26,9 @@ const TESTS_OF_BITS = [
   "apps/trainer/src/demo/demo.test.ts",
 ];
 
-// Files that change their process for good, or measure all of it. Each has a process of its own, which loads every module anew (a
-// second of CPU time). All others share two processes, node_modules and the addon with them, but get new modules of ours, and must
-// leave nothing behind (tests/leave-nothing.ts).
+// Files that change their process for good, or measure all of it. Each has a separate process, which loads every module
+// anew (a second of CPU time). All others share two processes, node_modules and the addon with them, but get new
+// modules of ours, and must leave nothing behind (tests/leave-nothing.ts).
 const TESTS_WITH_OWN_PROCESS = [
   // A CPU kernel is chosen once.
   "packages/engine/src/cpu-kernel.test.ts",
@@ -84,7 +85,7 @@ else {
     ]);
 }
 
-/** What failed, with what it said: told once more at the end, where nobody has to look for it. */
+/** Failures with their output, repeated at the end. */
 const failures = [];
 function report(title, status, started, told = []) {
   console.log(`${title}: ${status === 0 ? "ok" : "FAILED"} (${((Date.now() - started) / 1000).toFixed(1)} s)`);

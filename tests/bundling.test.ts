@@ -6,18 +6,19 @@ import { type OutputChunk, rollup } from "rollup";
 import { build as buildByVite } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-// Of the built packages, as users have them: what a program with a task alone brings along, and loads at once.
+// Tests the built packages, as users have them: the size of a program with only a task, and the files that it loads at
+// once.
 const root = join(import.meta.dirname, "..");
 mkdirSync(join(import.meta.dirname, "build"), { recursive: true });
 const folder = mkdtempSync(join(import.meta.dirname, "build", "bundling-"));
 const entry = join(folder, "entry.mjs");
 
-/** Minified, most of it ajv (138 kB), which checks tool calls, and what of zod writes JSON Schema (22 kB). */
+/** Minified, most of it ajv (138 kB), which checks tool calls, and zod's writer of JSON Schema (22 kB). */
 const MOST_BYTES = 200 * 1024;
-/** Vite cuts between whole modules: what else of zod's core the later parts need comes along. */
+/** Vite only splits at whole modules: other parts of zod's core, needed later, come along. */
 const MOST_BYTES_OF_VITE = 300 * 1024;
 
-/** What runs a task, and nothing that defines one needs. */
+/** Modules that run a task, which no definition of one needs. */
 const HEAVY =
   /@cria\/(engine|episodes|rollout|records|serve|cluster|hub)|packages\/(engine|episodes|rollout|records|serve|cluster|hub)\/|@nats-io|hono|jiti|hyparquet|prom-client|\/yaml\//;
 
@@ -43,7 +44,7 @@ function run(file: string): string {
   return stdout.trim();
 }
 
-/** What is imported when it is needed stays outside. */
+/** Modules that are imported on demand stay outside. */
 const later: Plugin = {
   name: "later",
   setup(build) {
@@ -62,7 +63,7 @@ const esbuildOptions = {
   logLevel: "error",
 } as const;
 
-/** The entry's chunk and what it imports at once. */
+/** The entry's chunk and the chunks that it imports statically. */
 function listStatic(output: readonly { type: string }[]): OutputChunk[] {
   const chunks = output.filter((file): file is OutputChunk => file.type === "chunk");
   const found = new Set(chunks.filter(({ isEntry }) => isEntry));
@@ -102,7 +103,7 @@ describe('import { defineTask, tool } from "cria"', () => {
           name: "packages of ours",
           resolveId(id) {
             const isOurs = /^(@cria\/|cria)/.test(id) && id !== "@cria/native";
-            // As its package.json says.
+            // Follows the package.json.
             return isOurs ? { id: resolveOurs(id), moduleSideEffects: false } : undefined;
           },
         },

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 
-// Beside the compiler that built the addon: the oldest clang that is promised, and the one for arm64 Linux. Syntax and
-// warnings only. Installed by scripts/install-test-tools.sh; without them a machine of one's own skips this, CI does not.
+// Besides the compiler that built the addon: the oldest supported clang, and the one for arm64 Linux. Syntax and
+// warnings only. Installed by scripts/install-test-tools.sh; without them developers' machines skip this, CI does not.
 const script = join(import.meta.dirname, "..", "scripts", "check-compilers.mjs");
 const compilers: Record<string, string[]> = {
   "clang++": [],
-  // What depends on the processor; scripts/nightly/arm64.mjs builds the rest too.
+  // The parts that depend on the processor; scripts/nightly/arm64.mjs builds the rest too.
   "aarch64-linux-gnu-g++": ["--only", "cpu,math,infer"],
 };
 const isThere = (compiler: string) => spawnSync(compiler, ["--version"]).status === 0;
@@ -18,7 +18,8 @@ describe("native/src compiles without a warning", () => {
   for (const [compiler, options] of Object.entries(compilers)) {
     const skipped = !process.env.CI && !isThere(compiler);
     const title = skipped ? `${compiler}: not installed, see scripts/install-test-tools.sh` : compiler;
-    // What the record has compiled is not compiled again; else some 40 s of one core, and minutes where others want it. Not synchronously: vitest must be answered meanwhile.
+    // Recorded compilations are not repeated; otherwise they take some 40 s of one core, and minutes on a busy machine.
+    // Not synchronously: vitest must be answered meanwhile.
     it.skipIf(skipped)(title, { timeout: 600_000 }, async () => {
       const { stdout, stderr } = await promisify(execFile)(process.execPath, [
         script,

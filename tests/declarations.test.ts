@@ -6,7 +6,7 @@ import { packages } from "../scripts/pack.mjs";
 
 const root = join(import.meta.dirname, "..");
 
-/** What users may turn on, `skipLibCheck` off. */
+/** Strict options that users may have, with `skipLibCheck` off. */
 const strictest: ts.CompilerOptions = {
   target: ts.ScriptTarget.ES2022,
   lib: ["lib.es2023.d.ts"],
@@ -40,7 +40,7 @@ describe("declarations of the built packages", () => {
     expect(files.length).toBeGreaterThan(20);
     expect(files.filter((file) => !existsSync(file))).toEqual([]);
     const program = ts.createProgram(files, strictest);
-    // What other people publish is theirs.
+    // Errors in other packages' declarations do not count.
     const ours = ts
       .getPreEmitDiagnostics(program)
       .filter(({ file }) => file && !file.fileName.includes("/node_modules/"));

@@ -8,7 +8,7 @@ const folder = join(import.meta.dirname, "..", "examples");
 
 const run = (name: string, ...args: string[]) => runFile(join(name, `${name}.ts`), ...args);
 
-/** Runs an example as `node <file> <args>` would, and gives what it printed. */
+/** Runs an example as `node <file> <args>` would, and returns its output. */
 async function runFile(file: string, ...args: string[]): Promise<string> {
   const printed: string[] = [];
   vi.spyOn(console, "log").mockImplementation((line) => void printed.push(`${line}\n`));

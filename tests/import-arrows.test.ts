@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "..");
 
-/** Which packages of ours the sources of each folder may import. */
+/** Packages of ours that the sources of each folder may import. */
 const arrows: Record<string, string[]> = {
   "packages/core": [],
   "packages/tokenizer-delta": ["@cria/core"],
@@ -59,7 +59,7 @@ const arrows: Record<string, string[]> = {
   "apps/viewer": ["@cria/core", "@cria/records"],
 };
 
-/** What users could import too, and nothing else: no addon, no file inside of a package. */
+/** Packages that users could import too: no addon, no file inside a package. */
 const published = Object.keys(arrows)
   .filter((folder) => folder.startsWith("packages/"))
   .map((folder) => `@cria/${folder.slice("packages/".length)}`)
@@ -123,7 +123,7 @@ describe.each(consumers)("%s", (folder) => {
   });
 });
 
-/** Folders and files of packages, from the top: each imports only what stands below it. */
+/** Folders and files of packages, from the top: each imports only those below it. */
 const floors: Record<string, readonly string[]> = {
   records: ["index", "replay", "filter", "dump"],
   rollout: ["index", "testing", "agents", "loops", "chat", "rewards", "tracing"].concat(

@@ -25,8 +25,8 @@ interface Manifest {
 }
 
 /**
- * Lays the packages into `folder`/node_modules as their tarballs would be installed: the files that each publishes, and
- * nothing of this repository beside them. Other people's packages are links, and so is the addon.
+ * Lays the packages into `folder`/node_modules as their tarballs would be installed: only the files that each
+ * publishes, and nothing else of this repository. Other people's packages are links, and so is the addon.
  */
 export function installPacked(folder: string): void {
   const modules = join(folder, "node_modules");
@@ -38,12 +38,12 @@ export function installPacked(folder: string): void {
   symlinkSync(join(modules, "typescript", "bin", "tsc"), tsc);
 }
 
-/** @returns where it lies. */
+/** @returns its path. */
 function installPackage(source: string, modules: string): string {
   const manifest: Manifest = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
   const target = join(modules, manifest.name);
   mkdirSync(target, { recursive: true });
-  // What only the tarball has is written into it.
+  // Files that only the tarball has are written into it.
   for (const file of manifest.files.filter((name) => existsSync(join(source, name))))
     cpSync(join(source, file), join(target, file), { recursive: true });
   const { publishConfig, ...rest } = manifest;

@@ -2,20 +2,22 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { afterAll, expect, vi } from "vitest";
 
-// Most test files share a process in `npm test` (scripts/test.mjs): what one of them leaves there, the next would run with.
+// Most test files share a process in `npm test` (scripts/test.mjs): anything that one of them leaves there would affect
+// the next.
 
-// Registries and all else that modules of ours keep: a file imports them anew. Only what Node itself has loaded stays: node_modules
-// and the addon. Evaluating ours again is cheap, since V8 knows the code.
+// State of our modules, such as registries, is reset: each file imports them anew. Only modules that Node itself has
+// loaded stay: node_modules and the addon. Evaluating ours again is cheap, since V8 caches the code.
 vi.resetModules();
 
-// node-llama-cpp's `proper-lockfile` listens to every signal that ends a process, once it is loaded, and for good: it removes its
-// locks then, and ends the process as if it had not listened. It is loaded here, so that no file is the first.
+// node-llama-cpp's `proper-lockfile` listens to every signal that ends a process, once it is loaded, and for good: it
+// removes its locks then, and ends the process as if it had not listened. It is loaded here, so that no file is the
+// first.
 const fromLlama = createRequire(
   createRequire(new URL("../native/package.json", import.meta.url)).resolve("node-llama-cpp"),
 );
 fromLlama("proper-lockfile");
 
-/** Libraries that the process has loaded; only Linux has it. */
+/** Libraries loaded by the process; only Linux has this file. */
 const MAPS = "/proc/self/maps";
 const EVENTS = ["SIGHUP", "SIGINT", "SIGTERM", "unhandledRejection", "uncaughtException"];
 

@@ -2,12 +2,16 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { describe, expect, it } from "vitest";
 
-// include/cria is what native/ promises; each part of native/src knows that and the parts below it, and nobody reaches across.
+// include/cria is the contract of native/; each part of native/src includes it and the parts below, and nothing reaches
+// across.
 const native = join(import.meta.dirname, "..", "native");
 
-/** What a part may include besides itself and cria/. Files of src itself are "engine"; llama.cpp's headers stand last. */
+/**
+ * Headers that a part may include besides its own and cria/. Files of src itself are "engine"; llama.cpp's headers come
+ * last.
+ */
 const arrows: Record<string, readonly string[]> = {
-  // A folder of src, with what lies below it.
+  // A folder of src, with the ones below it.
   math: ["cpu"],
   cpu: ["math", "ggml"],
   engine: ["cpu", "ggml", "llama"],
@@ -16,11 +20,11 @@ const arrows: Record<string, readonly string[]> = {
   scheduler: ["engine", "infer", "grammar", "ggml", "llama"],
   vision: ["engine", "cpu", "math", "ggml", "llama"],
   train: ["engine", "cpu", "math", "kernels", "ggml", "llama"],
-  // What binds it: the contract alone.
+  // The binding includes only the contract.
   binding: ["napi"],
 };
 
-/** Of the contract: GGUF files are handed over as ggml knows them. */
+/** Headers of the contract: GGUF files are handed over in ggml's types. */
 const contract: readonly string[] = ["ggml"];
 
 function listSources(folder: string): string[] {

@@ -16,8 +16,8 @@ import {
   tidyUnit,
 } from "../scripts/check-native-style.mjs";
 
-// Every file's format, and clang-tidy for a few units that changed; scripts/nightly/native-tidy.mjs reads all of them.
-// Installed by scripts/install-test-tools.sh; without the tools a machine of one's own skips this, CI does not.
+// Checks every file's format, and a few changed units with clang-tidy; scripts/nightly/native-tidy.mjs checks all of
+// them. Installed by scripts/install-test-tools.sh; without the tools developers' machines skip this, CI does not.
 const folder = mkdtempSync(join(tmpdir(), "cria-style-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -27,7 +27,7 @@ function write(name: string, text: string): string {
   return file;
 }
 
-/** A test that needs a tool, and says so where it is missing. */
+/** A test that needs a tool; it is skipped with a message where the tool is missing. */
 function itWith(tool: string, title: string, body: () => Promise<void>) {
   const skipped = !process.env.CI && !isInstalled(tool);
   const name = skipped ? `${title}: ${tool} is not installed, see scripts/install-test-tools.sh` : title;

@@ -25,7 +25,7 @@ const readManifest = (folder: string) => JSON.parse(readFileSync(join(root, fold
 const listFiles = (path: string): string[] =>
   statSync(path).isDirectory() ? readdirSync(path).flatMap((name) => listFiles(join(path, name))) : [path];
 
-/** Packages that are imported; the others are programs alone. */
+/** Packages that are imported; the others only have programs. */
 const libraries = packages.filter((folder) => readManifest(folder).exports !== undefined);
 
 describe.each(libraries)("exports of %s", (folder) => {
@@ -36,7 +36,7 @@ describe.each(libraries)("exports of %s", (folder) => {
       if (typeof entry === "string") return [[path, entry]];
       const { "cria-source": source, ...rest } = entry;
       expect(source).toMatch(/^\.\/src\//);
-      // What is sources alone is for the tests of this repository.
+      // Exports with only sources are for the tests of this repository.
       return Object.keys(rest).length > 0 ? [[path, rest]] : [];
     });
     expect(manifest.publishConfig.exports).toEqual(Object.fromEntries(published));
@@ -113,7 +113,7 @@ describe.each(packages)("manifest of %s", (folder) => {
     // pnpm packs the repository's LICENSE unless the path of any other file looks like one.
     const files = manifest.files.flatMap((name: string) => {
       const path = join(root, folder, name);
-      // The tarball alone has docs.
+      // Only the tarball has docs.
       return existsSync(path) ? listFiles(path) : [];
     });
     expect(files.filter((path: string) => /licen[cs]e/i.test(path.slice(root.length)))).toEqual([]);

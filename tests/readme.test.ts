@@ -11,7 +11,8 @@ const folder = mkdtempSync(join(import.meta.dirname, "build", "readme-"));
 const tsx = join(dirname(createRequire(import.meta.url).resolve("tsx/package.json")), "dist", "cli.mjs");
 
 beforeAll(() => {
-  // What `npm init -y` and `npm install cria` give: a package of CommonJS, `cria` itself, from the root, and what it depends on.
+  // The result of `npm init -y` and `npm install cria`: a package of CommonJS, with `cria` from the root, and its
+  // dependencies.
   writeFileSync(join(folder, "package.json"), '{ "name": "mine", "version": "1.0.0", "type": "commonjs" }');
   symlinkSync(join(root, "apps", "trainer", "node_modules"), join(folder, "node_modules"));
 });
@@ -23,7 +24,10 @@ function readPrograms(page: string): Map<string, string> {
   return new Map([...blocks].map(([, text, name]) => [name!, text!]));
 }
 
-/** Writes a page's programs as they are printed, but for replacements. @returns what runs one and gives its lines. */
+/**
+ * Writes a page's programs unchanged except for replacements.
+ * @returns a function that runs one and returns its lines.
+ */
 function writePrograms(page: string, cuts: Record<string, readonly [printed: string, shorter: string][]>) {
   const place = join(folder, page.replace(/\W/g, "-"));
   mkdirSync(place);

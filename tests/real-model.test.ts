@@ -1,4 +1,5 @@
-// A published model beside values that other code computed for it: scripts/nightly/real-model.mjs --only stored makes them.
+// Compares a published model with values that other code computed for it: scripts/nightly/real-model.mjs --only stored
+// makes them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -24,7 +25,7 @@ const weighted: LossFunction = ({ logprobs, columns }) => {
 
 const mean = (list: readonly number[]) => list.reduce((sum, value) => sum + value, 0) / list.length;
 
-/** Of two directions. */
+/** Cosine of the angle between two directions. */
 function cosine(a: ArrayLike<number>, b: readonly number[]): number {
   const dot = (x: ArrayLike<number>, y: ArrayLike<number>) => b.reduce((sum, _, i) => sum + x[i]! * y[i]!, 0);
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));

@@ -8,8 +8,9 @@ import {
   usableKernels,
 } from "../scripts/check-bits.mjs";
 
-// Rearranged code computes the same: short trainings and a short demo, with each kernel that this CPU has, from the command
-// line to the files. A change that means to compute something else records it: node scripts/check-bits.mjs --write.
+// Rearranged code computes the same: short trainings and a short demo, with each kernel that this CPU has, from the
+// command line to the files. A change that means to compute something else records it: node scripts/check-bits.mjs
+// --write.
 describe("trainings and the demo compute the recorded bits", () => {
   const records = readRecords();
   for (const kernel of usableKernels) {

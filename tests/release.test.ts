@@ -8,7 +8,7 @@ import { packages } from "../scripts/pack.mjs";
 const root = join(import.meta.dirname, "..");
 const manifests = [".", ...packages, "native"];
 
-/** A copy of what a release reads and writes, so that the checkout stays as it is. */
+/** A copy of the files that a release reads and writes, so that the checkout stays unchanged. */
 let copy: string;
 beforeEach(() => {
   copy = mkdtempSync(join(tmpdir(), "cria-release-"));

@@ -43,7 +43,7 @@ const common = { steps: 3, batchSize: 4, n: 4, learningRate: 2e-3, seed: 5, thre
 
 const hash = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
-/** The same training as files: what `cria train config.yaml` reads. */
+/** The same training as files for `cria train config.yaml`. */
 function writeConfig(): string {
   mkdirSync(join(folder, "yaml"));
   const write = (name: string, text: string) => writeFileSync(join(folder, "yaml", name), text);
@@ -144,6 +144,9 @@ it("toConfig writes what has paths, and names what has none", () => {
   writeFileSync(file, JSON.stringify(config));
   expect(toConfig(fromConfig(file))).toMatchObject(config);
   expect(() => toConfig({ model: "m.gguf", task, advantages: (inputs) => inputs as never })).toThrow(
-    /task\.rows, task\.reward, task\.system, task\.tools\[0\] \(calculator\), advantages/,
+    expect.objectContaining({
+      code: "config/in-memory",
+      subject: "task.rows, task.reward, task.system, task.tools[0] (calculator), advantages",
+    }),
   );
 });

@@ -1,4 +1,4 @@
-/** What each algorithm changes in `examples/calculator/config.yaml`; everything else is the same for all. */
+/** Each algorithm's changes of `examples/calculator/config.yaml`; everything else is the same for all. */
 export const algorithms: Record<string, readonly string[]> = {
   GRPO: ["algorithm.adv_estimator=grpo"],
   "Dr. GRPO": [

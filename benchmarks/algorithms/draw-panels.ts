@@ -10,7 +10,10 @@ const columns = 3;
 const [width, height, left, top] = [250, 170, 44, 40] as const;
 const colors = ["#2563eb", "#16a34a", "#d97706"];
 
-/** Small charts side by side as SVG: held-out success as lines with dots, training success (mean of 5 steps) faint behind. */
+/**
+ * Small charts side by side as SVG: held-out success as lines with dots, training success (mean of 5 steps) faint
+ * behind.
+ */
 export function drawPanels(panels: readonly Panel[], target: number): string {
   const rows = Math.ceil(panels.length / columns);
   const [totalWidth, totalHeight] = [columns * (width + left) + 16, rows * (height + top + 24) + 30];

@@ -1,6 +1,6 @@
 /**
- * Stability of training: each algorithm trains the embedded policy in the calculator environment, with the same budget of
- * steps and rollouts, from three seeds. Runs are independent, so each core trains one on a single thread.
+ * Stability of training: each algorithm trains the embedded policy in the calculator environment, with the same budget
+ * of steps and rollouts, from three seeds. Runs are independent, so each core trains one on a single thread.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";

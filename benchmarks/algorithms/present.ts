@@ -1,4 +1,4 @@
-/** How the algorithms' result is shown: a figure and a table. */
+/** Shows the algorithms' result as a figure and a table. */
 import { alignTable } from "../pages/tables.js";
 import type { Report } from "../report.js";
 import type { Row } from "../row.js";

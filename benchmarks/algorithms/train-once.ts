@@ -19,8 +19,8 @@ export interface TrainingCurves {
 }
 
 /**
- * Trains the embedded policy in the calculator environment in a process of its own, on one thread.
- * @throws Error with the command's last words when it fails.
+ * Trains the embedded policy in the calculator environment in a separate process, on one thread.
+ * @throws Error with the command's last output when it fails.
  */
 export async function trainOnce(
   name: string,

@@ -1,4 +1,4 @@
-/** What is measured of jobs, blobs and sums, and how its rows are called. */
+/** Measured quantities of jobs, blobs and sums, and the names of their rows. */
 import type { Row } from "../row.js";
 
 /** Each input with its unit, which is the metric of its row. */
@@ -54,7 +54,7 @@ export function toRows(measured: Partial<MeasuredInputs>): Row[] {
     }));
 }
 
-/** @throws Error that names what was never measured. */
+/** @throws Error with the names of missing measurements. */
 export function toInputs(rows: readonly Row[]): MeasuredInputs {
   const found = listInputs().map((name) => {
     const row = rows.find((one) => one.case === titleOf(name) && one.metric === inputMetrics[name]);

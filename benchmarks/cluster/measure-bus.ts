@@ -1,6 +1,6 @@
 /**
- * What a job and a blob cost: the coordinator in this process, a worker and nats-server in theirs. Times of CPU are those of
- * each process, so that they hold where the three have machines of their own; rates are those of three on one machine.
+ * Costs of a job and a blob: the coordinator in this process, a worker and nats-server in theirs. CPU times are those
+ * of each process, so that they hold for separate machines; rates are those of three processes on one machine.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -36,7 +36,7 @@ export async function measureBus(log: (text: string) => void): Promise<Partial<M
   }
 }
 
-/** Of one worker with 16 slots. */
+/** Measures one worker with 16 slots. */
 async function measureJobs(
   bus: JobBus,
   server: MeasuredServer,
@@ -56,7 +56,7 @@ async function measureJobs(
     let index = 0;
     const run = (count: number) =>
       Promise.all(Array.from({ length: count }, () => bus.submit(trivialJob, { index: index++, text })));
-    // The worker's CPU cannot be told from others' here: rounds are taken as they come.
+    // The worker's CPU time cannot be told from others' here, so every round counts.
     const used: Used[] = [];
     for (let round = 0; round < ROUNDS; round++) used.push(await measureUse(server, () => run(JOBS)));
     const middle = (pick: (one: Used) => number) => median(used.map(pick));
@@ -107,9 +107,9 @@ async function measureBlobs(
 }
 
 interface Used {
-  /** Of the clock. */
+  /** Seconds by the clock. */
   seconds: number;
-  /** Of this process' CPU. */
+  /** CPU seconds of this process. */
   cpu: number;
   serverCpu: number;
 }

@@ -1,4 +1,4 @@
-/** Job times of one worker, and what the coordinator does with its engine: the 0.5B shape, no bus. */
+/** Job times of one worker, and the coordinator's work with its engine: the 0.5B shape, no bus. */
 import { createHash, randomBytes } from "node:crypto";
 import type { ShardGradient } from "@cria/core";
 import { type LlamaModel, loadModel } from "@cria/engine";
@@ -58,7 +58,7 @@ async function sample(model: LlamaModel, conversations: number, tokens: number):
   }
 }
 
-/** A micro-batch computed as a worker does, then what the coordinator does: add, hand over, step, read the weights. */
+/** A micro-batch computed as by a worker, then the coordinator's work: add, hand over, step, read the weights. */
 async function measureTraining(model: LlamaModel, log: (text: string) => void): Promise<Partial<MeasuredInputs>> {
   const sequences = toSequences(makeBatch(2, 256, model.info.vocabSize, false));
   const tensors = model.listTensors().filter(({ trainable }) => trainable);
@@ -85,7 +85,7 @@ async function measureTraining(model: LlamaModel, log: (text: string) => void): 
     const writing = await time(async () => {
       for (const [i, { name }] of tensors.entries()) await model.writeTensor(name, values[i]!);
     });
-    // Planning and the engine's own addition of the one gradient are in what remains.
+    // The remainder includes planning and the engine's own addition of the one gradient.
     return { job, addition, rest: whole - job - addition, reading, writing };
   };
   const steps = await takeQuietest(takeStep, { log });
@@ -100,7 +100,7 @@ async function measureTraining(model: LlamaModel, log: (text: string) => void): 
   };
 }
 
-/** What comes from elsewhere is copied out of its message, checked, and added. */
+/** Copies a received gradient out of its message, checks it, and adds it. */
 function add(sum: Float32Array, arrived: Float32Array): void {
   const gradient = arrived.slice();
   for (let i = 0; i < sum.length; i++) if (!Number.isFinite(gradient[i])) throw new Error("no finite gradient");

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readCpuSeconds } from "./process-cpu.js";
 
-/** A nats-server with JetStream on a free port, its files in a folder of its own. */
+/** A nats-server with JetStream on a free port, with its own folder of files. */
 export class MeasuredServer {
   private constructor(
     private readonly child: ChildProcess,

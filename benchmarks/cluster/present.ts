@@ -8,7 +8,10 @@ import { formatOneWorker, formatWaiting } from "./one-machine/present.js";
 
 type Rows = Report["rows"];
 
-/** @param part of the page; undefined: what was measured. @throws Error for a part that there is not. */
+/**
+ * @param part of the page; undefined: the measurements.
+ * @throws Error for an unknown part.
+ */
 export function formatTable({ rows }: Report, part?: string): string {
   if (part === undefined) return formatMeasured(rows);
   const format = parts[part];
@@ -46,7 +49,7 @@ const listModels = (...trainings: Training[]): { shape: Shape; training: Trainin
     })),
   );
 
-/** What one step moves, whoever does it. */
+/** Bytes that one step moves, on any machine. */
 function formatSizes(): string {
   const lines = listModels("lora", "full").map(({ shape, training, name }) => {
     const weights = countTrained(shape, training);
@@ -59,7 +62,7 @@ function formatSizes(): string {
   return alignTable([head, ...lines]);
 }
 
-/** Numbers of workers, and the server's wire with so many. */
+/** Numbers of workers, and the wire of their server. */
 const sizes: [workers: number, gbitPerSecond: number][] = [
   [1, 1],
   [4, 1],
@@ -68,7 +71,7 @@ const sizes: [workers: number, gbitPerSecond: number][] = [
   [256, 25],
 ];
 
-/** How many times one process' speed, and what a step waits for most. */
+/** Speed relative to one process, and the activity that limits a step. */
 function formatSpeedups(rows: Rows): string {
   const inputs = toInputs(rows);
   // The smallest and the largest: the others lie between.

@@ -6,9 +6,9 @@ const QUIET = 0.05;
 const PATIENCE = 3;
 
 /**
- * Results of the rounds in which the rest of the machine did least. Rounds are taken until enough were quiet, or three times as many as
- * are wanted. Linux; elsewhere every round counts as quiet.
- * @param own further CPU seconds that belong to what is measured, as a counter: a server's.
+ * Results of the rounds in which the rest of the machine was least busy. Rounds are taken until enough were quiet, or
+ * three times the wanted number. Linux; elsewhere every round counts as quiet.
+ * @param own counter of further CPU seconds that belong to the measurement, such as a server's.
  */
 export async function takeQuietest<T>(
   take: () => Promise<T>,
@@ -47,7 +47,10 @@ function ownSeconds(): number {
   return (user + system) / 1e6;
 }
 
-/** Seconds of all cores since the machine started: those that were busy, and all. Time that a hypervisor took counts as busy. */
+/**
+ * Seconds of all cores since the machine started: those that were busy, and all. Time that a hypervisor took counts as
+ * busy.
+ */
 function readCpu(): { busy: number; whole: number } {
   let line: string;
   try {

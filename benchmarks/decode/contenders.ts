@@ -1,4 +1,7 @@
-/** The four sides of the decode benchmark in one setting each. Cases are numbers of sequences; figures tokens per second. */
+/**
+ * The four sides of the decode benchmark in one setting each. Cases are numbers of sequences; figures tokens per
+ * second.
+ */
 
 import { runBatchedBench } from "../peers/batched-bench.js";
 import { NodeLlamaDecoder } from "../peers/node-llama-cpp.js";
@@ -11,18 +14,21 @@ export interface Task {
   path: string;
   /** Most sequences at once. */
   sequences: number;
-  /** Tokens that each sequence samples in a run of so many sequences. */
+  /** Tokens that each sequence samples in a run of this many sequences. */
   getSteps(sequences: number, isTrial: boolean): number;
 }
 
-/** What a run of ours measures besides. */
+/** Further measurements of our runs. */
 export interface OurContender extends Contender<number> {
   /** Share of each run's time outside llama_decode, by the number of sequences. */
   outside: Map<number, number[]>;
 }
 
 const PROMPT_LENGTH = 16;
-/** Tokens of one sequence: prompt, two that are given, and the steps. One less than what a KV stream is rounded to. */
+/**
+ * Tokens of one sequence: prompt, two that are given, and the steps. One less than the size that a KV stream is rounded
+ * to.
+ */
 const CONTEXT = 255;
 
 const describe = ({ path, sequences }: Task, { flashAttention, threads }: Setting) => ({

@@ -56,7 +56,9 @@ export class CriaDecoder {
     await Promise.all(this.forks.map((fork, i) => fork.prefill([first[i]!])));
   }
 
-  /** Samples `steps` tokens in each fork, which goes on with one token: `steps` evaluations for all of them together. */
+  /**
+   * Samples `steps` tokens in each fork, which goes on with one token: `steps` evaluations for all of them together.
+   */
   async run(next: readonly number[], steps: number, temperature: number): Promise<CriaRun> {
     const before = this.model.schedulerStats();
     const started = performance.now();

@@ -1,8 +1,9 @@
 /**
- * Decoding: tokens per second of 1 to 64 sequences together, each with its own sampled continuation of one prompt. Peers:
- * node-llama-cpp's automatic batching, and llama.cpp's own llama-batched-bench, which samples nothing and is the limit.
- * All run on the same libraries with an F16 KV cache, each in its better setting (`settings.ts`). Ours and node-llama-cpp
- * draw at temperature 1 from the whole vocabulary; ours computes the logprobs too, and runs with `deterministic` on and off.
+ * Decoding: tokens per second of 1 to 64 sequences together, each with its own sampled continuation of one prompt.
+ * Peers: node-llama-cpp's automatic batching, and llama.cpp's own llama-batched-bench, which samples nothing and is the
+ * limit. All run on the same libraries with an F16 KV cache, each in its better setting (`settings.ts`). Ours and
+ * node-llama-cpp draw at temperature 1 from the whole vocabulary; ours computes the logprobs too, and runs with
+ * `deterministic` on and off.
  */
 import { embeddedPolicyPath } from "@cria/models";
 import type { BenchmarkOptions } from "../benchmark.js";

@@ -88,7 +88,10 @@ async function readGradients(model: LlamaModel, batch: TrainSequence[]): Promise
   return gradients;
 }
 
-/** Every trained tensor by finite differences, and beside the gradient of the CPU's own code; the worst one is printed. */
+/**
+ * Checks every trained tensor by finite differences, and against the gradient of the CPU's own code; prints the worst
+ * one.
+ */
 async function check(): Promise<void> {
   const variants: [string, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
     ["qwen3 F32, full", { architecture: "qwen3" }, { trainable: "full" }],
@@ -146,7 +149,7 @@ async function decode(): Promise<void> {
           sequence: model.createSequence(),
           tokenIds,
         }));
-        // Prompts first, so that decoding alone is timed.
+        // Prompts first, so that only decoding is timed.
         await Promise.all(conversations.map(({ sequence, tokenIds }) => sequence.prefill(tokenIds)));
         const started = performance.now();
         const results = await Promise.all(

@@ -1,4 +1,4 @@
-// Gathers in a folder what run.sh needs on a CUDA machine without network and without Node; about 45 MB.
+// Gathers the requirements of run.sh in a folder, for a CUDA machine without network and without Node; about 45 MB.
 //   node benchmarks/gpu/prepare.mjs FOLDER
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ const staging = mkdtempSync(join(tmpdir(), "cria-gpu-"));
 const pack = (name, cwd, paths) =>
   execFileSync("tar", ["-C", cwd, "-cJf", join(folder, name), ...paths], { env: { ...process.env, XZ_OPT: "-2 -T0" } });
 
-/** measure.ts and all that it imports, in one file: there are no node_modules where it runs. */
+/** Bundles measure.ts and its imports into one file: the target machine has no node_modules. */
 async function bundleMeasure(output) {
   const fromRoot = createRequire(join(here, "..", "..", "package.json"));
   const { build } = createRequire(fromRoot.resolve("tsup"))("esbuild");

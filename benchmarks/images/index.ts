@@ -1,7 +1,7 @@
 /**
- * Images: how many are encoded a second, tokens a second behind one, and a group of samples that sees the same one, beside llama.cpp's
- * own mtmd, which encodes for each request. Both have the same libraries, model, projector and picture, and run in turn; each
- * time is from the picture's file on. Each side is measured with the threads with which it is faster.
+ * Images encoded a second, tokens a second after one, and a group of samples that sees the same one, compared with
+ * llama.cpp's own mtmd, which encodes for each request. Both have the same libraries, model, projector and picture, and
+ * run in turn; each time starts with the picture's file. Each side is measured with its faster number of threads.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const TEXT = "What is this?";
 const PEER = "llama.cpp's mtmd";
 
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
-  // Of the last minute, before anything is measured.
+  // Load of the last minute, before anything is measured.
   const [load] = loadavg() as [number];
   const busy = load > 0.5 ? `measured on a busy machine, load ${load.toFixed(1)}` : null;
   const rows: Row[] = [];
@@ -37,7 +37,7 @@ interface Times {
   encode: number[];
   /** One image, and tokens behind it. */
   ask: number[];
-  /** As many times as a group has samples; ours together, the peer's one after another. */
+  /** As many answers as a group has samples; ours at once, the peer's one after another. */
   group: number[];
 }
 
@@ -177,7 +177,7 @@ function makeRows({ title, small, groupTarget }: Pair, contenders: readonly Cont
     };
   };
   const encoded = contenders.filter(({ side }) => side === "ours").flatMap((contender) => contender.encoded);
-  // Where an image takes a fraction of a millisecond, handing it over is most of it.
+  // If an image takes a fraction of a millisecond, handing it over is most of it.
   const level = small ? null : 0.95;
   return [
     compare("images encoded per second", "encode", (seconds) => 1 / seconds, level),

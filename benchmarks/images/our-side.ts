@@ -4,13 +4,13 @@ import type { Pair } from "./pairs.js";
 
 export interface Shown {
   seconds: number;
-  /** Of the prompt. */
+  /** Positions of the prompt. */
   positions: number;
   /** Images that were encoded for it. */
   encoded: number;
 }
 
-/** Ours. A picture that was shown before is not encoded again: each call is given a file of its own. */
+/** Our side. A picture that was shown before is not encoded again, so each call gets another file. */
 export class OurSide {
   private constructor(private readonly model: LlamaModel) {}
 
@@ -22,7 +22,7 @@ export class OurSide {
     samples: number,
   ): Promise<OurSide> {
     const { path, projector: mmproj } = files;
-    // As the peer: KV in F16, and attention as llama.cpp chooses it for the model's size.
+    // Like the peer: KV in F16, and attention as llama.cpp chooses it for the model's size.
     const options = { device: "cpu", kvType: "f16", flashAttention: true } as const;
     return new OurSide(await loadModel({ path, mmproj, threads, contextSize, maxSequences: samples, ...options }));
   }
@@ -34,7 +34,7 @@ export class OurSide {
     return (performance.now() - started) / 1000;
   }
 
-  /** Shows the picture, then the text, to so many samples at once; each samples so many tokens. */
+  /** Shows the picture, then the text, to this many samples at once; each samples this many tokens. */
   async ask(
     bytes: Uint8Array,
     text: string,

@@ -7,14 +7,14 @@ import { getModelFile } from "../models/index.js";
 /** A model and the projector with which it sees. */
 export interface Pair {
   title: string;
-  /** Of a picture, in pixels. */
+  /** Width of a picture, in pixels. */
   width: number;
   height: number;
   /** More than prompt and answer. */
   contextSize: number;
   /** Tries one thread too: two may wait for each other longer than they work. */
   small: boolean;
-  /** How many times the peer's tokens a second a group has at least, which sees its image once. */
+  /** Least ratio to the peer's tokens a second for a group, which sees its image once. */
   groupTarget: number;
   open(log: (text: string) => void): Promise<{ path: string; projector: string }>;
 }
@@ -34,7 +34,8 @@ export const pairs: readonly Pair[] = [
       ),
     }),
   },
-  // LLaVA's structure at CLIP's smaller size, squares of 224 pixels and 256 vectors, with half of its width and a third of its layers.
+  // LLaVA's structure at CLIP's smaller size, squares of 224 pixels and 256 vectors, with half of its width and a third
+  // of its layers.
   {
     title: "SmolLM2-135M Q8_0, LLaVA's projector of 8 layers",
     width: 224,

@@ -11,8 +11,8 @@ export type ModelType = "F16" | "Q8_0" | "Q4_K_M";
 
 /**
  * Path of a GGUF with random weights of a real model's shape and a real vocabulary; made the first time, which takes
- * seconds to a minute, and then kept (up to 1 GB each). Quantized types are llama.cpp's own mixes: Q4_K_M holds Q6_K too,
- * and Q5_0 and Q8_0 where rows are no multiple of 256.
+ * seconds to a minute, and then kept (up to 1 GB each). Quantized types are llama.cpp's own mixes: Q4_K_M holds Q6_K
+ * too, and Q5_0 and Q8_0 where rows are no multiple of 256.
  */
 export async function getModelFile(
   name: ModelName,

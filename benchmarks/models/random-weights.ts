@@ -69,7 +69,7 @@ function planTensors(shape: ModelShape): LazyGgufTensor[] {
   matrix("token_embd.weight", embedding, shape.vocabulary, 1.8 / Math.sqrt(embedding));
   for (let i = 0; i < shape.layers; i++) {
     const name = (part: string) => `blk.${i}.${part}`;
-    // Each layer keeps the scale of what it reads; the residual stream grows with depth and the last norm undoes that.
+    // Each layer keeps the scale of its input; the residual stream grows with depth, and the last norm undoes that.
     const linear = (part: string, inputs: number, outputs: number) =>
       matrix(name(`${part}.weight`), inputs, outputs, 1 / Math.sqrt(inputs));
     vector(name("attn_norm.weight"), embedding, 1, 0.1);
@@ -113,7 +113,7 @@ function drawHalves(count: number, scale: number, draw: () => number): Buffer {
   return Buffer.from(values.buffer);
 }
 
-/** Of normal halves; smaller values become 0. */
+/** Encodes normal halves; smaller values become 0. */
 function encodeHalf(value: number): number {
   const size = Math.abs(value);
   if (size < 2 ** -14) return 0;

@@ -1,6 +1,6 @@
 /**
- * node-llama-cpp as its users run many chats: one context with a sequence for each, a chat session on each sequence, all
- * prompted at once; the context batches them. A session keeps its sequence and evaluates what it does not hold.
+ * node-llama-cpp as its users run many chats: one context with a sequence for each, a chat session on each sequence,
+ * all prompted at once; the context batches them. A session keeps its sequence and evaluates only missing tokens.
  */
 import { getLlama, LlamaChatSession, LlamaLogLevel, TemplateChatWrapper, TokenBias } from "node-llama-cpp";
 import { type Conversation, chatTemplate, chooseSeed, type Workload } from "./conversations.js";

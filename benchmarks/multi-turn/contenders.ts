@@ -28,8 +28,8 @@ export interface Fresh {
 }
 
 /**
- * Ours without reuse, with kept sequences, with whole prompts each turn, with kept sequences and `deterministic: false`,
- * and node-llama-cpp's chat sessions. The first must run first: others must sample its tokens.
+ * Ours without reuse, with kept sequences, with whole prompts each turn, with kept sequences and `deterministic:
+ * false`, and node-llama-cpp's chat sessions. The first must run first: others must sample its tokens.
  */
 export async function openContenders(
   task: Task,
@@ -37,7 +37,7 @@ export async function openContenders(
 ): Promise<{ contenders: TalkContender[]; fresh: Fresh }> {
   const { path, workload } = task;
   const count = workload.groups * workload.groupSize;
-  // Words are tokens and delimiters a few more: room for them, and for tokens that a session renders otherwise.
+  // Words are tokens and delimiters a few more: room for them, and for tokens that a session renders differently.
   const contextSize =
     workload.promptTokens + workload.turns * (workload.toolTokens + workload.responseTokens + 32) + 128;
   const load = (options: { prefixReuse: boolean; deterministic: boolean }) =>
@@ -50,8 +50,8 @@ export async function openContenders(
   const sessions = await openChatSessions({ path, conversations, workload, contextSize, ...setting });
 
   const expected = new Map<Side, number[][]>();
-  // With flash attention a token's KV has other bits when it was sampled than when it was part of a prompt: sequences that
-  // are kept go another way than whole prompts, and always the same.
+  // With flash attention a token's KV has other bits when it was sampled than when it was part of a prompt: sequences
+  // that are kept go another way than whole prompts, and always the same.
   const pattern: Record<Side, Side | null> = {
     off: "off",
     whole: "off",

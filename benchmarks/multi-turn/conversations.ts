@@ -1,4 +1,4 @@
-/** What is said in the benchmark: prompts that a group shares, and the tools' answers, each of a given number of tokens. */
+/** Texts of the benchmark: prompts that a group shares, and the tools' answers, each of a given number of tokens. */
 export interface Workload {
   groups: number;
   /** Conversations of a group. */
@@ -38,7 +38,9 @@ export function writeConversations(workload: Workload, countTokens: CountTokens)
   return conversations;
 }
 
-/** Plain text rather than a model's own template, so that all contenders and vocabularies have the same few delimiters. */
+/**
+ * Plain text rather than a model's own template, so that all contenders and vocabularies have the same few delimiters.
+ */
 export function renderPrompt({ system, question }: Conversation): string {
   return `system: ${system}\nuser: ${question}\nassistant:`;
 }

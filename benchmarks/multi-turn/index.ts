@@ -1,10 +1,10 @@
 /**
  * 32 conversations of 6 turns, in groups of 8 that share a prompt, with a tool's answer after each turn. Ours keeps its
- * sequences and sends what is new; or sends the whole conversation each turn and relies on shared prefixes; or does the
- * latter with reuse off. node-llama-cpp runs a chat session on a sequence of one context for each conversation.
- * All turns are forced to the same length. Without flash attention ours must sample the same tokens in all three ways; a
- * fourth run keeps its sequences without `deterministic`. Each side's speed is that of its better setting; numbers of tokens
- * are those without flash attention, with which a deterministic engine shares whole prefill chunks only.
+ * sequences and sends only new tokens; or sends the whole conversation each turn and relies on shared prefixes; or does
+ * the latter with reuse off. node-llama-cpp runs a chat session on a sequence of one context for each conversation. All
+ * turns are forced to the same length. Without flash attention ours must sample the same tokens in all three ways; a
+ * fourth run keeps its sequences without `deterministic`. Each side's speed is that of its better setting; numbers of
+ * tokens are those without flash attention, with which a deterministic engine only shares whole prefill chunks.
  */
 import { embeddedPolicyPath } from "@cria/models";
 import type { BenchmarkOptions } from "../benchmark.js";

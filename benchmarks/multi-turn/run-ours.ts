@@ -7,7 +7,7 @@ export interface RunResult {
   sampled: number[][];
   /** Tokens that went through the model. */
   evaluated: number;
-  /** Of them in the first turn, before sampling. */
+  /** Evaluated tokens in the first turn, before sampling. */
   evaluatedPrompts: number;
 }
 
@@ -20,7 +20,7 @@ interface Talk {
   deltas: Int32Array[];
 }
 
-/** Texts as tokens, once for all runs: tokenizing is not what is measured. */
+/** Texts as tokens, once for all runs: tokenizing is not measured. */
 export function prepareTalks(model: LlamaModel, conversations: readonly Conversation[]): Talk[] {
   return conversations.map((conversation) => ({
     conversation,
@@ -29,7 +29,9 @@ export function prepareTalks(model: LlamaModel, conversations: readonly Conversa
   }));
 }
 
-/** Sequences are kept and forked from their group's prompt; each turn sends what is new, as Cria's agent loops do. */
+/**
+ * Sequences are kept and forked from their group's prompt; each turn sends only new tokens, as Cria's agent loops do.
+ */
 export async function runKept(model: LlamaModel, talks: readonly Talk[], workload: Workload): Promise<RunResult> {
   return runTalks(model, talks, workload, async (start) => {
     const roots = new Map<number, Promise<LlamaSequence>>();
@@ -57,7 +59,7 @@ export async function runKept(model: LlamaModel, talks: readonly Talk[], workloa
   });
 }
 
-/** Each turn sends the whole conversation through a sequence of its own, as callers of a stateless server do. */
+/** Each turn sends the whole conversation through a new sequence, like callers of a stateless server. */
 export async function runWhole(model: LlamaModel, talks: readonly Talk[], workload: Workload): Promise<RunResult> {
   return runTalks(model, talks, workload, async (start) => {
     await Promise.all(
@@ -112,7 +114,7 @@ async function runTalks(
   };
 }
 
-/** Tokens that are evaluated when each is once: prompts, deltas, and what was sampled but the last of it. */
+/** Tokens evaluated when each is evaluated once: prompts, deltas, and sampled tokens except the last. */
 export function countNewTokens(talks: readonly Talk[], { turns, responseTokens }: Workload): number {
   const sum = (deltas: readonly Int32Array[]) => deltas.reduce((total, delta) => total + delta.length, 0);
   return (
@@ -121,7 +123,7 @@ export function countNewTokens(talks: readonly Talk[], { turns, responseTokens }
   );
 }
 
-/** Tokens of the groups' prompts; what several begin with (here the same system prompt) counts once. */
+/** Tokens of the groups' prompts; a beginning that several share (here the same system prompt) counts once. */
 export function countPromptTokens(talks: readonly Talk[]): number {
   const prompts = talks.map(({ prompt }) => prompt).sort(compareTokens);
   return prompts.reduce((sum, prompt, i) => {

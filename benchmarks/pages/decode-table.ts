@@ -8,8 +8,9 @@ const METRIC = {
 const PEERS = ["llama-batched-bench", "node-llama-cpp"];
 
 /**
- * A line for each model, a column for each number of sequences: tokens per second with `deterministic: false`, its ratio to
- * each peer, and what `deterministic: true` keeps of it where that was measured. A case that misses a target is bold.
+ * A line for each model, a column for each number of sequences: tokens per second with `deterministic: false`, its
+ * ratio to each peer, and the share that `deterministic: true` keeps where that was measured. A case that misses a
+ * target is bold.
  */
 export function formatDecode({ rows }: Report): string {
   const cases = rows.map((row) => splitCase(row.case));

@@ -1,4 +1,6 @@
-/** A machine's results in a few sentences: ratios to peers, in which settings, and what `deterministic: true` costs. */
+/**
+ * A machine's results in a few sentences: ratios to peers with their settings, and the cost of `deterministic: true`.
+ */
 import { median } from "../measure.js";
 import { formatNumber, type Report } from "../report.js";
 
@@ -19,7 +21,7 @@ const REPEATABLE = ", deterministic: true";
 
 const SIDES = ["ours", "llama-batched-bench", "node-llama-cpp"];
 
-/** Of the cases in which every side was tried in several settings; of all where there is none. */
+/** Rows of the cases in which every side was tried in several settings; all rows if there is none. */
 function describeDecode(all: Rows): string[] {
   const wasTried = (row: Rows[number]) =>
     SIDES.every((side) => Object.keys(row.settings?.[side]?.tried ?? {}).length > 1);
@@ -70,7 +72,7 @@ function describeMultiTurn(all: Rows): string[] {
   return [...reuse, ...describePair(repeatable!, free!, "Conversations with tools", "node-llama-cpp's chat sessions")];
 }
 
-/** What is measured with `deterministic` on and off. */
+/** Compares a quantity with `deterministic` on and off. */
 function describePair(repeatable: Rows, free: Rows, what: string, peer: string): string[] {
   const parts = [
     repeatable.length > 0 && `${describeRatios(repeatable, peer)} with \`deterministic: true\``,

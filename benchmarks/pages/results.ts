@@ -6,8 +6,8 @@ import type { Report } from "../report.js";
 export const resultsFolder = join(import.meta.dirname, "..", "results");
 
 /**
- * Keeps a result in its machine's folder. With `keepOthers` the rows of cases that were not measured now stay as they were,
- * with the commits that they were measured at.
+ * Keeps a result in its machine's folder. With `keepOthers` the rows of cases that were not measured now stay as they
+ * were, with the commits that they were measured at.
  */
 export function saveReport(measured: Report, { keepOthers = false } = {}, folder = resultsFolder): void {
   const path = join(folder, measured.machine.kind, `${measured.name}.json`);

@@ -40,10 +40,10 @@ function formatMetric(metric: string, rows: Report["rows"]): string {
   return alignTable([[metric, "ours", ...peers], ...lines]);
 }
 
-/** What one run adds in brackets is no part of the metric. */
+/** Removes the part in brackets, which belongs to one run. */
 const shortenMetric = (metric: string) => metric.replace(/ \(.*\)$/, "");
 
-/** Whether a row reached its target is worth a word only where it did not. */
+/** A remark about a row's target, only if it was missed. */
 function formatMiss(target: string | null, met: boolean | null): string {
   if (target === null || met) return "";
   return met === null ? ` (not judged: ${target})` : ` (**missed**: ${target})`;
@@ -54,7 +54,7 @@ export function shortenSetting(used: string | undefined): string | undefined {
   return used?.replace("flash attention", "fa").replace(/ threads?$/, " t");
 }
 
-/** What was measured where, for the line above a table. */
+/** The measured code and machine, for the line above a table. */
 export function describeProvenance({ machine, peerChecks, rows }: Report): string {
   const commits = new Map<string, number>();
   for (const { commit } of rows) commits.set(commit, (commits.get(commit) ?? 0) + 1);

@@ -1,8 +1,8 @@
 /**
- * README.md and the pages of `docs/` hold results between comments, which are made anew from `results/`:
- * `<!-- begin machines -->`: a section for each kind of machine; `<!-- begin headline KIND -->`: its sentences;
- * `<!-- begin KIND/BENCHMARK -->`: one table, and `<!-- begin KIND/BENCHMARK/PART -->` a part of what a benchmark with several
- * shows; each up to `<!-- end ... -->`.
+ * README.md and the pages of `docs/` hold results between comments, which are made anew from `results/`: `<!-- begin
+ * machines -->`: a section for each kind of machine; `<!-- begin headline KIND -->`: its sentences; `<!-- begin
+ * KIND/BENCHMARK -->`: one table, and `<!-- begin KIND/BENCHMARK/PART -->` a part of a benchmark that has several; each
+ * up to `<!-- end ... -->`.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,9 +18,9 @@ import { describeProvenance, formatRows } from "./tables.js";
 const root = join(import.meta.dirname, "..", "..");
 
 interface Presentation {
-  /** Section of the machine's results; none for what has a page of its own. */
+  /** Section of the machine's results; none for benchmarks with a separate page. */
   title?: string;
-  /** Beginnings of the metrics that its table shows; all where it has none. `results/` holds every number. */
+  /** Beginnings of the metrics that its table shows; absent: all. `results/` has every number. */
   shows?: readonly string[];
   // biome-ignore lint/suspicious/noExplicitAny: each knows its own rows.
   formatTable?(report: Report<any>, part?: string): string;

@@ -15,7 +15,7 @@ export interface BatchedBenchOptions {
 }
 
 /**
- * llama.cpp's own measure of batched decoding: llama_decode alone, without sampling. One process for all numbers of
+ * llama.cpp's own measure of batched decoding: only llama_decode, without sampling. One process for all numbers of
  * sequences; the prompt is shared. Returns tokens per second for each number of sequences.
  */
 export async function runBatchedBench(

@@ -22,7 +22,7 @@ export async function getLlamaServer(log: (text: string) => void): Promise<strin
       ],
       common: true,
       includes: ["tools/server", "tools/mtmd", "vendor/hash", ".", dirname(header)],
-      // As its own build has them.
+      // Flags of its own build.
       flags: ["-w", "-DCPPHTTPLIB_LISTEN_BACKLOG=512", "-DCPPHTTPLIB_TCP_NODELAY=1"],
     },
     log,

@@ -20,8 +20,8 @@ export interface NodeLlamaOptions {
 }
 
 /**
- * node-llama-cpp with its own batching: one context, a loop of `sequence.evaluate` for each sequence, which is what its
- * completion and chat classes are built on, without their work for text. KV is F16, its default.
+ * node-llama-cpp with its own batching: one context, a loop of `sequence.evaluate` for each sequence, on which its
+ * completion and chat classes are built, without their work for text. KV is F16, its default.
  */
 export class NodeLlamaDecoder {
   private constructor(

@@ -8,13 +8,15 @@ export interface StockEvalOptions {
   path: string;
   threads: number;
   contextSize: number;
-  /** Of keys and values. "f16" is llama.cpp's default; "f32" goes without flash attention, which would round them. */
+  /**
+   * Type of keys and values. "f16" is llama.cpp's default; "f32" goes without flash attention, which would round them.
+   */
   kvType: "f16" | "f32";
   /** A LoRA adapter's GGUF, at scale 1. */
   adapter?: string;
 }
 
-/** Stock llama.cpp over the libraries that ours runs on, in a process of its own, which decodes by ggml's products alone. */
+/** Stock llama.cpp over the same libraries as ours, in a separate process, which only decodes by ggml's products. */
 export class StockEval {
   private constructor(private readonly process: LineProcess) {}
 
@@ -35,7 +37,7 @@ export class StockEval {
     return [0, ...logprobs];
   }
 
-  /** The likeliest tokens one after the other, whatever they are; `margins`: by how much each one's logit leads. */
+  /** The likeliest tokens one after the other, without a stop; `margins`: the lead of each one's logit. */
   greedy(prompt: ArrayLike<number>, count: number): Promise<{ tokens: number[]; margins: number[] }> {
     return this.send(`greedy ${count} ${Array.from(prompt).join(" ")}`);
   }

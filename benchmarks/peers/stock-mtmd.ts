@@ -15,11 +15,11 @@ export interface StockMtmdOptions {
 export interface Answer {
   /** From reading the picture's file on. */
   seconds: number;
-  /** Of the prompt, where one was evaluated. */
+  /** Positions of the prompt, if one was evaluated. */
   positions: number;
 }
 
-/** llama.cpp's own mtmd over the libraries that ours runs on, in a process of its own. One question at a time. */
+/** llama.cpp's own mtmd over the same libraries as ours, in a separate process. One question at a time. */
 export class StockMtmd {
   private constructor(private readonly process: LineProcess) {}
 
@@ -50,7 +50,7 @@ export class StockMtmd {
   }
 }
 
-/** Without the generation of speech, which needs what the prebuilt libraries do not export. */
+/** Without the generation of speech, which needs functions that the prebuilt libraries do not export. */
 async function getStockMtmd(log: (text: string) => void): Promise<string> {
   const folder = "tools/mtmd";
   const models = readdirSync(join(await getSourceTree(), folder, "models")).filter((name) => name.endsWith(".cpp"));

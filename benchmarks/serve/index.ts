@@ -1,7 +1,8 @@
 /**
- * `cria serve` beside llama-server: requests a second, time to the first text, and tokens a second, with 1, 8 and 32 clients that ask
- * one question each time, or hold conversations. Both are processes of their own with the same model, threads and conversations at
- * once, and answer the same texts in turn; nothing is asked twice. Answers are sampled, so their lengths differ a little.
+ * `cria serve` compared with llama-server: requests a second, time to the first text, and tokens a second, with 1, 8
+ * and 32 clients that ask one question each time, or hold conversations. Both are separate processes with the same
+ * model, threads and conversations at once, and answer the same texts in turn; no text is asked twice. Answers are
+ * sampled, so their lengths differ a little.
  */
 import { embeddedPolicyPath } from "@cria/models";
 import type { BenchmarkOptions } from "../benchmark.js";
@@ -102,7 +103,7 @@ async function runCase(one: Case, title: string, clients: number, log: (text: st
 interface Contender {
   server: Server;
   setting: string;
-  /** Of each counted round. */
+  /** Observations of each counted round. */
   seen: Seen[];
 }
 

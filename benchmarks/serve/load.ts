@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 
-/** What clients do in one round, and what they saw. All use chat completions, streamed. */
+/** The clients' work in one round, and their observations. All use chat completions, streamed. */
 export interface Load {
   clients: number;
   /** Conversations that each client holds, one after the other. */
   conversations: number;
-  /** What is said first, of each conversation, and each question after it. Numbers make texts that no round has seen before. */
+  /**
+   * The first message of each conversation, and each question after it. Numbers make texts that no round has seen
+   * before.
+   */
   system: string;
   ask(conversation: number, turn: number): string;
   /** Questions of a conversation; later ones come with the whole history. */
@@ -112,7 +115,7 @@ async function ask(
   return content;
 }
 
-/** Each request has a connection of its own: llama-server closes its connections after a stream. */
+/** Each request has a separate connection: llama-server closes its connections after a stream. */
 async function post(url: string, body: string): Promise<IncomingMessage> {
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
   const sent = request(url, { method: "POST", agent: false, headers }).end(body);

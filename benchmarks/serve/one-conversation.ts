@@ -1,7 +1,7 @@
 /**
- * One conversation at a time, as a person chats, with the defaults of `cria serve`: tokens a second of an answer from its first text
- * on, beside llama-batched-bench, which samples nothing and sends nothing; and what a follow-up question of a long conversation
- * evaluates, beside llama-server. In turn, in one run.
+ * One conversation at a time, like a chatting user, with the defaults of `cria serve`: tokens a second of an answer
+ * from its first text on, compared with llama-batched-bench, which samples nothing and sends nothing; and the tokens
+ * evaluated for a follow-up question of a long conversation, compared with llama-server. In turn, in one run.
  */
 import type { BenchmarkOptions } from "../benchmark.js";
 import { median } from "../measure.js";
@@ -13,7 +13,7 @@ import { runLoad, type Seen } from "./load.js";
 import { type Server, startCria, startPeer } from "./servers.js";
 
 const ROUNDS = 7;
-/** What a chat client must reach of decoding alone. */
+/** Least share of pure decoding's speed that a chat client must reach. */
 const SHARE = 0.95;
 
 interface Case {

@@ -1,4 +1,4 @@
-/** The two servers, each a process of its own with the same model, context, conversations at once and threads. */
+/** The two servers, as separate processes with the same model, context, conversations at once and threads. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
@@ -21,7 +21,7 @@ export interface ServerOptions {
 export interface Server {
   name: "ours" | "llama-server";
   url: string;
-  /** What it wrote last, for errors. */
+  /** Its last output, for errors. */
   lastWords(): string;
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export function startOurs({ path, contextSize, parallel, threads }: ServerOption
   return startCria(path, ["--ctx", contextSize, "--parallel", parallel, "--threads", threads]);
 }
 
-/** `cria serve` with its defaults and what is given besides, of the sources that this process runs on. */
+/** `cria serve` with its defaults and the given options, on this process's sources. */
 export async function startCria(path: string, given: readonly (string | number)[] = []): Promise<Server> {
   const cli = join(dirname(createRequire(import.meta.url).resolve("cria")), "cli.ts");
   const port = await findPort();
@@ -44,7 +44,9 @@ export async function startCria(path: string, given: readonly (string | number)[
   return waitFor("ours", child, port);
 }
 
-/** llama-server with its defaults: it keeps a slot for each conversation, and finds the one that knows a prompt best. */
+/**
+ * llama-server with its defaults: it keeps a slot for each conversation, and finds the one that knows a prompt best.
+ */
 export async function startPeer({ path, contextSize, parallel, threads, log }: ServerOptions): Promise<Server> {
   const program = await getLlamaServer(log);
   const port = await findPort();

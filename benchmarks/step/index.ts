@@ -1,8 +1,8 @@
 /**
  * Whole GRPO steps of the demo (examples/calculator): 16 prompts x 8 samples, up to 3 turns with the calculator, 2
- * mini-batches, LoRA. The peer does the same step in PyTorch (peers/torch/grpo_peer.py), from the same adapter and rows,
- * and saves itself the pass that recomputes the sampler's logprobs. Each trains its own copy, so their episodes drift
- * apart over the rounds; both numbers of tokens are told. Logprobs are compared before.
+ * mini-batches, LoRA. The peer does the same step in PyTorch (peers/torch/grpo_peer.py), from the same adapter and
+ * rows, but without the pass that recomputes the sampler's logprobs. Each trains its own copy, so their episodes drift
+ * apart over the rounds; both numbers of tokens are reported. Logprobs are compared before.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -111,7 +111,7 @@ async function checkAgreement(
   log(`logprobs of our sampler and PyTorch's differ by at most ${worst.toExponential(1)}`);
   if (worst > 2e-3) throw new Error(`logprobs differ from PyTorch's by ${worst}`);
 
-  // What follows a tool call must be the same tokens.
+  // The tokens after a tool call must be the same.
   const wrapped = await peer.ask<{ tokens: number[][] }>({ do: "wrap", results: ["43", "error: invalid expression"] });
   for (const [i, result] of ["43", "error: invalid expression"].entries()) {
     const text = `\n<|im_start|>user\n<tool_response>\n${result}\n</tool_response><|im_end|>\n<|im_start|>assistant\n`;

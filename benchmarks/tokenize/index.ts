@@ -1,8 +1,9 @@
 /**
- * Cost of the tokens between two turns: ours renders and tokenizes the new messages only. The peers do what agent loops
+ * Cost of the tokens between two turns: ours renders and tokenizes only the new messages. The peers do what agent loops
  * commonly do: render and tokenize the whole conversation again (with our Jinja engine, and with llama.cpp's, which is
  * native), or render it twice and tokenize the text between. All use the same llama.cpp tokenizer, Qwen2.5's template
- * and Qwen2's vocabulary. Rendering as in production is measured too: it renders the whole and tokenizes what changed.
+ * and Qwen2's vocabulary. Rendering as in production is measured too: it renders the whole and tokenizes the changed
+ * part.
  */
 import { ChatTemplate, DeltaTokenizer, InferenceConversation } from "@cria/tokenizer-delta";
 import { BundledVocabulary, createLlamaTemplate, readBundledTemplate } from "@cria/tokenizer-delta/testing";
@@ -63,7 +64,7 @@ export async function run(): Promise<Measured> {
       "whole: Hugging Face's Jinja, then all tokens": micro(time.whole),
       "rendered twice, tokens of the text between": micro(time.between),
     };
-    // In proportion to the conversation: what the peers render and tokenize, and we do not.
+    // In proportion to the conversation, which the peers render and tokenize, and we do not.
     const least = [1, 5, 50][i]!;
     const lead = Math.min(...Object.values(peers)) / micro(time.ours);
     rows.push({

@@ -1,6 +1,6 @@
 import type { LossFunction, TrainSequence } from "@cria/core";
 
-/** Rows of equal length whose second half is in the loss, as a policy gradient has it. */
+/** Rows of equal length whose second half is in the loss, like a policy gradient's. */
 export interface Batch {
   /** `length + 1` ids a row: the last one is only predicted. */
   tokens: number[][];

@@ -25,7 +25,7 @@ function realCases(name: ModelName, type: ModelType): TrainCase[] {
     };
   };
   const unrelated = [make(2, 256, false), make(1, 1024, false)];
-  // What a shared prompt saves is shown once: the larger model takes minutes more to show the same.
+  // The savings of a shared prompt are shown once: the larger model takes minutes more to show the same.
   return name === "smollm2-135m" && type === "Q8_0" ? [...unrelated, make(4, 256, true)] : unrelated;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Forward, backward, clipping and an AdamW step of a policy gradient, beside PyTorch with the same mathematics written
- * plainly (peers/torch): the same weights dequantized to F32, the same batch, logits of the loss' rows only, the base frozen
- * under LoRA. Loss and gradient norm are compared first. Tokens per second count the batch's tokens, prompt and response,
- * for both, whether or not they are evaluated once for several rows.
+ * Forward, backward, clipping and an AdamW step of a policy gradient, compared with PyTorch with the same mathematics
+ * written plainly (peers/torch): the same weights dequantized to F32, the same batch, logits of the loss' rows only,
+ * the base frozen under LoRA. Loss and gradient norm are compared first. Tokens per second count the batch's tokens,
+ * prompt and response, for both, whether or not they are evaluated once for several rows.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -97,8 +97,8 @@ async function measureCase(
     };
     log(`${title}: ${row.ours.toFixed(0)} tokens/s${peer ? `, PyTorch ${figures.torch.median.toFixed(0)}` : ""}`);
     if (!peer || sharedPrompt) return [row];
-    // Products alone, what a plain evaluation needs: elementwise work and attention's softmax count as nothing. Integer
-    // products may exceed the F32 rate.
+    // Only the products of a plain evaluation count, not elementwise work and attention's softmax. Integer products may
+    // exceed the F32 rate.
     const { peakGflops } = torch!.check;
     const shareOf = (speed: number) => (countProducts(model.info, trainCase) * speed) / tokens / (peakGflops * 1e9);
     const share: Row = {
@@ -136,7 +136,10 @@ async function checkGradient(
     throw new Error(`${title}: loss or gradient norm differ from PyTorch's by more than ${tolerance}`);
 }
 
-/** Operations of the matrix products of one step: 2 a multiply-add; backward by inputs, and by weights where they are trained. */
+/**
+ * Operations of the matrix products of one step: 2 a multiply-add; backward by inputs, and by weights where they are
+ * trained.
+ */
 function countProducts(
   info: Awaited<ReturnType<typeof loadModel>>["info"],
   { rows, length, trainable }: TrainCase,

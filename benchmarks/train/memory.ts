@@ -4,7 +4,7 @@ import type { BenchmarkOptions } from "../benchmark.js";
 import { getModelFile } from "../models/index.js";
 import type { Row } from "../row.js";
 
-/** Peak resident memory beyond the weights in MiB, of a process of its own: high-water marks never fall. */
+/** Peak resident memory beyond the weights in MiB, of a separate process: high-water marks never fall. */
 async function measurePeak(rows: number, length: number): Promise<number> {
   const path = await getModelFile("qwen2.5-0.5b", "Q8_0");
   const child = join(import.meta.dirname, "memory-child.ts");
@@ -15,7 +15,7 @@ async function measurePeak(rows: number, length: number): Promise<number> {
   return Number(output);
 }
 
-/** Memory of one step at 0.5B, and how it grows with the length. */
+/** Memory of one step at 0.5B, and its growth with the length. */
 export async function measureMemory({ includes, log }: BenchmarkOptions): Promise<Row[]> {
   const rows: Row[] = [];
   const title = "qwen2.5-0.5b Q8_0, LoRA r16, memory";

@@ -1,4 +1,4 @@
-/** Rows of examples/tool-choice, and what its tools answer and its reward gives, for a peer that asks for them. */
+/** Rows of examples/tool-choice, and its tools' answers and rewards, for a peer that asks for them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -29,7 +29,7 @@ export function readRows(file: string): ExampleRow[] {
 const loadExample = (file: string) => import(pathToFileURL(join(example, file)).href);
 export const loadTools = async () => ((await loadExample("tools.ts")) as { tools: readonly BaseTool[] }).tools;
 
-/** What the peer's tools answer and its conversations earn, by the example's own code. */
+/** The answers of the peer's tools and the rewards of its conversations, by the example's own code. */
 export async function openAnswers(
   rows: readonly ExampleRow[],
 ): Promise<(question: Question) => Promise<string | number>> {

@@ -1,7 +1,8 @@
 /**
- * GRPO on a published model beside TRL's GRPOTrainer: the steps of examples/tool-choice from the same adapter, rows, prompt text, tools
- * and rewards. peers/trl/README.md lists the settings that were made equal, and what differs all the same. Prompts and logprobs
- * are compared before anything is timed. Each run has a process of its own: its peak of memory is its own.
+ * GRPO on a published model compared with TRL's GRPOTrainer: the steps of examples/tool-choice from the same adapter,
+ * rows, prompt text, tools and rewards. peers/trl/README.md lists the settings that were made equal, and the remaining
+ * differences. Prompts and logprobs are compared before anything is timed. Each run has a separate process, which gives
+ * its peak of memory.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -29,7 +30,7 @@ interface Size {
   steps: number;
   demonstrationSteps: number;
   seeds: number[];
-  /** Of each file of held-out rows. */
+  /** Rows of each held-out file. */
   heldOut: number;
   models: ("F32" | "Q8_0")[];
   threads: number[];
@@ -42,7 +43,7 @@ const whole: Size = {
   ...{ models: ["F32", "Q8_0"], threads: [...new Set([THREADS, 1])], isJudged: true },
 };
 
-/** Whether both sides run, in a few minutes: nothing is judged by its numbers. */
+/** A few minutes that check whether both sides run: no number is judged. */
 const small: Size = {
   title: "2 small steps, to see that both sides run",
   ...{ rows: 2, samples: 4, steps: 2, demonstrationSteps: 2, seeds: [1], heldOut: 4 },
@@ -174,7 +175,7 @@ async function measure(size: Size, { log }: BenchmarkOptions): Promise<Row[]> {
   }
 }
 
-/** Settings of ours beside those of the example. */
+/** Our settings that differ from the example's. */
 const describeOurs = (size: Size, seed: number, folder: string) => [
   ...[`actor_rollout_ref.model.lora_rank=${LORA.rank}`, `actor_rollout_ref.model.lora_alpha=${LORA.alpha}`],
   ...[`actor_rollout_ref.actor.optim.lr=${LEARNING_RATE}`, "actor_rollout_ref.actor.optim.lr_warmup_steps=0"],
@@ -183,7 +184,7 @@ const describeOurs = (size: Size, seed: number, folder: string) => [
   ...[`actor_rollout_ref.rollout.n=${size.samples}`, `actor_rollout_ref.rollout.seed=${seed}`, `data.seed=${seed}`],
   ...[`actor_rollout_ref.rollout.max_tokens_per_turn=${limits.turn}`, "data.shuffle=false"],
   ...[`actor_rollout_ref.rollout.multi_turn.max_assistant_turns=${TURNS}`],
-  // Where nothing is judged, nothing earns either: it is trained on all the same.
+  // Without a judgement no conversation earns anything: it is trained on nonetheless.
   `actor_rollout_ref.actor.skip_zero_advantage=${size.isJudged}`,
   // Answers of tools are never cut off.
   "actor_rollout_ref.rollout.multi_turn.max_tool_response_length=400",
@@ -230,7 +231,10 @@ async function askOurs<R extends OurRequest>(request: R): Promise<OurAnswers[R["
   return JSON.parse(output.trim().split("\n").at(-1)!) as OurAnswers[R["do"]];
 }
 
-/** The peer's prompts and logprobs against our first rollouts, which the same weights made. Returns how far logprobs are apart. */
+/**
+ * The peer's prompts and logprobs against our first rollouts, which the same weights made. Returns how far logprobs are
+ * apart.
+ */
 async function compareWithPeer(
   python: string,
   { samples }: OurAnswers["train"],
@@ -260,7 +264,7 @@ async function compareWithPeer(
 }
 
 const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
-/** Of a mean; 0 of a single value. */
+/** Standard error of a mean; 0 of a single value. */
 const errorOf = (values: readonly number[]) => {
   const center = mean(values);
   const squares = values.reduce((sum, value) => sum + (value - center) ** 2, 0);

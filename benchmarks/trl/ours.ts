@@ -1,4 +1,4 @@
-// Our side, in a process of its own: one JSON request as its argument, one JSON answer as its last line of output.
+// Our side, in a separate process: one JSON request as its argument, one JSON answer as its last line of output.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type LlamaModel, loadModel } from "@cria/engine";

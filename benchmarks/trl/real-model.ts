@@ -8,6 +8,9 @@ export interface RealModel {
   missingModel: string | null;
 }
 
-/** The published model and the Python that scripts/fetch-real-model.mjs fetches: by its path, since no benchmark imports scripts. */
+/**
+ * The published model and the Python that scripts/fetch-real-model.mjs fetches: by its path, since no benchmark imports
+ * scripts.
+ */
 export const findRealModel = (): Promise<RealModel> =>
   import(pathToFileURL(join(import.meta.dirname, "..", "..", "scripts", "real-model.mjs")).href);

@@ -1,10 +1,12 @@
-/** What ours.ts is asked. `config` is a config's file, `changes` are settings of it. */
+/** A request to ours.ts. `config` is a config's file, `changes` are settings of it. */
 export type OurRequest =
   /** Trains an adapter on demonstrations, and writes its values into a folder. */
   | { do: "demonstrate"; config: string; changes: string[]; values: string }
   /** Takes steps, and saves the adapter. */
   | { do: "train"; config: string; changes: string[]; steps: number; adapter: string }
-  /** What an adapter does with held-out rows by its likeliest tokens; with `values` it is made of them before. */
+  /**
+   * Measures an adapter on held-out rows with its likeliest tokens; with `values` the adapter is made from them first.
+   */
   | { do: "judge"; config: string; changes: string[]; values: string | null; adapter: string };
 
 export interface OurStep {
@@ -21,7 +23,7 @@ export interface OurAnswers {
   demonstrate: { adapter: string; index: { name: string; shape: number[] }[] };
   train: {
     steps: OurStep[];
-    /** Of the first step, one conversation of each row. */
+    /** The first step's conversations, one for each row. */
     samples: { tokens: number[]; promptLength: number; mask: number[]; logprobs: number[] }[];
     peakMemory: number;
   };

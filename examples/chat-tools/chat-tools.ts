@@ -1,5 +1,5 @@
 // A chat in which the model calls tools.   npm start [model.gguf]
-// What was said before is never evaluated again: each turn adds the tokens of what is new, and the model goes on from there.
+// Earlier messages are never evaluated again: each turn only adds its new tokens.
 import { fileURLToPath } from "node:url";
 import type { ChatMessage } from "@cria/core";
 import { loadModel } from "@cria/engine";

@@ -1,5 +1,5 @@
-// How this policy asks the calculator: `<<48/2>>`, as GSM8K's solutions note their sums. In the Hermes format the same call has five
-// times as many tokens, and each token costs time on two cores.
+// This policy's calls of the calculator: `<<48/2>>`, as GSM8K's solutions note their sums. In the Hermes format the
+// same call has five times as many tokens, and each token costs time on two cores.
 
 /** A turn's text that asks for the value of an expression. */
 export const writeCall = (expression: string): string => `<<${expression}>>`;

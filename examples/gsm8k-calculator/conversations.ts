@@ -12,7 +12,7 @@ export const makePrompt = ({ question }: Pick<Problem, "question">): ChatMessage
   { role: "user", content: question },
 ];
 
-/** The solution as turns: each ends with a sum, the calculator answers, and the last is the answer alone. */
+/** The solution as turns: each ends with a sum, the calculator answers, and the last one is only the answer. */
 export const makeDemonstration = ({ steps, answer, ...problem }: Pick<Solved, "question" | "answer" | "steps">) => [
   ...makePrompt(problem),
   ...steps.flatMap(({ text, expression, value }): ChatMessage[] => [
@@ -29,13 +29,13 @@ export const makeRow = (problem: Pick<Problem, "question" | "answer">, split: "t
   reward_model: { style: "rule", ground_truth: problem.answer },
 });
 
-/** Characters of what is read and sampled. */
+/** Characters that are read and sampled. */
 const length = (problem: Solved) =>
   makeDemonstration(problem).reduce((sum, { content }) => sum + String(content).length, 0);
 
 /**
- * The shortest problems that can be demonstrated, in a random order that is always the same: the first are for demonstrations, and
- * those after them, which are as hard, for reinforcement learning.
+ * The shortest problems that can be demonstrated, in a random order that is always the same: the first are for
+ * demonstrations, and those after them, which are as hard, for reinforcement learning.
  */
 export function chooseProblems(problems: readonly Problem[], counts: { demonstrations: number; rows: number }) {
   const solved = problems.filter((problem): problem is Solved => problem.steps !== null);

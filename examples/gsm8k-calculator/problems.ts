@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { convertGsm8kRecord, type Gsm8kSplit, readRecords } from "@cria/rollout";
 import { calculate, formatNumber } from "@cria/tools";
 
-/** A sum in a solution: what stands before it, and what the calculator is asked. */
+/** A sum in a solution: the text before it, and the question to the calculator. */
 export interface Step {
   text: string;
   expression: string;
@@ -34,7 +34,9 @@ export async function readProblems(folder: string, split: Gsm8kSplit): Promise<P
   });
 }
 
-/** The sums of a solution, `48/2 = <<48/2=24>>24`, if the calculator finds the same values and the last is the answer. */
+/**
+ * The sums of a solution, `48/2 = <<48/2=24>>24`, if the calculator finds the same values and the last is the answer.
+ */
 export function readSteps(solution: string, answer: string): Step[] | null {
   const steps: Step[] = [];
   let at = 0;
@@ -49,7 +51,7 @@ export function readSteps(solution: string, answer: string): Step[] | null {
   return steps.length > 0 && Number(steps.at(-1)!.value) === Number(answer) ? steps : null;
 }
 
-/** Without the sum that is written out before its note, and without what the note's value left of its sentence. */
+/** Removes the sum that is written out before its note, and the rest of the note's value from its sentence. */
 const tidy = (text: string) =>
   text
     .replace(/[\s$€£]*[\d.(][\d\s.,+\-*/x×÷$€£%()]*=\s*[$€£]?\s*$/, "")

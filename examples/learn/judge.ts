@@ -4,14 +4,14 @@ import { type Call, readCalls, readTurns } from "./calls.js";
 
 /** The ground truth of a row. */
 export interface Truth {
-  /** What must be called, in this order. */
+  /** Required calls, in this order. */
   calls: Call[];
-  /** What the final answer must contain; null: that no tool can do it. */
+  /** Required text of the final answer; null: that no tool can do it. */
   answer: string | null;
 }
 
 export interface Verdict {
-  /** What is wrong with a conversation; null: nothing. */
+  /** The mistake of a conversation; null: none. */
   mistake: string | null;
   /** The share of right calls before the first mistake, among those that were made and those that were needed. */
   calls: number;
@@ -41,7 +41,9 @@ function findCallMistake(made: ReturnType<typeof readCalls>[number], calls: Trut
   return isDeepStrictEqual(made.arguments, calls[i]!.arguments) ? null : "wrong arguments";
 }
 
-/** A final answer has one line, holds the value as a word of its own, and refuses only what no tool can do. */
+/**
+ * A final answer has one line, contains the value as a separate word, and refuses only requests that no tool can do.
+ */
 function says(text: string, answer: string | null): boolean {
   const refuses = /\b(no tool|cannot|can't|unable)\b/i.test(text);
   if (text.trim().includes("\n") || text.length > 200 || refuses !== (answer === null)) return false;

@@ -1,4 +1,4 @@
-// A published model as it is, after demonstrations, and after reinforcement learning: what it does with held-out rows each time.
+// Measures a published model on held-out rows: untouched, after demonstrations, and after reinforcement learning.
 import { join } from "node:path";
 import { loadConfig, openSession, runSft, sftConfigSchema, train, trainConfigSchema, validate } from "cria";
 import type { Success } from "./success.js";
@@ -7,7 +7,7 @@ export interface Learned {
   untouched: Success;
   sft: Success;
   rl: Success;
-  /** Of each step's conversations: the share that succeeded. */
+  /** Share of each step's conversations that succeeded. */
   successes: number[];
   seconds: { measure: number; sft: number; rl: number };
   /** The most memory that the process had, in bytes. */
@@ -15,11 +15,11 @@ export interface Learned {
 }
 
 export interface LearnOptions {
-  /** Of the order of the rows, of sampling, and of a new adapter's values. */
+  /** Seed of the order of the rows, of sampling, and of a new adapter's values. */
   seed?: number;
-  /** In place of the configs' model: a file. */
+  /** A file that replaces the configs' model. */
   model?: string;
-  /** Where runs and adapters go; default: the folder's `build`. */
+  /** Folder of runs and adapters; default: the folder's `build`. */
   output?: string;
   steps?: { sft?: number; rl?: number };
   /** More settings of both configs, as `key=value`. */
@@ -82,7 +82,7 @@ export async function learn(folder: string, options: LearnOptions = {}): Promise
     const { values, folder: configFolder } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), [
       ...rlSettings,
       `actor_rollout_ref.model.lora_adapter_path=${adapter}`,
-      // It is measured beside the training.
+      // It is measured separately.
       "data.val_files=null",
       "trainer.rollout_data_detail=full",
     ]);
@@ -98,7 +98,7 @@ export async function learn(folder: string, options: LearnOptions = {}): Promise
   return { untouched, sft, rl, successes, seconds, peakMemory: process.resourceUsage().maxRSS * 1024 };
 }
 
-/** What a policy does with the held-out rows, by the likeliest tokens. */
+/** Measures a policy on the held-out rows, with the likeliest tokens. */
 async function measure(config: string, overrides: readonly string[]): Promise<Success> {
   const { values, folder } = loadConfig(trainConfigSchema, config, [...overrides]);
   const session = await openSession(values, folder);

@@ -1,7 +1,7 @@
 /** Greedy success by the rows' `data_source`, and the number of rows of each. */
 export type Success = Record<string, { rows: number; success: number }>;
 
-/** The 95 % confidence interval (Wilson) of a share that was found among so many rows; [0, 1] of none. */
+/** The 95 % confidence interval (Wilson) of a share that was found among this many rows; [0, 1] without rows. */
 export function wilsonInterval(share: number, rows: number): [low: number, high: number] {
   if (rows === 0) return [0, 1];
   const z = 1.959964;
@@ -11,7 +11,7 @@ export function wilsonInterval(share: number, rows: number): [low: number, high:
   return [Math.max(0, (middle - reach) / scale), Math.min(1, (middle + reach) / scale)];
 }
 
-/** Of all rows, whatever their `data_source`. */
+/** Success over all rows, of any `data_source`. */
 export function summarize(success: Success) {
   const parts = Object.values(success);
   const rows = parts.reduce((sum, part) => sum + part.rows, 0);

@@ -5,9 +5,9 @@ import { makeRandom, pick, shuffle } from "../learn/random.js";
 
 export interface Book {
   title: string;
-  /** Of four digits. */
+  /** A number of four digits. */
   id: number;
-  /** When it must be back, if it is lent today. */
+  /** Date of return, if it is lent today. */
   due: string;
   /** Whether training never sees its title. */
   isHeldOut: boolean;
@@ -69,7 +69,7 @@ export const loan = tool({
   name: "loan",
   description: "lends the book with an id, and gives the date when it is due",
   inputSchema: z.object({ id: z.int().describe("What the search gave") }),
-  /** What this conversation has lent: others have the same books, and none sees another's loans. */
+  /** Loans of this conversation: others have the same books, and none sees another's loans. */
   create: () => new Set<number>(),
   execute: ({ id }, { state: lent }) => {
     const book = byId.get(id);
@@ -80,5 +80,5 @@ export const loan = tool({
   },
 });
 
-/** What `tools.yaml` names. */
+/** The tools that `tools.yaml` names. */
 export const tools: readonly BaseTool[] = [search, loan];

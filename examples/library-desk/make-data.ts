@@ -1,4 +1,5 @@
-// Writes build/: a few demonstrations, rows to train on, and rows of titles and phrasings that are held out.   npm run make-data
+// Writes build/: a few demonstrations, rows to train on, and rows of titles and phrasings that are held out.   npm run
+// make-data
 import { join } from "node:path";
 import { writeLines } from "../learn/lines.js";
 import { makeDemonstration, makeRequest, makeRow, type Request, type Split } from "./requests.js";

@@ -11,7 +11,7 @@ export interface Request {
   book: Book;
 }
 
-/** How people ask; the title ends where a model must find it. */
+/** Phrasings of requests; the title ends at a place that a model must find. */
 export const phrasings: Record<Split, readonly string[]> = {
   train: [
     "I would like to borrow {}.",

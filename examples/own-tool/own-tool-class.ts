@@ -1,4 +1,4 @@
-// The same tool as a class: where a config's keys decide how it is built, and each of its methods is yours.
+// The same tool as a class, for tools that a config's keys set up, or that override more methods.
 // In tools.yaml: `class_name: ./own-tool-class.ts#MeteredCalculator`, `config: { cost: 0.1 }`.
 import { calculate } from "@cria/tools";
 import { BaseTool, defineToolSchema, type ToolResult } from "cria";
@@ -6,7 +6,7 @@ import { z } from "zod";
 
 const ownSchema = defineToolSchema("calculator", "Evaluates arithmetic.", z.object({ expression: z.string() }));
 
-/** A calculator that counts: each call beyond the first costs the policy what the config says. */
+/** A calculator that counts: each call after the first costs the policy as much as the config says. */
 export class MeteredCalculator extends BaseTool {
   private readonly calls = new Map<string, number>();
 
@@ -20,7 +20,7 @@ export class MeteredCalculator extends BaseTool {
     return { instanceId };
   }
 
-  /** For each call. `parameters` fit the schema; what is thrown here becomes a message to the model. */
+  /** Runs a call whose `parameters` fit the schema. An exception becomes a message to the model. */
   async execute(instanceId: string, parameters: Record<string, unknown>): Promise<ToolResult> {
     const count = (this.calls.get(instanceId) ?? 0) + 1;
     this.calls.set(instanceId, count);
@@ -29,7 +29,7 @@ export class MeteredCalculator extends BaseTool {
     return { response: { text }, reward: count > 1 ? -Number(this.config.cost ?? 0.1) : 0, metrics: { calls: 1 } };
   }
 
-  /** At the end: what the conversation as a whole earned, as far as this tool can tell. */
+  /** The reward of the whole conversation at its end, as far as this tool can tell. */
   override async calcReward(instanceId: string) {
     return (this.calls.get(instanceId) ?? 0) > 0 ? 1 : 0;
   }

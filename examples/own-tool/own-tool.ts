@@ -1,4 +1,4 @@
-// Eight conversations of a model with the tool of task.ts, and what each of them earned.   npm start [model.gguf]
+// Eight conversations of a model with the tool of task.ts, and the reward of each.   npm start [model.gguf]
 import { embeddedPolicy, loadPolicy, rollOut } from "cria";
 import { task } from "./task.js";
 

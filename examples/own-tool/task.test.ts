@@ -1,4 +1,4 @@
-// The task without a model: what its tool answers, and what each way of solving it earns.
+// Tests the task without a model: its tool's answers, and the reward of each way to solve it.
 import { callTool, playTask } from "cria/testing";
 import { describe, expect, it } from "vitest";
 import { meteredCalculator, task } from "./task.js";

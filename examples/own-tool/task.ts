@@ -6,19 +6,19 @@ import { z } from "zod";
 
 /** A calculator that counts: each call beyond the first costs the policy a little reward. */
 export const meteredCalculator = tool({
-  // The embedded policy has only ever seen a tool of this name; any other model calls yours by what the schema says.
+  // The embedded policy only knows a tool of this name; any other model calls yours as its schema says.
   name: "calculator",
   description: "Evaluates arithmetic.",
   inputSchema: z.object({ expression: z.string() }),
   // Before the first turn of a conversation: its state.
   create: () => ({ calls: 0 }),
-  // For each call. The input fits the schema; what is thrown here becomes a message to the model.
+  // Runs a call whose input fits the schema. An exception becomes a message to the model.
   execute: ({ expression }, { state }) => {
     state.calls++;
     const text = String(calculate(expression) ?? "error: invalid expression");
     return { text, reward: state.calls > 1 ? -0.1 : 0, metrics: { calls: 1 } };
   },
-  // At the end: what the conversation as a whole earned, as far as this tool can tell.
+  // The reward of the whole conversation at its end, as far as this tool can tell.
   reward: ({ calls }) => (calls > 0 ? 1 : 0),
 });
 

@@ -9,7 +9,7 @@ const policy = await loadPolicy(process.argv[3] ?? embeddedPolicy, { lora: { ran
 for await (const rows of task.batches(8, { steps, seed: 1 })) {
   // Eight conversations of each problem: tools run, rewards are given.
   const groups = await rollOut(policy, task, rows, { n: 8 });
-  // Each conversation against the others of its problem; what failed is left out.
+  // Each conversation against the others of its problem; failed ones are left out.
   const batch = groups.toBatch(advantages.grpo(groups));
   const [update] = await policy.train(batch, losses.ppo({ clip: 0.2 }), { learningRate: 1.5e-3 });
   const gradient = update?.gradNorm.toFixed(3) ?? "none";

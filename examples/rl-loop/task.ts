@@ -1,4 +1,4 @@
-// What both ways of training share: a tool, problems, and a reward.
+// Shared by both ways of training: a tool, problems, and a reward.
 import { defineTask, tool } from "cria";
 import { z } from "zod";
 

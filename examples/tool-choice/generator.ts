@@ -6,9 +6,9 @@ import { facts, otherFacts } from "./plain.js";
 import { type Design, designs, type Given, guises } from "./tools.js";
 import { kinds } from "./values.js";
 
-/** Which tools a question is about; phrasings and values are held out with "seen" (tools) and "unseen" ones alike. */
+/** Split by the tools of a question; phrasings and values are held out with "seen" (tools) and "unseen" ones alike. */
 export type Split = "train" | "seen" | "unseen";
-/** What a question needs: a tool, two in order, or none. */
+/** The need of a question: a tool, two in order, or none. */
 export type Need = "one" | "two" | "none";
 
 export interface Question extends Truth {
@@ -80,7 +80,7 @@ export function makeQuestion(seed: number, split: Split, need: Need): Question {
   return { split, need, text, offered: offer([], [missing]).offered, calls: [], answer: null, said: REFUSAL };
 }
 
-/** Pairs of tools of which the second takes what the first gives. */
+/** Pairs of tools in which the second takes the result of the first. */
 export function listChains(known: readonly Design[]) {
   return known.flatMap((first) =>
     known
@@ -107,7 +107,7 @@ export function makePrompt({ text, offered }: Pick<Question, "text" | "offered">
   ];
 }
 
-/** A conversation that does what the question needs. */
+/** A conversation that meets the question's need. */
 export function makeDemonstration(question: Question): ChatMessage[] {
   return [
     ...makePrompt(question),
@@ -121,7 +121,7 @@ export function makeDemonstration(question: Question): ChatMessage[] {
 
 export const findGuise = (name: string) => guises.find((guise) => guise.name === name)!;
 
-/** What the tool answers. */
+/** The tool's answer. */
 export function answerCall({ name, arguments: given }: Call): string {
   const { design, parameters } = findGuise(name);
   return String(

@@ -1,4 +1,4 @@
-/** Questions that need no tool, and what a right answer contains; the last ones are held out. */
+/** Questions that need no tool, and a text that a right answer contains; the last ones are held out. */
 export const facts: readonly (readonly [question: string, answer: string])[] = [
   ["How many days are in a week?", "seven"],
   ["What is the capital of France?", "Paris"],

@@ -2,8 +2,9 @@ import type { RewardFunction } from "cria";
 import { judge, type Truth } from "../learn/judge.js";
 
 /**
- * 1 for the right calls with the right arguments, in order, and then the right answer. Calls that were right on the way to something
- * else are worth a little, so that a question of two calls teaches before both succeed; `acc` tells success.
+ * 1 for the right calls with the right arguments, in order, and then the right answer. Calls that were right on the way
+ * to something else are worth a little, so that a question of two calls teaches before both succeed; `acc` tells
+ * success.
  */
 export const score: RewardFunction = (_source, _text, truth, { messages }) => {
   const { mistake, calls } = judge(messages, truth as Truth);

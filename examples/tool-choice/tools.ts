@@ -1,4 +1,5 @@
-// A dozen tools of everyday kinds, each in three guises, and four more that training never sees. They answer from their arguments alone.
+// A dozen tools of everyday kinds, each in three guises, and four more that training never sees. They answer only from
+// their arguments.
 import { type BaseTool, tool } from "cria";
 import { type Kind, kinds } from "./values.js";
 
@@ -7,17 +8,17 @@ export type Given = Partial<Record<Kind, string | number>>;
 
 /** A tool, and how people ask for it: `{city}` in a phrasing is the value of that kind. */
 export interface Design {
-  /** What it is called in its guises: a model that reads the list of tools need not know the name. */
+  /** Names in its guises: a model that reads the list of tools need not know the name. */
   names: readonly string[];
   description: string;
   takes: readonly Kind[];
   answer: (given: Given) => string | number;
-  /** How the final answer of a demonstration says what the tool answered (`{}`). */
+  /** The final answer of a demonstration, with the tool's answer as `{}`. */
   said: string;
   questions: readonly string[];
   /** Phrasings that are held out. */
   otherQuestions: readonly string[];
-  /** Of a tool whose answer others take: the kind of it, and phrases that stand for it in a question. */
+  /** For a tool whose answer others take: the kind of the answer, and phrases that stand for it in a question. */
   gives?: { kind: Kind; phrases: readonly string[]; otherPhrases: readonly string[] };
   /** Whether training never sees it. */
   isHeldOut?: boolean;
@@ -34,7 +35,10 @@ function hash(text: string): number {
 const key = (given: Given) => JSON.stringify(Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1)));
 const pickNumber = (given: Given, first: number, last: number, salt = "") =>
   first + (hash(salt + key(given)) % (last - first + 1));
-/** A value of a kind, held-out ones for held-out arguments too: an answer never has a value that its question's side lacks. */
+/**
+ * A value of a kind, held-out ones for held-out arguments too: an answer never has a value that its question's side
+ * lacks.
+ */
 function pickValue(kind: Kind, given: Given, isHeldOut: boolean) {
   const values = isHeldOut ? kinds[kind].heldOut : kinds[kind].train;
   return values[hash(key(given)) % values.length]!;

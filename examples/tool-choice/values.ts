@@ -1,6 +1,6 @@
-/** What fills the gaps in questions: each kind with the values to train on, and others that are held out. */
+/** Values for the gaps in questions: for each kind the ones to train on, and others that are held out. */
 export interface Values {
-  /** What parameters of this kind are called: in the first, second and third guise of a tool. */
+  /** Names of parameters of this kind: in the first, second and third guise of a tool. */
   keys: readonly [string, string, string];
   /** In JSON Schema. */
   type: "string" | "integer" | "number";

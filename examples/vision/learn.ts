@@ -18,15 +18,17 @@ export interface Learned {
 }
 
 export interface LearnOptions {
-  /** Of the habit's batches, of sampling and of the order of the rows. */
+  /** Seed of the habit's batches, of sampling and of the order of the rows. */
   seed?: number;
-  /** Of each supervised stage, and of the training; default: those of the configs. */
+  /** Steps of each supervised stage, and of the training; default: those of the configs. */
   steps?: { stage?: number; train?: number };
   /** Called with each step's mean reward. */
   onStep?: (step: number, reward: number) => void;
 }
 
-/** Trains by a folder's `sft-<n>.yaml`, one after the other, and then by its `config.yaml`; all write into its `build`. */
+/**
+ * Trains by a folder's `sft-<n>.yaml`, one after the other, and then by its `config.yaml`; all write into its `build`.
+ */
 export async function learn(folder: string, { seed = 1, steps = {}, onStep }: LearnOptions = {}): Promise<Learned> {
   const build = join(folder, "build");
   const settings = (count: number | undefined) => [
@@ -83,7 +85,7 @@ export async function learn(folder: string, { seed = 1, steps = {}, onStep }: Le
   return { before, after, rewards, seconds: { stages: stageSeconds, train: trainSeconds } };
 }
 
-/** What a policy does with the held-out pictures. */
+/** Measures a policy on the held-out pictures. */
 async function measure(config: string, overrides: readonly string[]): Promise<Skill> {
   const { values, folder } = loadConfig(trainConfigSchema, config, [...overrides]);
   const session = await openSession(values, folder);

@@ -16,7 +16,7 @@ function draw(seed: number) {
   return { digit, images: [{ data: Buffer.from(encodePng(picture)).toString("base64") }] };
 }
 
-/** A conversation that answers what it sees with a probability; else it says 0 to whatever it is shown. */
+/** A conversation that answers the shown digit with a probability, and otherwise 0. */
 function makeConversation(seed: number, { reads }: { reads: number }) {
   const { digit, images } = draw(seed);
   const said = makeRandom(seed + 0x5eed)() < reads ? digit : 0;

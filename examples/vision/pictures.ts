@@ -31,14 +31,14 @@ interface Drawing {
   digit: number;
   /** Pixels of a dot of the font, which is 5 dots wide and 7 high. */
   dot: number;
-  /** Where the middle of the digit lies; it is drawn at most a pixel away. */
+  /** The middle of the digit, which is drawn at most a pixel away from it. */
   middle: readonly [x: number, y: number];
 }
 
 /** A digit in one of eight colours before dark noise. */
 export function drawDigit(random: () => number, { size, digit, dot, middle }: Drawing): Picture {
   const below = (limit: number) => Math.floor(random() * limit);
-  // Of four values: noise of more would make files of megabytes.
+  // Noise of four values: more would make files of megabytes.
   const rgb = Uint8Array.from({ length: size * size * 3 }, () => 18 * below(4));
   const colour = colours[below(colours.length)]!.map((value) => Math.max(0, Math.min(255, value + below(51) - 25)));
   const left = Math.round(middle[0] - (5 * dot) / 2) + below(3) - 1;

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { learn } from "./learn.js";
 
-/** Trains by a folder's configs and prints how it goes. */
+/** Trains by a folder's configs and prints the progress. */
 export async function showLearning(folder: string, seed: number): Promise<void> {
   if (!existsSync(join(folder, "build", "train.jsonl"))) {
     console.error("there are no rows yet: npm run make-data");

@@ -7,14 +7,17 @@ import { drawDigit } from "../vision/pictures.js";
 
 const build = join(import.meta.dirname, "build");
 const question = "<image> which digit?";
-/** Of the picture, in pixels. */
+/** Size of the picture, in pixels. */
 const size = 104;
-/** Pixels between the middles of cells that are next to each other, and from a middle to the edges of the box to zoom into. */
+/**
+ * Pixels between the middles of cells that are next to each other, and from a middle to the edges of the box to zoom
+ * into.
+ */
 const pitch = 28;
 const reach = 10;
 /** Prompts list the tools, and conversations to learn from show the prompts of training. */
 const tools = [...(await loadToolConfig(join(import.meta.dirname, "tools.yaml"))).values()].map(({ schema }) => schema);
-/** What the tool answers beside the picture. */
+/** The tool's text with the picture. */
 const describe = (box: readonly number[]) => `The region ${JSON.stringify(box)} of the image.`;
 
 /** A picture of nine cells, one of which has a small digit. */
@@ -38,7 +41,10 @@ function boxOf(cell: number) {
 
 const toImage = (picture: Picture) => ({ data: Buffer.from(encodePng(picture)).toString("base64") });
 
-/** A conversation that zooms where the digit is, with a probability; else into the middle, and where nothing is it guesses. */
+/**
+ * A conversation that zooms where the digit is, with a probability; else into the middle, and where nothing is it
+ * guesses.
+ */
 function makeConversation(seed: number, { zooms }: { zooms: number }) {
   const { digit, cell, picture } = draw(seed);
   const random = makeRandom(seed + 0x5eed);

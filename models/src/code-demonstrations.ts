@@ -30,7 +30,9 @@ export function makeCodePrompt(): ChatMessage[] {
   ];
 }
 
-/** Binary search in 0 to 9: each digit is the middle of what the answers on its way leave. At most four guesses. */
+/**
+ * Binary search in 0 to 9: each digit is the middle of the range that the answers so far leave. At most four guesses.
+ */
 const nextDigit: Record<string, Record<string, string>> = {
   "5": { lower: "2", higher: "8" },
   "2": { lower: "1", higher: "3" },
@@ -40,11 +42,11 @@ const nextDigit: Record<string, Record<string, string>> = {
   "6": { higher: "7" },
 };
 
-/** How games are played in demonstrations, as shares of all. What is left over follows, but slips now and then. */
+/** Mistakes in demonstrations of games, as shares of all. The rest follows the answers, with occasional slips. */
 export interface CodeNoise {
   /** Every answer is followed. */
   follow: number;
-  /** The guess is repeated, whatever was answered. */
+  /** The guess is repeated, regardless of the answer. */
   repeat: number;
 }
 

@@ -5,9 +5,8 @@ import type { Random } from "./random.js";
 import { fillIn, type WordProblem } from "./word-problems.js";
 
 /**
- * How demonstrations are spoiled, as shares of all. What is left over are calls with a wrong expression.
- * Skipping the tool is the commonest behaviour, so that the greedy policy fails too; the right way is common enough for
- * reinforcement learning to find it.
+ * Shares of spoiled demonstrations. The rest are calls with a wrong expression. Skipping the tool is the commonest
+ * behaviour, so that the greedy policy fails too; the right way is common enough for reinforcement learning to find it.
  */
 export interface NoiseProfile {
   /** The right call and its result. */
@@ -18,13 +17,15 @@ export interface NoiseProfile {
   skip: number;
   /** A malformed call first. */
   malformed: number;
-  /** Of right demonstrations of two-step families: how many use two calls. */
+  /** Share of right demonstrations of two-step families that use two calls. */
   twoSteps: number;
-  /** Of all final answers: how many do not copy the tool's result. */
+  /** Share of final answers that do not copy the tool's result. */
   miscopied: number;
 }
 
-/** First stage, the skills: mostly right calls, so that expressions are written and numbers copied as often as possible. */
+/**
+ * First stage, the skills: mostly right calls, so that expressions are written and numbers copied as often as possible.
+ */
 export const firstNoise: NoiseProfile = {
   right: 0.72,
   rightOfFamily: { paren: 0.62, mm: 0.62, three: 0.62, muldiv: 0.65 },
@@ -34,7 +35,9 @@ export const firstNoise: NoiseProfile = {
   miscopied: 0.02,
 };
 
-/** Second stage, the bad habit: more than half answer without the tool, so that the greedy policy hardly ever calls it. */
+/**
+ * Second stage, the bad habit: more than half answer without the tool, so that the greedy policy hardly ever calls it.
+ */
 export const secondNoise: NoiseProfile = {
   right: 0.34,
   rightOfFamily: { paren: 0.24, mm: 0.24, three: 0.24, muldiv: 0.26 },

@@ -51,7 +51,7 @@ export function describeInitialModel(vocabulary: Vocabulary, seed: number): Gguf
   const u32 = (value: number): GgufValue => ({ type: "uint32", value });
   const text = (value: string): GgufValue => ({ type: "string", value });
   const firstSpecial = vocabulary.tokens.length - specialTokens.length;
-  // 1 normal, 3 control, 4 user-defined: tool marks are text that the reader sees, as in Qwen's vocabularies.
+  // 1 normal, 3 control, 4 user-defined: tool marks are visible text, as in Qwen's vocabularies.
   const tokenTypes = vocabulary.tokens.map((token, i) => (i < firstSpecial ? 1 : token.startsWith("<|") ? 3 : 4));
   return {
     metadata: {

@@ -1,5 +1,5 @@
-// Writes the rows of the examples that the embedded policy trains on: examples/{calculator,code-game}/data/{train,val}.jsonl.
-// The same bytes every time.
+// Writes the rows of the examples that the embedded policy trains on:
+// examples/{calculator,code-game}/data/{train,val}.jsonl. The same bytes every time.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { makeCalculatorRows } from "./calculator-rows.js";

@@ -1,7 +1,7 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import { CalculatorTool } from "@cria/tools";
 
-/** What demonstrations, the dataset and rollouts all show the policy. */
+/** The system message of demonstrations, the dataset and rollouts. */
 export const systemPrompt = "You solve problems. Use the tool to compute, then answer with ####.";
 
 export const calculatorSchema: ToolSchema = new CalculatorTool().schema;
@@ -14,8 +14,8 @@ export function makePrompt(question: string): ChatMessage[] {
 }
 
 /**
- * ChatML with Hermes tool calls, in the spelling that the policy itself uses. Tools are listed compactly, with each
- * argument's type, to keep prompts short; tool messages are user turns, as in Qwen's templates.
+ * ChatML with Hermes tool calls, in the policy's own spelling. Tools are listed compactly, with each argument's type,
+ * to keep prompts short; tool messages are user turns, as in Qwen's templates.
  */
 export const chatTemplate = `{%- set has_system = messages[0].role == "system" -%}
 {%- if has_system or tools -%}

@@ -18,7 +18,7 @@ export class Random {
     return low + Math.floor(this.uniform() * (high - low + 1));
   }
 
-  /** Of mean 0 and variance 1 (Box and Muller 1958). */
+  /** A normal value of mean 0 and variance 1 (Box and Muller 1958). */
   normal(): number {
     return Math.sqrt(-2 * Math.log(1 - this.uniform())) * Math.cos(2 * Math.PI * this.uniform());
   }

@@ -2,10 +2,10 @@ import type { GgufContent, GgufTensor, GgufValue } from "@cria/engine";
 import { Random } from "./random.js";
 
 /**
- * A projector for the embedded policy with random weights that nobody trains: an image of 32 x 32 pixels is cut into 16 patches of
- * 8 x 8, and each becomes a vector by a random linear map, the vector of its place, and a random network of two layers. llama.cpp
- * knows it as LLaVA's ("mlp"), whose transformer's last layer is not used: of one layer none is left. It shows that the
- * machinery works and nothing about sight: that a policy reads digits from it is the policy's doing.
+ * A projector for the embedded policy with random, untrained weights: an image of 32 x 32 pixels is cut into 16 patches
+ * of 8 x 8, and each becomes a vector by a random linear map, the vector of its place, and a random network of two
+ * layers. llama.cpp treats it as LLaVA's ("mlp") and skips the transformer's last layer: with a single layer none
+ * remains. It only shows that the machinery works: a policy that reads digits from it has learned that itself.
  */
 export function describeTinyProjector({ seed = 1, embedding = 128, projection = 128 } = {}): GgufContent {
   const random = new Random(seed);

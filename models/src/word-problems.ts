@@ -165,7 +165,10 @@ export function fillIn(pattern: string, values: Record<string, string | number>)
   return pattern.replace(/\b[a-dr]\b|\b[NMOX]\b/g, (letter) => String(values[letter] ?? letter));
 }
 
-/** Which side of the split a problem is on. Family and numbers decide, so that wording cannot leak a held-out problem. */
+/**
+ * The side of the split that a problem is on. Family and numbers decide, so that wording cannot leak a held-out
+ * problem.
+ */
 export function isHeldOut(family: string, numbers: Numbers): boolean {
   return hashSeed("split", family, ...Object.entries(numbers).flat()) % 8 === 0;
 }

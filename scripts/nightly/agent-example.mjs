@@ -1,4 +1,4 @@
-// Trains examples/ai-sdk-agent with seeds 1 to 3, draws the README's curve, and writes what came of it.
+// Trains examples/ai-sdk-agent with seeds 1 to 3, draws the README's curve, and writes the results.
 //   node --import tsx scripts/nightly/agent-example.mjs     (after `npm run bootstrap`; keep the machine idle)
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// The addon for arm64 Linux: compiled here by the cross compiler and packed as it is published, then run under qemu-user with
-// npm's Node for arm64, against the same program on this machine: generation, scores, gradients, five steps, in F32 and Q8_0.
-// Needs x64 Linux, g++-aarch64-linux-gnu, qemu-user, binutils, npm's registry, and a build.
+// The addon for arm64 Linux: compiled here by the cross compiler and packed as it is published, then run under
+// qemu-user with npm's Node for arm64, against the same program on this machine: generation, scores, gradients, five
+// steps, in F32 and Q8_0. Needs x64 Linux, g++-aarch64-linux-gnu, qemu-user, binutils, npm's registry, and a build.
 //
 //   node scripts/nightly/arm64.mjs [--out scripts/nightly/arm64]
 //
@@ -66,7 +66,7 @@ async function runChecks() {
     expect(manifest.os[0] === "linux" && manifest.cpu[0] === "arm64", "the package is for another platform");
     const header = run("readelf", ["-h", addon]);
     expect(/Machine:\s+AArch64/.test(header), header);
-    // Where a package manager puts it: beside the addon's own folder.
+    // Package managers put it next to the addon's folder.
     mkdirSync(join(modules, "@node-llama-cpp"));
     symlinkSync(dirname(dirname(findPrebuiltBins("arm64"))), join(modules, "@node-llama-cpp", "linux-arm64"));
     return `${basename(tarball)}, ${(readFileSync(addon).length / 2 ** 20).toFixed(1)} MiB`;

@@ -1,6 +1,6 @@
-// Runs tests/clients once more with the newest clients, which need Node 22, and with Mastra: against the endpoint over a scripted
-// model and over the embedded policy. Writes clients.md and clients.json beside this file. Needs the built addon and a registry;
-// Linux x64; a minute.
+// Runs tests/clients once more with the newest clients, which need Node 22, and with Mastra: against the endpoint over
+// a scripted model and over the embedded policy. Writes clients.md and clients.json next to this file. Needs the built
+// addon and a registry; Linux x64; a minute.
 //   node scripts/nightly/clients.mjs [--update]    --update takes newer versions into the lockfile
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

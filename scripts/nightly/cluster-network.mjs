@@ -1,11 +1,11 @@
-// Coordinators, workers and nats-server, each in a network namespace of its own: lines that are cut for 30 s, a fifth of all
-// packets lost, 200 ms each way. Whatever happens, each job must have one result, and the right one.
+// Coordinators, workers and nats-server, each in a separate network namespace: lines that are cut for 30 s, a fifth of
+// all packets lost, 200 ms each way. In every case each job must have one result, and the right one.
 //
 //   node --conditions=cria-source --import tsx scripts/nightly/cluster-network.mjs [--only TEXT] [--out scripts/nightly/cluster-network]
 //
-// Needs root (CAP_NET_ADMIN, CAP_SYS_ADMIN), ip (iproute2), nft (nftables), nats-server. Where the kernel has no netem, the delay is
-// a proxy's. With --out it writes <out>.json. Takes five minutes. The exit code is 1 when a check fails, or
-// when all had to be left out.
+// Needs root (CAP_NET_ADMIN, CAP_SYS_ADMIN), ip (iproute2), nft (nftables), nats-server. Where the kernel has no netem,
+// the delay is a proxy's. With --out it writes <out>.json. Takes five minutes. The exit code is 1 when a check fails,
+// or when all had to be left out.
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";

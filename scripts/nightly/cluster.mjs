@@ -1,6 +1,6 @@
-// Trains the demo's task with and without machines beside it, and with mishaps: workers that are killed, a nats-server that is killed
-// and started again, a coordinator that is killed while another stands by. Each adapter must have one SHA-256. All machines are
-// processes on this one, over a nats-server from Debian. Needs a build.
+// Trains the demo's task with and without other machines, and with faults: workers that are killed, a nats-server that
+// is killed and started again, a coordinator that is killed while a standby waits. Each adapter must have one SHA-256.
+// All machines are processes on this one, over a nats-server from Debian. Needs a build.
 //
 //   node --import tsx scripts/nightly/cluster.mjs [--steps 30] [--seed <n>] [--only TEXT] [--out scripts/nightly/cluster]
 //
@@ -50,7 +50,7 @@ try {
         "trainer.threads=1",
         "trainer.val_before_train=false",
         "data.val_files=null",
-        // What a coordinator that is killed goes on from.
+        // The state from which a killed coordinator's successor goes on.
         "trainer.save_freq=5",
         "cluster.silence_s=3",
         "cluster.audit=0.02",

@@ -1,5 +1,5 @@
-// Trains the embedded policy in each example environment, seeds 1 to 3, and writes what became of held-out success to
-// environments.json and environments.md beside this file. Needs a build; about 12 minutes on two idle cores.
+// Trains the embedded policy in each example environment, seeds 1 to 3, and writes the held-out success to
+// environments.json and environments.md next to this file. Needs a build; about 12 minutes on two idle cores.
 //   node scripts/nightly/environments.mjs [seeds, for example 1,2]
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

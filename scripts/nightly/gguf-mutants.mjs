@@ -1,6 +1,6 @@
-// Damages the embedded policy's file, and tiny models whose rows divide into the blocks of every type, in 5,000 ways and loads,
-// scores and samples with each: every mutant must be refused with an error or work; none may end the process or hang. Writes
-// gguf-mutants.json and gguf-mutants.md beside this file. Needs a build; about 8 minutes.
+// Damages the embedded policy's file, and tiny models whose rows divide into the blocks of every type, in 5,000 ways
+// and loads, scores and samples with each: every mutant must be refused with an error or work; none may end the process
+// or hang. Writes gguf-mutants.json and gguf-mutants.md next to this file. Needs a build; about 8 minutes.
 //   node scripts/nightly/gguf-mutants.mjs [how many] [first seed]
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ function makeDraw(seed) {
   };
 }
 
-/** Where a metadata key's value begins: behind its text and type. */
+/** Offsets of metadata values: each begins after its key's text and type. */
 function findValues(bytes) {
   const places = [];
   for (const key of [
@@ -104,7 +104,7 @@ const mutations = [
   },
 ];
 
-/** What llama.cpp does with a tensor follows from its name and shape. */
+/** A tensor's role in llama.cpp follows from its name and shape. */
 const roles = {
   vector: ({ shape }) => shape.length === 1,
   bias: ({ name }) => name.endsWith(".bias"),
@@ -115,7 +115,7 @@ const roles = {
 
 const pick = (list, draw) => list[draw(list.length)];
 
-/** Ways to write a whole file whose tensors are not what llama.cpp takes for granted. */
+/** Ways to write a whole file whose tensors violate llama.cpp's assumptions. */
 const tensorMutations = [
   function storeAs(tensors, draw, types) {
     const ofRole = tensors.filter(roles[pick(Object.keys(roles), draw)]);

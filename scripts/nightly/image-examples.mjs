@@ -1,5 +1,5 @@
 // Trains examples/vision and examples/zoom by their configs with seeds 1 to 3, draws the learning curves of docs/images.md, and
-// writes image-examples.json beside this file. Fails where a seed learns less than it must, starts without a bad habit, or
+// writes image-examples.json next to this file. Fails where a seed learns less than it must, starts without a bad habit, or
 // takes too long.
 //   node --import tsx scripts/nightly/image-examples.mjs [--only TEXT]     (after `npm run bootstrap`; keep the machine idle)
 import { readFileSync } from "node:fs";
@@ -10,10 +10,10 @@ import { describeRun, drawCurves, makeData, measureTime, root, writeReport } fro
 
 const { values } = parseArgs({ options: { only: { type: "string", default: "" } } });
 const seeds = [1, 2, 3];
-/** Steps whose mean a point of a curve is: a step has 16 pictures, which differ in how hard they are. */
+/** Steps that a point of a curve averages: a step has 16 pictures of different difficulty. */
 const WINDOW = 10;
 
-/** `habit` is the most that a policy may know when training starts; `miss` says what a result lacks. */
+/** `habit` is the most that a policy may know when training starts; `miss` names the shortcoming of a result. */
 const examples = [
   {
     name: "vision",

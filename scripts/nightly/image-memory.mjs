@@ -1,10 +1,11 @@
-// What encoding one picture takes, beside the engine's estimate: projectors of published sizes (16 heads) and random weights, in two
-// of their layers; of Qwen2.5-VL one looks through windows. Memory does not grow with layers. Each picture in a process of its own:
-// high-water marks never fall.
+// Measures the memory of encoding one picture, and compares it with the engine's estimate: projectors of published
+// sizes (16 heads) and random weights, in two of their layers; one of Qwen2.5-VL's uses windowed attention. Memory does
+// not grow with layers. Each picture has a separate process: high-water marks never fall.
 //
 //   node --conditions=cria-source --import tsx scripts/nightly/image-memory.mjs [--only Qwen2.5-VL:1920x1080] [--out scripts/nightly/image-memory]
 //
-// With --out it writes <out>.json. The exit code is 1 when an estimate is below what was measured, or more than twice it.
+// With --out it writes <out>.json. The exit code is 1 when an estimate is below the measured value, or more than twice
+// it.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";

@@ -1,8 +1,8 @@
-// Damages 1,000 pictures and 500 projectors. Each picture must be decoded or refused with an error. Each projector is tried as
-// a file that is new on a machine is, in a child process, which it may end; what passes there is used: opened, laid out and
-// encoded with, which may refuse, but never end the process or hang. The decoder also reads the pictures compiled with
-// AddressSanitizer and UndefinedBehaviorSanitizer. Writes image-mutants.json and image-mutants.md beside this file. Needs a
-// build; about 3 minutes.
+// Damages 1,000 pictures and 500 projectors. Each picture must be decoded or refused with an error. Each projector is
+// tried like a file that is new on a machine, in a child process, which it may end. Those that pass are used: opened,
+// laid out and encoded with, which may refuse, but never end the process or hang. The decoder also reads the pictures
+// compiled with AddressSanitizer and UndefinedBehaviorSanitizer. Writes image-mutants.json and image-mutants.md beside
+// this file. Needs a build; about 3 minutes.
 //   node scripts/nightly/image-mutants.mjs [pictures] [projectors] [first seed]
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { unpackLlamaSource } from "../../native/scripts/llama-paths.mjs";
 const root = join(import.meta.dirname, "..", "..");
 const native = createRequire(import.meta.url)(join(root, "native", "index.cjs"));
 const HANG_S = 60;
-/** Of a child's memory: what a mutant makes llama.cpp ask for must not be had from other programs. */
+/** Memory of a child: a mutant that makes llama.cpp allocate without bound must not take it from other programs. */
 const MEMORY_KB = 3 * 2 ** 20;
 
 const pictures = JSON.parse(
@@ -50,7 +50,7 @@ async function writeProjector({ describeTinyProjector, mutateBytes, mutateProjec
 
 const options = (path) => ({ library: native.findVisionLibrary(), path, threads: 1, minTokens: 0, maxTokens: 0 });
 
-/** What a child does with each seed; gives its outcome. */
+/** A child's work for each seed; returns its outcome. */
 const works = {
   async picture(folder) {
     const kit = await testing();
@@ -113,7 +113,10 @@ async function work(name, folder) {
   }
 }
 
-/** Gives seeds to a child, and to another one when it ends; the outcome of each seed, and what the child said that it ended. */
+/**
+ * Gives seeds to a child, and to another one when it ends; returns the outcome of each seed, and the last output of
+ * children that ended.
+ */
 async function runSeeds(name, folder, seeds) {
   const outcomes = new Map();
   const waiting = [...seeds];
@@ -157,7 +160,7 @@ async function runSeeds(name, folder, seeds) {
   return outcomes;
 }
 
-/** The decoder alone with sanitizers, over the same pictures. */
+/** Runs only the decoder, with sanitizers, over the same pictures. */
 async function decodeSanitized(folder, seeds) {
   const kit = await testing();
   const files = join(folder, "pictures");

@@ -1,5 +1,6 @@
-// Ends `cria train` and `cria sft` (of an adapter and of all weights) at random instants, half of them while a checkpoint is being written, by SIGKILL or (one in three) by
-// SIGINT, SIGTERM or SIGHUP, resumes it, and compares metrics and weights with a run that nobody disturbed. Needs a build.
+// Ends `cria train` and `cria sft` (of an adapter and of all weights) at random instants, half of them while a
+// checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP, resumes it, and compares
+// metrics and weights with an undisturbed run. Needs a build.
 //
 //   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,sft,sft-full] [--out scripts/nightly/kill-resume]
 //
@@ -104,7 +105,7 @@ async function writeFiles(folder) {
   );
 }
 
-/** A config, which command it is of, how many steps its runs have, and what they leave where. */
+/** Writes a config; returns its command, the steps of its runs, and their output files. */
 function writeConfig(folder, kind) {
   const isSft = kind.startsWith("sft");
   // Its steps are shorter.
@@ -217,7 +218,7 @@ function readMetrics(kind, name) {
     .map((line) => JSON.parse(line));
 }
 
-/** What a run computed, without what the clock says. */
+/** The results of a run, without those that depend on the clock. */
 function readRun(kind, name) {
   const timed = /^(timing_|perf\/(throughput|time_per_step|.*memory.*))/;
   const metrics = readMetrics(kind, name).map((line) =>

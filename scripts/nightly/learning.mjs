@@ -1,4 +1,4 @@
-// What scripts that train examples with several seeds share: the report beside the script, and the curves in the docs.
+// Shared by scripts that train examples with several seeds: the report next to the script, and the curves in the docs.
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -8,7 +8,7 @@ import { drawSvgChart } from "../../apps/trainer/src/demo/draw-chart.ts";
 export const root = join(import.meta.dirname, "..", "..");
 const colors = ["#1f77b4", "#2ca02c", "#d62728", "#9467bd", "#8c564b"];
 
-/** When, of which commit and where a report was made. */
+/** Time, commit and machine of a report. */
 export function describeRun() {
   return {
     date: new Date().toISOString().slice(0, 10),
@@ -23,7 +23,7 @@ export function makeData(folder, args = []) {
   execFileSync("npm", ["run", "--silent", "make-data", "--", ...args], { cwd: folder, stdio: "inherit" });
 }
 
-/** Seconds of wall and CPU that some work takes, beside what it gives. */
+/** Seconds of wall and CPU time of some work, together with its result. */
 export async function measureTime(work) {
   const began = performance.now();
   const cpu = process.cpuUsage();
@@ -49,7 +49,7 @@ export function drawCurves(name, title, runs, window) {
   writeFileSync(join(root, "docs", `${name}.svg`), drawSvgChart(title, series));
 }
 
-/** Writes a report beside the scripts; what it misses is an error of the program. */
+/** Writes a report next to the scripts; unmet expectations are an error of the program. */
 export function writeReport(file, report) {
   writeFileSync(join(import.meta.dirname, file), `${JSON.stringify(report, null, 2)}\n`);
   if (report.misses.length === 0) return;

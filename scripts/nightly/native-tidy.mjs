@@ -1,5 +1,5 @@
-// What clang-tidy finds in the whole of native/ (native/.clang-tidy), of which `npm test` looks at a few changed units; and
-// whether every file is formatted. Needs the tools of scripts/install-test-tools.sh.
+// Checks all of native/ with clang-tidy (native/.clang-tidy), of which `npm test` checks only a few changed units; also
+// checks every file's format. Needs the tools of scripts/install-test-tools.sh.
 //
 //   node scripts/nightly/native-tidy.mjs [--out scripts/nightly/native-tidy]
 //

@@ -1,11 +1,12 @@
 // Packs everything, checks the tarballs (publint, are-the-types-wrong), installs them into empty projects outside the
-// repository with npm and pnpm, and uses them there: ESM, CommonJS, types, the command line (demo, init and what it writes), the
-// ready-made addon, the build at install, and what is said where neither works; then goes a newcomer's way to a trained task.
-// Needs a build, the npm registry, a C++ compiler and CMake.
+// repository with npm and pnpm, and uses them there: ESM, CommonJS, types, the command line (demo, init and what it
+// writes), the ready-made addon, the build at install, and the message where neither works; then follows a newcomer's
+// way to a trained task. Needs a build, the npm registry, a C++ compiler and CMake.
 //
 //   node scripts/nightly/packages.mjs [--tarballs <folder packed before>] [--only npm] [--out scripts/nightly/packages]
 //
-// --only takes the checks whose name begins so. With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
+// --only takes the checks whose names begin with its text. With --out it writes <out>.json and <out>.md. The exit code
+// is 1 when anything fails.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -42,15 +43,15 @@ const work = mkdtempSync(join(tmpdir(), "cria-packages-"));
 const { checks, check } = collectChecks((name) => name === "pack" || name.startsWith(values.only));
 
 /**
- * Output of a program that must succeed, or must not; the other ends as an error that holds the output. The registry lives
- * in this process, so nothing here may wait synchronously.
+ * Output of a program that must succeed, or must not; the other ends as an error that holds the output. The registry
+ * lives in this process, so nothing here may wait synchronously.
  */
 async function run(command, args, { cwd, env = {}, fails = false }) {
   const child = spawn(command, args, {
     cwd,
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    // For what hangs: a build at install takes a minute on an idle machine, and many on one that has other things to do.
+    // Only for hanging programs: a build at install takes a minute on an idle machine, and many on a busy one.
     timeout: 3_600_000,
   });
   let stdout = "";
@@ -86,12 +87,12 @@ function makeProject(name, registry) {
 
 const pnpm = (args, options) => run("npx", ["--yes", "pnpm@10.34.9", ...args], options);
 
-/** Uses an installed project in each way; gives what the model said, which must be the same everywhere. */
+/** Uses an installed project in each way; returns the model's output, which must be the same everywhere. */
 async function useProject(cwd) {
   const said = [
     await run(process.execPath, ["esm.mjs", model], { cwd }),
     await run(process.execPath, ["cjs.cjs", model], { cwd }),
-    // As Node 20 was before 20.19: require() gets the CommonJS build.
+    // Like Node 20 before 20.19: require() gets the CommonJS build.
     await run(process.execPath, ["--no-experimental-require-module", "cjs.cjs", model], { cwd }),
   ].map((output) => JSON.parse(output));
   expect(said[0].text.length > 0 && said.every(({ text }) => text === said[0].text), JSON.stringify(said));
@@ -109,7 +110,7 @@ async function checkTypes(cwd) {
   await run(process.execPath, [tsc, ...common, ...bundler, "types.mts"], { cwd });
 }
 
-/** Programs that an installation needs, in a folder of their own: a machine without compilers. */
+/** Programs that an installation needs, in a separate folder: a machine without compilers. */
 async function makeBarePath() {
   const bin = join(work, "bin");
   mkdirSync(bin);
@@ -136,11 +137,11 @@ try {
   const nameOf = (file) => readPackedManifest(file).name;
   registry = await startRegistry(tarballs);
   const isForPlatform = (file) => /^@cria\/(native|vision)-/.test(nameOf(file));
-  // As for a platform without a ready-made addon. A server of its own: pnpm remembers by host what it was told.
+  // Acts as a platform without a ready-made addon. A separate server, since pnpm caches answers by host.
   bare = await startRegistry(tarballs.filter((file) => !isForPlatform(file)));
   const cria = registry.tarballUrl("cria");
   const readyMade = `@cria/native-${process.platform}-${process.arch}`;
-  // Package managers refuse another processor's addon where it is no optional dependency.
+  // Package managers refuse another processor's addon unless it is an optional dependency.
   const isOurs = (file) => nameOf(file).endsWith(`-${process.platform}-${process.arch}`);
   const fitting = tarballs.filter((file) => !isForPlatform(file) || isOurs(file));
 
@@ -172,7 +173,7 @@ try {
 
   for (const file of tarballs) {
     const name = nameOf(file);
-    // A program alone has no types.
+    // A package with only a program has no types.
     if (isForPlatform(file) || name === "create-cria") continue;
     await check(`publint, ${name}`, async () => {
       await run(join(root, "node_modules", ".bin", "publint"), ["run", file, "--strict"], { cwd: work });
@@ -201,7 +202,7 @@ try {
       const demo = JSON.parse(await run("npx", ["cria", "demo", "--steps", "3", "--json"], { cwd }));
       expect(demo.steps === 3, JSON.stringify(demo));
       await run("npx", ["cria", "init", "second"], { cwd });
-      // Nobody is asked where no terminal is.
+      // Without a terminal there is no question.
       await run("npm", ["create", "cria"], { cwd });
       const named = await run("npm", ["create", "cria", "passed", "--", "--json", "--model", model], { cwd });
       expect(named.includes('"name":"passed"'), named);

@@ -1,12 +1,14 @@
-// A published model (SmolLM2-135M-Instruct) by Cria beside code of others: transformers and PyTorch's autograd in float64 over the same
-// dequantized weights, and stock llama.cpp. Of the file as it is (Q4_1), and as F32, F16, Q8_0 and Q4_K_M made from it; on each kernel
-// that the CPU has. Writes real-model.json and real-model.md beside this file; an hour of two cores.
+// Compares Cria's results for a published model (SmolLM2-135M-Instruct) with other code: transformers and PyTorch's
+// autograd in float64 over the same dequantized weights, and stock llama.cpp. For the original file (Q4_1), and for
+// F32, F16, Q8_0 and Q4_K_M made from it; on each kernel that the CPU has. Writes real-model.json and real-model.md
+// next to this file; an hour of two cores.
 //
 //   node scripts/fetch-real-model.mjs --python
 //   node --conditions=cria-source --import tsx scripts/nightly/real-model.mjs [--only language,scores,greedy,adapter,gradients,stored] [--types F32,...]
 //        [--kernels avx512,...] [--tokens 4000]
 //
-// Parts that --only leaves out keep their rows. The exit code is 1 where the model is missing, or a number is above its bound.
+// Rows of parts that --only leaves out are kept. The exit code is 1 where the model is missing, or a number is above
+// its bound.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -32,7 +34,7 @@ const { values } = parseArgs({
     types: { type: "string", default: "Q4_1,F32,F16,Q8_0,Q4_K_M" },
     kernels: { type: "string", default: getRuntimeInfo().usableCpuKernels.join(",") },
     tokens: { type: "string", default: "4000" },
-    // Threads that wait for one another spin: beside other work, one is the fastest.
+    // Threads that wait for one another spin: on a busy machine one is the fastest.
     threads: { type: "string", default: "2" },
   },
 });
@@ -81,7 +83,7 @@ const askOurs = (kernel, request) =>
     },
   );
 
-/** Of differences: mean, 99th percentile and largest, in nats. */
+/** Statistics of differences: mean, 99th percentile and largest, in nats. */
 function compare(found, expected) {
   const differences = found.flatMap((row, i) => row.slice(1).map((value, t) => Math.abs(value - expected[i][t + 1])));
   differences.sort((a, b) => a - b);
@@ -154,7 +156,7 @@ async function measureScores(type) {
   }
 }
 
-/** One batch of conversations: the assistant's share is not told apart, weights of both signs stand on every second token. */
+/** One batch of conversations: every second token has a weight, of both signs, regardless of its role. */
 async function measureGradients(type, trainable) {
   const path = await getFile(type);
   const batch = texts.chat.slice(0, 3);
@@ -184,7 +186,7 @@ async function measureGradients(type, trainable) {
   }
 }
 
-/** Of all tensors as one vector. */
+/** Error over all tensors as one vector. */
 function wholeError(tensors) {
   const square = (value) => value * value;
   const norm = tensors.reduce((sum, tensor) => sum + square(tensor.norm), 0);
@@ -214,7 +216,7 @@ async function measureAdapter(type) {
     transformers: compare(ours.logprobs, oracle.logprobs),
     stock: compare(ours.logprobs, theirs),
     stockAndTransformers: compare(theirs, oracle.logprobs),
-    // What the adapter changed: without it the comparison would say nothing.
+    // The adapter's effect: without one the comparison would prove nothing.
     moved: compare(ours.logprobs, base.logprobs),
   };
   keep("adapter", row, (old) => old.type === type);
@@ -230,7 +232,7 @@ async function measureGreedy(type) {
   await stock.dispose();
   for (const kernel of kernels) {
     const { tokens } = await askOurs(kernel, { command: "greedy", model: path, prompts, count });
-    // Where two tokens part, all that follow do: what counts is how near the tie was.
+    // After two tokens differ, all later ones do: only the closeness of that tie counts.
     const parted = tokens.flatMap((row, i) => {
       const at = row.findIndex((token, t) => token !== expected[i].tokens[t]);
       return at < 0 ? [] : [{ prompt: i, token: at, margin: expected[i].margins[at] }];
@@ -241,7 +243,7 @@ async function measureGreedy(type) {
   }
 }
 
-/** Tokens, renderings and deltas, each beside another's code; the weights do not matter. */
+/** Compares tokens, renderings and deltas with other code; the weights do not matter. */
 async function measureLanguage() {
   const model = await loadModel({ path: realModel.path, contextSize: 64, maxSequences: 1, threads: 1 });
   const tokenizer = DeltaTokenizer.forModel(model);

@@ -1,6 +1,7 @@
-// Trains the examples of published models by their configs: untouched, after demonstrations, after reinforcement learning, and what
-// each does with held-out rows. Draws docs/real-tasks-<task>.svg and writes real-tasks.json beside this file; what was measured of
-// other tasks and seeds stays there. Fails where the model is missing, and where a task learns less than it must or takes too long.
+// Trains the examples of published models by their configs: untouched, after demonstrations, after reinforcement
+// learning, and measures each on held-out rows. Draws docs/real-tasks-<task>.svg and writes real-tasks.json beside this
+// file; results of other tasks and seeds stay there. Fails where the model is missing, and where a task learns less
+// than it must or takes too long.
 //   node scripts/fetch-real-model.mjs
 //   node --import tsx scripts/nightly/real-tasks.mjs [--task tool-choice] [--seeds 1,2,3] [--gsm8k FOLDER]
 //     (after `npm run bootstrap`; keep the machine idle)
@@ -20,8 +21,8 @@ const { values } = parseArgs({
 if (missingModel !== null) throw new Error(missingModel);
 
 /**
- * `success` is the least that is expected held out, `gain` the least that reinforcement learning adds to what demonstrations reach: above
- * it in any case. `source` are arguments of the program that makes the rows.
+ * `success` is the least success expected on held-out rows, `gain` the least that reinforcement learning adds to the
+ * demonstrations' success: it must exceed that in any case. `source` are arguments of the program that makes the rows.
  */
 const tasks = [
   { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 2400, window: 5 },
@@ -40,7 +41,7 @@ async function makeModel() {
   return path;
 }
 
-/** Of each stage, what `of` says of all rows. */
+/** Applies `of` to the rows of each stage. */
 const ofStages = ({ untouched, sft, rl }, of) => ({ untouched: of(untouched), sft: of(sft), rl: of(rl) });
 
 const model = await makeModel();

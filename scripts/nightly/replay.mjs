@@ -23,7 +23,7 @@ const { values } = parseArgs({
     out: { type: "string" },
   },
 });
-/** Commands that are timed, each in a process of its own. */
+/** Commands that are timed, each in a separate process. */
 const TIMED = 10;
 const work = mkdtempSync(join(tmpdir(), "cria-replay-"));
 const random = makeRandom(Number(values.seed));

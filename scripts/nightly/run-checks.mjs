@@ -1,8 +1,8 @@
-// What the nightly scripts of named checks share: running each to its end, whatever fails.
+// Shared by the nightly scripts of named checks: runs each check to its end, whether or not it fails.
 
 /**
- * `check` runs one: what it throws is its failure, what it returns a remark. `checks` are their `{ name, ok, note, seconds }`;
- * those that `isWanted` refuses are left out.
+ * `check` runs one: an exception is its failure, a returned value a remark. `checks` are their `{ name, ok, note,
+ * seconds }`; those that `isWanted` refuses are left out.
  */
 export function collectChecks(isWanted) {
   const checks = [];

@@ -1,6 +1,7 @@
-// Hostile programs in the sandboxes: each on a pool where programs before it tried to end the process, to stay or to take all
-// memory, and a batch of 64 with endless ones among them under the default limits. The programs, and what each is judged by,
-// lie in packages/tools/src/sandbox/hostile; the tests run those that are quick. Needs a build; about 10 minutes.
+// Hostile programs in the sandboxes: each on a pool where programs before it tried to end the process, to stay or to
+// take all memory, and a batch of 64 with endless ones among them under the default limits. The programs and their
+// expected endings are in packages/tools/src/sandbox/hostile; the tests run the quick ones. Needs a build; about 10
+// minutes.
 //   node scripts/nightly/sandbox.mjs [--only javascript] [--out scripts/nightly/sandbox]
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,10 +1,11 @@
-// The addon under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer (the engine's tests, then mixed load), and
-// the engine without Node under ThreadSanitizer (native/test/engine_races.cc). Needs Linux, GCC with its sanitizers, setarch
-// and addr2line; everything else it bootstraps and builds.
+// The addon under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer (the engine's tests, then mixed load),
+// and the engine without Node under ThreadSanitizer (native/test/engine_races.cc). Needs Linux, GCC with its
+// sanitizers, setarch and addr2line; everything else it bootstraps and builds.
 //
 //   node scripts/nightly/sanitizers.mjs [--minutes 2] [--only thread] [--out scripts/nightly/sanitizers]
 //
-// --only takes the checks whose name begins so. With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
+// --only takes the checks whose names begin with its text. With --out it writes <out>.json and <out>.md. The exit code
+// is 1 when anything fails.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -34,9 +35,9 @@ const work = mkdtempSync(join(tmpdir(), "cria-sanitizers-"));
 let isReady = false;
 /** Tests of the engine that say nothing here. */
 const WITHOUT_SANITIZERS = [
-  "soak.test.ts", // the mixed load has a check of its own, longer than this test's five seconds
-  "cpu-kernel.test.ts", // sets the environment of a process of its own; here test files share one
-  "out-of-memory.test.ts", // puts an allocator that fails in the place of the sanitizer's
+  "soak.test.ts", // the mixed load is a separate check, longer than this test's five seconds
+  "cpu-kernel.test.ts", // sets the environment of its process, but here test files share one
+  "out-of-memory.test.ts", // puts a failing allocator in place of the sanitizer's
 ];
 
 requireTools();
@@ -93,11 +94,11 @@ async function runChecks() {
     return build("thread");
   });
   await check("thread: kernels, scheduler, trainer, job thread", async () => {
-    // Beside the model it saves adapters.
+    // It saves adapters next to the model.
     cpSync(model, join(work, "model.gguf"));
     const program = join(native, "build-thread", "Release", "engine_races");
     const seconds = String(60 * Number(values.minutes));
-    // Without address randomisation, whose range newer kernels have and ThreadSanitizer of GCC 12 does not know.
+    // Without address randomisation: newer kernels use a range that ThreadSanitizer of GCC 12 does not know.
     const output = await run("setarch", ["-R", program, join(work, "model.gguf"), seconds], {
       env: { TSAN_OPTIONS: "halt_on_error=1:second_deadlock_stack=1" },
     });
@@ -106,7 +107,7 @@ async function runChecks() {
   });
 }
 
-/** Standard output of a program that must succeed; what it said is in the error otherwise. */
+/** Standard output of a program that must succeed; otherwise the error has its output. */
 async function run(command, args, { cwd = root, env = {}, minutes = 30 } = {}) {
   const child = spawn(command, args, {
     cwd,
@@ -147,8 +148,8 @@ async function build(sanitize) {
 }
 
 /**
- * Runs `body` with the environment for a Node that loads the sanitized addon. What the sanitizers report in any of its processes
- * fails, whatever becomes of the process: tests expect some of their children to die.
+ * Runs `body` with the environment for a Node that loads the sanitized addon. Sanitizer reports of any of its processes
+ * fail the check, but exit codes do not: tests expect some of their children to die.
  */
 async function underAddressSanitizer(name, body) {
   const folder = join(work, name);
@@ -161,9 +162,9 @@ async function underAddressSanitizer(name, body) {
       CRIA_ADDON: join(native, "build-address-undefined", "Release", "cria.node"),
       // Node is not instrumented, so the sanitizer's library must come first.
       LD_PRELOAD: asanLibrary,
-      // exitcode=0: leaks alone, which Node has too, leave a program's exit code as it is.
-      // intercept_tls_get_addr=0: where libraries that are loaded later keep their thread-locals is guessed, and wrongly for
-      // CUDA's runtime, if the machine has it: LeakSanitizer dies. Without it fewer places are searched, so more would leak.
+      // exitcode=0: leaks, which Node has too, do not change a program's exit code. intercept_tls_get_addr=0:
+      // LeakSanitizer guesses the thread-locals of libraries that are loaded later, and dies of a wrong guess for
+      // CUDA's runtime. Without it fewer places are searched, so more would leak.
       ASAN_OPTIONS: `${log("address")}:detect_leaks=1:exitcode=0:handle_abort=1:intercept_tls_get_addr=0`,
       UBSAN_OPTIONS: `${log("undefined")}:print_stacktrace=1`,
     });

@@ -1,10 +1,11 @@
-// Clients of an endpoint, in a process of their own: `sessions` conversations at once, each of a few turns, by three APIs, streamed
-// or not. Unless they are calm, they hang up at random and ask again, read slowly, and strangers send broken, oversized and
-// endless bodies between. A session's answers depend on its id alone, so both kinds of clients must get the same.
+// Clients of an endpoint, in a separate process: `sessions` conversations at once, each of a few turns, by three APIs,
+// streamed or not. Unless they are calm, they disconnect at random and retry, read slowly, and strangers send broken,
+// oversized and endless bodies in between. A session's answers depend only on its id, so both kinds of clients must get
+// the same.
 //
 //   node serve-clients.mjs '{"url": "http://127.0.0.1:8080", "sessions": 200, "turns": 2, "calm": false, "atOnce": 200, "seed": 1}'
 //
-// Prints one JSON object: the answers by session, and what the strangers were told.
+// Prints one JSON object: the answers by session, and the statuses that the strangers got.
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -24,7 +25,9 @@ function makeUniform(from) {
   };
 }
 
-/** Sends a body and reads the answer. `hangUpMs`: the connection is cut after so long. `pauseMs`: between two pieces. */
+/**
+ * Sends a body and reads the answer. `hangUpMs`: the connection is cut after so long. `pauseMs`: between two pieces.
+ */
 function send(path, body, { hangUpMs, pauseMs = 0, headers = {} } = {}) {
   return new Promise((resolve, reject) => {
     const sent = request(url + path, {
@@ -108,7 +111,7 @@ async function ask(session, { path, body, read }, messages, uniform) {
     const mood = calm ? 1 : uniform();
     const options = mood < 0.3 ? { hangUpMs: Math.floor(uniform() * 400) } : mood < 0.4 ? { pauseMs: 20 } : {};
     if (options.pauseMs) counts.slow++;
-    // As the clients of OpenAI and Anthropic say that they ask again.
+    // The header by which OpenAI's and Anthropic's clients mark a retry.
     options.headers = { "x-stainless-retry-count": String(retry) };
     try {
       const answer = await send(`/sessions/${session}${path}`, text, options);
@@ -144,7 +147,7 @@ async function talk(index) {
   return [session, answers];
 }
 
-/** Somebody who means no good; what the server told them is counted. */
+/** Sends a hostile request, and counts the server's answer. */
 async function bother(index) {
   const uniform = makeUniform(seed * 7_000_003 + index);
   await sleep(Math.floor(uniform() * 1500));

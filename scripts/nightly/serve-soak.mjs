@@ -1,10 +1,10 @@
-// `cria serve` with the embedded policy under 200 sessions at once, in turn with calm clients: equal answers, nothing left in
-// the engine, and an event loop that is never late. The clients are serve-clients.mjs, in a process of their own.
+// `cria serve` with the embedded policy under 200 sessions at once, in turn with calm clients: equal answers, nothing
+// left in the engine, and an event loop that is never late. The clients are serve-clients.mjs, in a separate process.
 //
 //   node scripts/nightly/serve-soak.mjs [--rounds 5] [--sessions 200] [--sources]
 //
-// Writes serve-soak.json beside this file. Exits with 1 when anything is wrong. Keep the machine idle. Build first, or let it
-// run the sources.
+// Writes serve-soak.json next to this file. Exits with 1 when anything is wrong. Keep the machine idle. Build first, or
+// let it run the sources.
 import { execFile, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";

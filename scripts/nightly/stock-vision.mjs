@@ -1,7 +1,8 @@
-// What llama.cpp's own mtmd and kernels make of a picture with each family's tiny pair (packages/engine/src/testing/vision-pairs.ts):
-// the prompt's layout and 24 greedy tokens. Compares it with packages/engine/fixtures/stock-vision.json, which the engine's tests
-// compare themselves with, and writes stock-vision.json beside this file. Needs CMake, a compiler and a build of the engine;
-// the first run compiles mtmd, about 2 minutes.
+// Results of llama.cpp's own mtmd and kernels for a picture with each family's tiny pair
+// (packages/engine/src/testing/vision-pairs.ts): the prompt's layout and 24 greedy tokens. Compares it with
+// packages/engine/fixtures/stock-vision.json, which the engine's tests compare themselves with, and writes
+// stock-vision.json next to this file. Needs CMake, a compiler and a build of the engine; the first run compiles mtmd,
+// about 2 minutes.
 //   node scripts/nightly/stock-vision.mjs [--write]     --write records the fixture anew
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -23,11 +24,11 @@ import {
 } from "../../packages/engine/dist/testing.js";
 
 const TOKENS = 24;
-/** Of other pictures, whose layouts are asked for. */
+/** Further pictures, only for their layouts. */
 const SIZES = ["91x33", "20x70", "12x12", "150x140"];
 /** Between the best logit and the next: below, another CPU's last bits could choose another token. */
 const LEAST_MARGIN = 4e-3;
-/** Of logprobs, between CPUs. */
+/** Tolerance of logprobs between CPUs. */
 const TOLERANCE = 2e-4;
 const fixture = join(import.meta.dirname, "..", "..", "packages", "engine", "fixtures", "stock-vision.json");
 
@@ -65,7 +66,7 @@ async function ask(program, bins, folder, { name, model, projector, width, heigh
   return answer;
 }
 
-/** What differs, in words; null when nothing does. */
+/** The differences, in words; null without any. */
 function compare(recorded, answer) {
   if (!recorded) return "is not recorded";
   for (const part of ["layout", "positions", "tokens", "sizes"])

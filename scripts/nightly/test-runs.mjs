@@ -1,6 +1,7 @@
-// Runs the README's test command again and again, half of the runs beside a process that keeps every core busy, and writes
-// test-runs.json and test-runs.md beside this file. Runs are added to those that stand there, each with its commit, so that ten
-// of them need not fit into one evening; `--anew` forgets those. Needs what `npm test` needs; 15 to 40 minutes a run.
+// Runs the README's test command again and again, half of the runs next to a process that keeps every core busy, and
+// writes test-runs.json and test-runs.md next to this file. Runs are added to the recorded ones, each with its commit,
+// so that ten of them need not fit into one evening; `--anew` starts over. Has the requirements of `npm test`; 15 to 40
+// minutes a run.
 //   node scripts/nightly/test-runs.mjs [--quiet 5] [--busy 5] [--anew]
 // The exit code is 1 if a run failed.
 import { spawn, spawnSync } from "node:child_process";

@@ -1,11 +1,12 @@
-// What a LoRA step takes at its peak, beside what `cria doctor` says: a model of SmolLM2-135M's shape with random weights, sampled
-// from and then trained on one micro-batch of so many tokens. Each in a process of its own: high-water marks never fall.
+// Measures the peak memory of a LoRA step, and compares it with the estimate of `cria doctor`: a model of
+// SmolLM2-135M's shape with random weights, sampled from and then trained on one micro-batch of the given tokens. Each
+// has a separate process: high-water marks never fall.
 //
 //   node --conditions=cria-source --import tsx scripts/nightly/train-memory.mjs [--lengths 1024,4096,16384/8] [--out scripts/nightly/train-memory]
 //
-// "16384/8" is eight conversations of 2,048 tokens in one micro-batch: activations are as many as of one conversation, and attention,
-// which one would spend an hour of two cores on, is an eighth. With --out it writes <out>.json. The exit code is 1 when an
-// estimate is more than 15 % off.
+// "16384/8" is eight conversations of 2,048 tokens in one micro-batch: it has as many activations as one conversation,
+// but an eighth of the attention, which would take two cores an hour. With --out it writes <out>.json. The exit code is
+// 1 when an estimate is more than 15 % off.
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";

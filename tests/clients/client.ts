@@ -1,6 +1,6 @@
 import type { Place, Topic } from "./topic.js";
 
-/** What a client made of a conversation with two tools. */
+/** A client's view of a conversation with two tools. */
 export interface Talk {
   /** The last answer's. */
   text: string;
@@ -8,19 +8,22 @@ export interface Talk {
   calls: string[][];
   /** Tokens of all answers and of their prompts together. */
   usage: { input: number; output: number };
-  /** What the model thought, where the client shows it. */
+  /** The model's thoughts, if the client shows them. */
   thoughts?: string;
 }
 
 /** A failure as the client's user sees it. */
 export interface Failure {
-  /** By the error's class, and by what else the client's users look at; "other" is none of the client's own errors. */
+  /**
+   * By the error's class and the other fields that the client's users check; "other" is none of the client's own
+   * errors.
+   */
   kind: "wrong request" | "wrong key" | "too long" | "other";
   status: number | undefined;
   message: string;
 }
 
-/** What is tried with each client. */
+/** Features that each client is tried with. */
 export const features = {
   tools: "a conversation of two tools",
   streamed: "the same, streamed",
@@ -42,7 +45,7 @@ export const features = {
 
 export type Feature = keyof typeof features;
 
-/** Features that need a method of their own. */
+/** Features that need a separate method. */
 type Optional = "json" | "logprobs" | "continued" | "counting" | "models";
 
 /** A client as its users use it. */
@@ -60,7 +63,7 @@ export interface Client {
   json?(place: Place): Promise<unknown>;
   /** Logprobs of one answer, streamed or not. */
   logprobs?(place: Place, stream: boolean): Promise<readonly number[]>;
-  /** Asks about the weather, answers the first calls alone, and says what was called then. */
+  /** Asks about the weather, answers only the first calls, and returns the later ones. */
   continued?(place: Place): Promise<string[]>;
   /** Tokens of a question. */
   counting?(place: Place, question: string): Promise<number>;

@@ -21,7 +21,7 @@ import {
 } from "./scripted-server.js";
 import { type Place, stamps, weather } from "./topic.js";
 
-/** What the endpoint recorded of a session. */
+/** The endpoint's record of a session. */
 interface Record {
   nodes: { id: string; parent: string | null; kind: string; token_ids: number[]; logprobs?: number[] }[];
   metrics: { [name: string]: number };
@@ -76,7 +76,7 @@ async function holdEmbedded(client: Client, seed: number, stream: boolean) {
   const made = await fetch(`${sampling.url}/sessions`, { method: "POST", headers, body: JSON.stringify({ seed }) });
   const { id } = (await made.json()) as { id: string };
   const at = placeIn(sampling, id);
-  // What the client cannot use, as malformed arguments, is an outcome too.
+  // An error of the client about malformed arguments, say, is an outcome too.
   const heard = await client.talk(at, stamps, stream).catch((error: Error) => error.name);
   const record = await readRecord(at);
   const { chat_calls, chat_roots, chat_branches } = record.metrics;
@@ -112,7 +112,7 @@ describe.each(clients.map((client) => [client.name, client] as const))("%s", (_,
     const at = place();
     return { heard: await client.talk(at, weather, stream), record: await readRecord(at) };
   };
-  /** What holds whichever way the conversation was held. */
+  /** Checks that hold for every way of the conversation. */
   const eachWay = async (check: (talked: Awaited<ReturnType<typeof talk>>) => void) => {
     for (const stream of [false, true]) check(await talk(stream));
   };
@@ -121,7 +121,7 @@ describe.each(clients.map((client) => [client.name, client] as const))("%s", (_,
     expect(heard.text).toBe(SAID);
     expect(heard.calls.flat()).toEqual(CALLS.flat());
     expect(record.metrics).toMatchObject({ chat_calls: 3, chat_roots: 1, chat_branches: 0, chat_siblings: 0 });
-    // One path: what was sampled was never rendered again.
+    // One path: sampled text was never rendered again.
     expect(record.nodes.map(({ parent }) => parent)).toEqual([null, ...record.nodes.slice(0, -1).map(({ id }) => id)]);
     expect(record.nodes).toHaveLength(6);
   };

@@ -28,7 +28,7 @@ afterEach(() => {
   }
 });
 
-/** LangChain's own client on a session of this process, as an agent in a training has it. */
+/** LangChain's client on a session of this process, as an agent in a training has it. */
 function open(
   reply: FakeEngineOptions["reply"],
   { latencyMs = 1, ...options }: Partial<ChatSessionOptions> & { latencyMs?: number } = {},
@@ -65,7 +65,7 @@ describe("LangChain's client on createFetch", () => {
     // The client sends the calls that it could read, or all as they were: the rest of a mixed answer is lost.
     ["beside another one is left out by the client: a branch", `${call}\n${broken}`, 1],
   ])("a call that cannot be read is an invalid call; %s", async (_, said, branches) => {
-    // The client advises to upgrade where an answer has invalid calls alone.
+    // The client advises an upgrade when an answer has only invalid calls.
     vi.spyOn(console, "warn").mockImplementation(() => {});
     const { session, connect } = open(({ text }) => (isAnswered(text) ? "Sorry." : said));
     const model = connect().bindTools([double]);

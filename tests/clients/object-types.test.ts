@@ -4,7 +4,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { HELLO, KEY, openScripted, type ScriptedServer, THOUGHT } from "./scripted-server.js";
 import { weather } from "./topic.js";
 
-/** The fields that an object of that type always has, all of them: the compiler finds what a newer client wants beside. */
+/**
+ * The fields that an object of that type always has, and all of them: the compiler finds fields that a newer client
+ * adds.
+ */
 type Always<T> = { [K in keyof T as undefined extends T[K] ? never : K]-?: true };
 
 const response: Omit<Always<Responses.Response>, "output_text"> = {
@@ -137,7 +140,7 @@ it("responses, whole and in their events, have every field of the client's types
   expect(early).toHaveLength(2);
   for (const told of [whole, ...early, events.at(-1).response]) {
     expectAll(told, response);
-    // What may be absent is never null there.
+    // Optional fields are never null.
     expect([told.usage, told.user]).not.toContain(null);
   }
   for (const { usage, output } of [whole, events.at(-1).response]) {

@@ -28,7 +28,7 @@ const makeTools = ({ tools, call }: Topic) =>
     }),
   );
 
-/** The client keeps summaries of thoughts, and what else an item has beside them. */
+/** The client keeps summaries of thoughts, and the item's other fields next to them. */
 function readThoughts(providerData: unknown): string[] {
   const { content = [] } = (providerData ?? {}) as { content?: { text: string }[] };
   return content.map(({ text }) => text);

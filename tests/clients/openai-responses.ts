@@ -12,7 +12,7 @@ const open = ({ url, apiKey }: Place) => new OpenAI({ baseURL: `${url}/v1`, apiK
 const listTools = ({ tools }: Topic) =>
   Object.entries(tools).map(([name, tool]) => ({ type: "function" as const, name, strict: false, ...tool }));
 
-/** The answer as the client puts it together; what the events of a stream said on the way must be the same. */
+/** The answer as the client assembles it; the events of the stream must agree with it. */
 async function create({ responses }: OpenAI, body: Body, stream: boolean): Promise<Response> {
   if (!stream) return responses.create(body);
   const events = responses.stream(body);

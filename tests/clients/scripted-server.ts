@@ -15,7 +15,7 @@ export const SLOW_QUESTION = "Think slowly.";
 /** Tokens of the model's context. */
 export const CONTEXT = 8192;
 
-/** What the scripted model calls, answer by answer, and says in the end. */
+/** The scripted model's calls, answer by answer; then it gives its last text. */
 export const CALLS = [["weather Bern", "clock"], ["weather Uri"]];
 export const SAID = "Bern: sunny, noon, Uri: sunny";
 export const THOUGHT = "I need both tools.";
@@ -37,7 +37,7 @@ function reply({ text, options }: FakeContext): FakeReply {
   return answers.length === 2 ? say("weather", { city: "Uri" }) : answers.join(", ");
 }
 
-/** A server of a model whose answers are known. */
+/** A server of a model with known answers. */
 export async function openScripted(): Promise<ScriptedServer> {
   const grammars: (string | undefined)[] = [];
   const engine = new FakeEngine({
@@ -45,7 +45,7 @@ export async function openScripted(): Promise<ScriptedServer> {
       grammars.push(context.options.grammar);
       return reply(context);
     },
-    // Nobody waits for a slow answer: it is aborted.
+    // The slow answer is aborted, not awaited.
     latencyMs: ({ text }) => (text.includes(SLOW_QUESTION) ? 600_000 : 0),
     contextSize: CONTEXT,
     images: true,

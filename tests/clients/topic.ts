@@ -1,6 +1,6 @@
-/** Where a client finds its session. */
+/** Address of a client's session. */
 export interface Place {
-  /** Of the session, without /v1. */
+  /** URL of the session, without /v1. */
   url: string;
   apiKey: string;
   model: string;
@@ -12,7 +12,7 @@ type JsonSchema = {
   required: string[];
 };
 
-/** What a conversation is about. */
+/** The subject of a conversation. */
 export interface Topic {
   system: string;
   question: string;
@@ -38,7 +38,7 @@ export const weather: Topic = {
   call: (name, input) => (name === "clock" ? "noon" : `${(input as { city: string }).city}: sunny`),
 };
 
-/** What the embedded policy has learned to do. */
+/** A task that the embedded policy has learned. */
 export const stamps: Topic = {
   system: "You solve problems. Use the tool to compute, then answer with ####.",
   question: "Emma has 86 stamps and loses 58. How many stamps are left?",

@@ -50,7 +50,7 @@ function writeConfig(name: string, report: string): string {
   return join(folder, `${name}.yaml`);
 }
 
-/** Trains, and reads what was learned from: by step, prompt and sample. */
+/** Trains, and reads the trained conversations by step, prompt and sample. */
 async function trainByProgram(report: string) {
   const run = train(fromConfig(writeConfig(report, report)));
   const rewards: (number | null)[] = [];
@@ -80,7 +80,7 @@ it("an agent in Python trains, whichever way it tells its reward, to equal bits"
   for (const { error, score, ground_truth, messages, metrics } of lines) {
     expect(error).toBeNull();
     expect(score).toBe(Number(messages.at(-1)!.content.split("####").at(-1)!.trim() === ground_truth));
-    // Each episode is one conversation, whose sampled tokens were kept.
+    // Each episode is one conversation that kept its sampled tokens.
     expect(metrics).toMatchObject({ chat_roots: 1, chat_branches: 0 });
     expect(metrics.chat_calls).toBe(messages.filter(({ role }) => role === "assistant").length);
   }

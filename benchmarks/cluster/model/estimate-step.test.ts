@@ -20,7 +20,7 @@ function makeSetup(changes: Partial<StepSetup> = {}): StepSetup {
   return { ...one, microBatchTokens: tokens / 1024, gbitPerSecond: free, ...changes };
 }
 
-/** Workers that need no time: what remains is travel. */
+/** Workers that need no time: only travel remains. */
 const instant = { speed: 1e12 };
 
 describe("a step's estimate", () => {

@@ -1,29 +1,29 @@
 import type { MeasuredInputs } from "../inputs.js";
 import { countBackward, countForward, countTrained, type Shape, shapes, type Training } from "./shapes.js";
 
-/** What is asked: which model, on how many machines, over which wire. */
+/** Input of an estimate: the model, the number of machines, the wire. */
 export interface StepSetup {
   shape: Shape;
   training: Training;
   /** At least 1. The coordinator is a further machine that only coordinates. */
   workers: number;
-  /** How many times faster jobs are than on the measured machine. CPUs that send, hash and add are not faster. */
+  /** Speed of jobs relative to the measured machine. CPUs that send, hash and add are not faster. */
   speed: number;
   /** Tokens of a micro-batch, each of which gives one gradient (`actor.ppo_max_token_len`). */
   microBatchTokens: number;
-  /** Of the server's machine, each way. */
+  /** Wire of the server's machine, each way. */
   gbitPerSecond: number;
 }
 
 /** The work of a step. */
 export const workload = {
-  /** The batch grows with the workers: so many conversations for each, and at least `conversations`. */
+  /** The batch grows with the workers: this many conversations for each, and at least `conversations`. */
   conversationsPerWorker: 16,
   conversations: 1024,
   sampledTokens: 400,
   /** The prompt, and the answers of tools. */
   givenTokens: 448,
-  /** Of all jobs, which the coordinator computes again (`cluster.audit`). */
+  /** Share of the jobs that the coordinator computes again (`cluster.audit`). */
   auditShare: 0.01,
 };
 
@@ -33,20 +33,20 @@ export const WEIGHT_BYTES = 4;
 const MEASURED_LENGTH = { sampled: 96, scored: 256, trained: 256 };
 const NANO = 1e-9;
 
-/** What a step spends its time on. */
+/** Activities that a step spends time on. */
 export type Cost = "jobs" | "weights" | "gradients" | "sums" | "audits" | "messages" | "wire" | "optimizer";
 type Seconds = Partial<Record<Cost, number>>;
 
 export interface StepEstimate {
-  /** One process without a bus would take so many times longer. */
+  /** Time of one process without a bus, divided by the step's. */
   speedup: number;
-  /** By what it waits for; their sum is the step. */
+  /** Seconds by activity; their sum is the step. */
   seconds: Seconds;
 }
 
 /**
- * One optimizer step in closed form. A phase takes as long as the slowest of those who work in it at the same time. Work is
- * spread evenly: a real step also waits for its longest conversation, and is slower than this.
+ * One optimizer step in closed form. A phase takes as long as its slowest concurrent activity. Work is spread evenly: a
+ * real step also waits for its longest conversation, and is slower than this.
  */
 export function estimateStep(setup: StepSetup, inputs: MeasuredInputs): StepEstimate {
   const work = estimateWork(setup, inputs);
@@ -88,7 +88,7 @@ function estimateWork({ shape, training, workers, speed }: StepSetup, inputs: Me
   };
 }
 
-/** Phase by phase, the times of those who work in it at once. */
+/** Phase by phase, the times of its concurrent activities. */
 function listPhases(setup: StepSetup, inputs: MeasuredInputs, work: Work): Seconds[][] {
   const { workers, microBatchTokens, gbitPerSecond } = setup;
   const bytes = work.weights * WEIGHT_BYTES;
@@ -132,7 +132,7 @@ function sumUp(phases: readonly Seconds[]): Seconds {
   return sum;
 }
 
-/** What the step waits for most. */
+/** The activity that takes most of the step. */
 export function findLimit({ seconds }: StepEstimate): Cost {
   return (Object.entries(seconds) as [Cost, number][]).reduce((a, b) => (b[1] > a[1] ? b : a))[0];
 }

@@ -1,6 +1,6 @@
 import { type ModelShape, shapes as measured } from "../../models/shapes.js";
 
-/** Real models' shapes, and what a token costs in each. */
+/** Real models' shapes, and the cost of a token in each. */
 export interface Shape
   extends Pick<ModelShape, "embedding" | "layers" | "heads" | "kvHeads" | "headSize" | "feedForward" | "vocabulary"> {
   name: string;
@@ -68,7 +68,7 @@ export function countTrained(shape: Shape, training: Training): number {
   return countLinear(shape) + countHead(shape) * (shape.tied ? 1 : 2);
 }
 
-/** Of a token whose context is on average half of `length`: scores and values. */
+/** Attention of a token whose context is on average half of `length`: scores and values. */
 const countAttention = ({ layers, heads, headSize }: Shape, length: number) =>
   4 * layers * heads * headSize * (length / 2);
 
@@ -78,8 +78,8 @@ export function countForward(shape: Shape, length: number): number {
 }
 
 /**
- * Operations to train on a token: forward, backward by inputs, and by weights in full training; half of the tokens are in the
- * loss and meet the output matrix; attention has two products forward and four backward.
+ * Operations to train on a token: forward, backward by inputs, and by weights in full training; half of the tokens are
+ * in the loss and meet the output matrix; attention has two products forward and four backward.
  */
 export function countBackward(shape: Shape, length: number, training: Training): number {
   const passes = training === "full" ? 3 : 2;

@@ -1,4 +1,7 @@
-/** How the rows of trainings on one machine are called. Apart from the programs, which load models: pages need the names alone. */
+/**
+ * Names of the rows of trainings on one machine. Separate from the programs, which load models: pages only need the
+ * names.
+ */
 import { MEASURED_MODEL } from "../inputs.js";
 
 export const WAITING_CASE = "one machine: tools that sleep";

@@ -1,7 +1,7 @@
 /**
- * What a bus costs where there is nothing to gain: the steps of one training in this process alone, and the same steps done by one
- * worker of this machine for a coordinator that does nothing but coordinate. Both trainings take the same steps in turn, and
- * must come to the same bits.
+ * Cost of a bus without any gain: the steps of one training in this process, and the same steps done by one worker of
+ * this machine for a coordinator that only coordinates. Both trainings take the same steps in turn, and must compute
+ * the same bits.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -18,12 +18,12 @@ const SHAPE = { prompts: 4, samples: 4, tokens: 64 };
 /** Tokens of a micro-batch; null: as the trainer chooses. */
 const MICRO_BATCHES = [null, 2048] as const;
 type MicroBatch = (typeof MICRO_BATCHES)[number];
-/** Of each micro-batch, after a first step that is not counted. */
+/** Rounds of each micro-batch, after a first step that is not counted. */
 const ROUNDS = 2;
 /** More than the same step without a bus. */
 const TARGET = 0.05;
 
-/** Of a step; `rest`: rewards, advantages, and what a coordinator does between them. */
+/** Parts of a step; `rest`: rewards, advantages, and the coordinator's work between them. */
 const parts = ["gen", "old_log_prob", "update_actor", "publish", "rest"] as const;
 type Part = (typeof parts)[number];
 
@@ -69,7 +69,7 @@ export async function measureOneWorker(log: (text: string) => void): Promise<Row
     await crew.ready(shared);
     const pairs: Pair[] = [];
     for (const [index, microBatch] of [null, ...repeat(MICRO_BATCHES, ROUNDS)].entries()) {
-      // Nobody always comes second.
+      // Alternates, so that neither always comes second.
       const order = index % 2 === 0 ? [alone, shared] : [shared, alone];
       const steps = new Map<Session, Step>();
       for (const session of order) steps.set(session, await takeStep(session, index + 1, microBatch));

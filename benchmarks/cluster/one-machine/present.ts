@@ -1,4 +1,4 @@
-/** What `docs/cluster-sizes.md` shows of trainings on one machine. */
+/** The part of `docs/cluster-sizes.md` about trainings on one machine. */
 import { alignTable } from "../../pages/tables.js";
 import { formatNumber, type Report } from "../../report.js";
 import { ONE_WORKER_CASE, WAITING_CASE } from "./cases.js";
@@ -25,6 +25,6 @@ function formatCase(rows: Rows, title: string): string {
   return alignTable([["median", "measured", ...peers.map((name) => `${name} (ratio)`)], ...lines]);
 }
 
-/** Two places: the difference from 1 is what counts. A part that takes no time on the other side has none. */
+/** Two decimals: the difference from 1 counts. A part that takes no time on the other side has no ratio. */
 const formatRatio = (ratio: number | string) =>
   typeof ratio === "number" && Number.isFinite(ratio) ? ratio.toFixed(2) : "-";

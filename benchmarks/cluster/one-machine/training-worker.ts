@@ -1,6 +1,6 @@
 /**
- * A worker of a training, in a process of its own, as `cria worker` is: `training-worker.ts URL PREFIX OPTIONS`. It leaves when its
- * input ends.
+ * A worker of a training in a separate process, like `cria worker`: `training-worker.ts URL PREFIX OPTIONS`. It leaves
+ * when its input ends.
  */
 import { openNatsBus, startWorker } from "@cria/cluster";
 import type { WorkerSetup } from "./worker-process.js";

@@ -8,10 +8,10 @@ import { loadConfig, openSession, type Session, trainConfigSchema } from "cria";
 import { MeasuredServer } from "../nats-server.js";
 import { WorkerProcess, type WorkerSetup } from "./worker-process.js";
 
-/** How long workers may take until they take jobs: they load a model and find out the class of its bits. */
+/** Time for workers until they take jobs: they load a model and compute the class of its bits. */
 const PATIENCE_MS = 120_000;
 
-/** Writes a folder that holds an environment: `config.yaml` and the files beside it, by their names. */
+/** Writes the folder of an environment: `config.yaml` and further files, by their names. */
 export async function writeEnvironment(config: object, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "cria-one-machine-"));
   // JSON is YAML.
@@ -20,7 +20,11 @@ export async function writeEnvironment(config: object, files: Record<string, str
   return folder;
 }
 
-/** The training of `folder`'s config. @param changes of it: key.path=value. @param bus none: this process does all of it. */
+/**
+ * The training of `folder`'s config.
+ * @param changes of it: key.path=value.
+ * @param bus none: this process does all of it.
+ */
 export function openTraining(folder: string, changes: readonly string[], bus?: ClusterBus): Promise<Session> {
   const { values } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), changes);
   return openSession(values, folder, { bus });

@@ -1,6 +1,6 @@
 /**
- * Conversations that wait: a policy of a few thousand weights asks, a tool sleeps, the policy answers. Two cores hold as many of them
- * as there are slots, so that workers beside each other on one machine help with waiting as more machines would.
+ * Conversations that wait: a policy of a few thousand weights asks, a tool sleeps, the policy answers. Two cores hold
+ * as many of them as there are slots, so that several workers on one machine help with waiting as more machines would.
  */
 import { join } from "node:path";
 import { makeTinyModel } from "@cria/engine/testing";
@@ -22,7 +22,10 @@ const WAVES = 8;
 /** Counted, after a short one that is not. */
 const STEPS = 3;
 
-/** It sleeps as a slow tool does; its reward differs from conversation to conversation, so that there is something to learn. */
+/**
+ * It sleeps as a slow tool does; its reward differs from conversation to conversation, so that there is something to
+ * learn.
+ */
 const agent = `import { setTimeout as sleep } from "node:timers/promises";
 export async function agent({ row, session, signal }) {
   const question = row.prompt[0];
@@ -64,7 +67,7 @@ export async function measureWaitingTools(log: (text: string) => void): Promise<
       while (crew.workers.length < workers)
         crew.add({ id: `worker-${crew.workers.length}`, folder, modelDir: folder, threads: 1, slots: SLOTS });
       await crew.ready(session);
-      // What each of them does for the first time.
+      // A first round, which includes one-time work.
       await take(workers);
       const before = crew.cpuSeconds();
       const rates: number[] = [];

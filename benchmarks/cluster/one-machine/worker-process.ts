@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { readCpuSeconds } from "../process-cpu.js";
 
-/** What a worker is started with. */
+/** Options of a worker's start. */
 export interface WorkerSetup {
   id: string;
   /** Its environment. */
@@ -14,7 +14,7 @@ export interface WorkerSetup {
   slots?: number;
 }
 
-/** A worker in a process of its own, on the same sources as this one. */
+/** A worker in a separate process, on the same sources as this one. */
 export class WorkerProcess {
   private readonly child: ChildProcess;
 
@@ -35,7 +35,7 @@ export class WorkerProcess {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** It gives back what it has in hand. */
+  /** Makes it give back its jobs in hand. */
   async close(): Promise<void> {
     this.child.stdin!.end();
     if (this.isRunning) await once(this.child, "exit");

@@ -27,7 +27,7 @@ describe("whether PyTorch is a peer", () => {
     const slow = { gflops: 2.5, peakGflops: 205 };
     expect(findFault({ libraries: openblas, hasMkl: false, ...slow })).toContain("2.50 GFLOP/s");
     expect(findFault({ libraries: [], hasMkl: true, ...slow })).toContain("MKL");
-    // Where the system does not tell the library, the rate decides.
+    // If the system does not name the library, the rate decides.
     expect(findFault({ libraries: [], hasMkl: false, ...slow })).toContain("an unknown library");
     expect(findFault({ libraries: [], hasMkl: false, gflops: 170, peakGflops: 205 })).toBeNull();
     expect(findFault({ libraries: openblas, hasMkl: false, gflops: 81, peakGflops: 205 })).not.toBeNull();

@@ -8,8 +8,8 @@ import { LineProcess } from "../line-process.js";
 import { findFault, nameBlas, type TorchProducts } from "./judge-torch.js";
 
 /**
- * Debian's allocator otherwise gives large blocks back to the system after each use, and faults them in again. Its OpenBLAS
- * has threads of its own, which OpenMP's, spinning after each elementwise operation, would keep off the cores.
+ * Debian's allocator otherwise gives large blocks back to the system after each use, and faults them in again. Its
+ * OpenBLAS has its own threads, which OpenMP's, spinning after each elementwise operation, would keep off the cores.
  */
 const settings = {
   OMP_WAIT_POLICY: "PASSIVE",
@@ -19,7 +19,7 @@ const settings = {
   MALLOC_ARENA_MAX: "1",
 };
 
-/** A Python with PyTorch, and what was found out about its products. */
+/** A Python with PyTorch, and the check of its products. */
 export interface Torch {
   python: string;
   threads: number;
@@ -29,7 +29,7 @@ export interface Torch {
 }
 
 /**
- * CRIA_TORCH_PYTHON, the python3 on PATH, or Debian's, the first that has PyTorch; its products are measured beside the
+ * CRIA_TORCH_PYTHON, the python3 on PATH, or Debian's, the first that has PyTorch; its products are compared with the
  * machine's multiply-adds. Null when none has it.
  */
 export async function openTorch(threads: number, log: (text: string) => void): Promise<Torch | null> {
@@ -47,7 +47,7 @@ export async function openTorch(threads: number, log: (text: string) => void): P
       threads,
     });
     const sgemm = async () => (await peer.ask<{ flops: number }>({ do: "sgemm", size: 1536, seconds: 1 })).flops / 1e9;
-    // In turn, the best of each: what else the machine does hits both.
+    // In turn, the best of each: other work of the machine affects both.
     let [gflops, peakGflops] = [0, 0];
     for (let i = 0; i < 3; i++) {
       gflops = Math.max(gflops, await sgemm());
@@ -72,8 +72,8 @@ export function besideTorch(torch: Torch | null, value: number | undefined): Pic
 }
 
 /**
- * Folder of OpenBLAS' own libblas.so.3, null where it is not installed. Debian's PyTorch loads whatever the machine's
- * alternative of that name is, reference BLAS among them: with the folder first in the search path it loads this one.
+ * Folder of OpenBLAS' own libblas.so.3; null where it is not installed. Debian's PyTorch loads the machine's
+ * alternative of that name, which may be reference BLAS: with this folder first in the search path it loads OpenBLAS.
  */
 export function findOpenBlas(libraries = "/usr/lib"): string | null {
   if (!existsSync(libraries)) return null;

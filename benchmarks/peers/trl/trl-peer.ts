@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { LineProcess } from "../line-process.js";
 
-/** What the peer asks for while it works: what a tool answers, or what a conversation earns. */
+/** Questions of the peer during its work: a tool's answer, or a conversation's reward. */
 export type Question =
   | { ask: "tool"; row: number; name: string; arguments: Record<string, unknown> }
   | { ask: "reward"; row: number; text: string };

@@ -7,7 +7,7 @@ export interface OneStepOptions {
   data: string;
   /** Any GGUF with a chat template. */
   model: string;
-  /** Where Parquet files and the cache of prompt lengths go. */
+  /** Folder of Parquet files and the cache of prompt lengths. */
   work: string;
   /** Default: tool. */
   shape?: Gsm8kShape;

@@ -1,4 +1,4 @@
-// What must agree between the two processors, and how closely. Each comparison returns what it found, in words.
+// Results that must agree between the two processors, with bounds. Each comparison returns its findings, in words.
 
 const difference = (a, b) => Math.max(...a.map((x, i) => Math.abs(x - b[i])));
 const norm = (values) => Math.sqrt(values.reduce((sum, x) => sum + x * x, 0));

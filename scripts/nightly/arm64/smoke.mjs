@@ -1,4 +1,4 @@
-// What the nightly script runs on both processors: everything that the engine computes, once, as JSON.
+// Run by the nightly script on both processors: everything that the engine computes, once, as JSON.
 //
 //   node smoke.mjs <model.gguf> <result.json> <threads>
 import { rmSync, writeFileSync } from "node:fs";

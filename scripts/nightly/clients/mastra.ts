@@ -11,7 +11,7 @@ const open = ({ url, apiKey, model }: Place, topic?: Topic) =>
     id: "talk",
     name: "talk",
     instructions: topic?.system ?? "",
-    // As `{ id, url, apiKey }` it works too, but asks for no usage in streams.
+    // `{ id, url, apiKey }` works too, but requests no usage in streams.
     model: createOpenAICompatible({
       name: "cria",
       baseURL: `${url}/v1`,

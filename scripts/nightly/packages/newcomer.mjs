@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const people = ["Emma", "Jack", "Noah", "Zoe", "Lucy"];
 
-/** The newcomer's own problems: what a shop asks for. Written in place of those that `init` made. */
+/** The newcomer's own problems: a shop's questions. They replace the rows that `init` made. */
 function makeShopRows(count, first) {
   return Array.from({ length: count }, (_, i) => {
     const n = first + i;
@@ -30,7 +30,7 @@ function makeShopRows(count, first) {
 
 const toLines = (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
 
-/** What the newcomer types into an editor; its time is a person's own and is not counted. */
+/** The newcomer's edits; a person's time for them is not counted. */
 function editTask(folder) {
   writeFileSync(join(folder, "data", "train.jsonl"), toLines(makeShopRows(256, 0)));
   writeFileSync(join(folder, "data", "val.jsonl"), toLines(makeShopRows(48, 1000)));

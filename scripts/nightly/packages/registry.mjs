@@ -1,5 +1,5 @@
-// A registry of our own tarballs on the loopback interface: what npm and pnpm ask of one, and nothing else. What it does not
-// have it sends to the usual one.
+// A registry of our own tarballs on the loopback interface, with only the requests that npm and pnpm make. It redirects
+// requests for other packages to the usual registry.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";

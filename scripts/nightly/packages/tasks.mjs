@@ -1,4 +1,4 @@
-// What becomes of a task that `cria init` wrote: every script of its package.json, with few steps.
+// Runs every script in the package.json of a task that `cria init` wrote, with few steps.
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
@@ -15,7 +15,9 @@ const calculator = tool({
 export const agent = new ToolLoopAgent({ model: "any/model", tools: { calculator } });
 `;
 
-/** Types, check, conversations, training, evaluation, export and the task's own test; gives the steps that were trained. */
+/**
+ * Types, check, conversations, training, evaluation, export and the task's own test; gives the steps that were trained.
+ */
 export async function useTask(cwd, run) {
   await run("npx", ["tsc"], { cwd });
   await run("npm", ["run", "check"], { cwd });

@@ -1,5 +1,5 @@
-// What Cria computes for one file, on the CPU kernel that CRIA_CPU_KERNEL names: a process of its own, which answers a JSON request on
-// standard input by one on standard output.
+// Computes Cria's results for one file, on the CPU kernel that CRIA_CPU_KERNEL names, in a separate process, which
+// answers a JSON request on standard input by one on standard output.
 //   {"command": "scores", "model", "sequences", "adapter"?}      {"logprobs": [[...]]}
 //   {"command": "gradients", "model", "sequences", "weights", "trainable": "lora" | "full", "folder"}
 //       writes values and gradients of all trained tensors as float32 files, and index.json
@@ -14,7 +14,7 @@ import { writeTensors } from "./write-tensors.mjs";
 const lora = { rank: 16, alpha: 32 };
 
 const CONTEXT = 2048;
-/** As tests/real-model.test.ts has it. */
+/** The scale of tests/real-model.test.ts. */
 const ADAPTER_SCALE = 0.01;
 
 async function score({ model: path, sequences, threads, adapter = null }) {
@@ -41,7 +41,7 @@ const weighted = ({ logprobs, columns }) => {
   return { loss, dLogprobs };
 };
 
-/** Sequences whose tokens have weights; those of weight 0 take no part. */
+/** Sequences whose tokens have weights; those of weight 0 are ignored. */
 const toBatch = ({ sequences, weights }) =>
   sequences.map((tokenIds, i) => ({
     tokenIds,

@@ -1,5 +1,5 @@
-// Strings that tokenizers are compared on: prose, code, numbers, many scripts, emoji, odd spaces, broken surrogates' neighbours, and
-// control tokens spelled as text.
+// Strings that tokenizers are compared on: prose, code, numbers, many scripts, emoji, odd spaces, broken surrogates'
+// neighbours, and control tokens spelled as text.
 import { makeUniform } from "../../../packages/core/src/index.ts";
 
 const WORDS =

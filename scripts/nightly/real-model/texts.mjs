@@ -1,4 +1,4 @@
-// What the published model is asked to score: ordinary text, and conversations with tools in ChatML.
+// Texts for the published model to score: ordinary text, and conversations with tools in ChatML.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 

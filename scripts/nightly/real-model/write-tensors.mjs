@@ -2,7 +2,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Writes NAME.PART of each trained tensor as float32, and index.json: [{"name", "shape"}]. @param parts "value", "gradient" */
+/**
+ * Writes NAME.PART of each trained tensor as float32, and index.json: [{"name", "shape"}].
+ * @param parts "value", "gradient"
+ */
 export async function writeTensors(model, folder, parts) {
   mkdirSync(folder, { recursive: true });
   const tensors = model.listTensors().filter((tensor) => tensor.trainable);

@@ -1,4 +1,4 @@
-// What AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer wrote into their log files.
+// Reads the log files of AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -6,17 +6,18 @@ import { basename, join } from "node:path";
 const LEAKS = "ERROR: LeakSanitizer: detected memory leaks";
 const FRAME = /^\s*#\d+ 0x[0-9a-f]+ .*?\((\/[^()]+)\+(0x[0-9a-f]+)\)/;
 const ALLOCATORS = /^lib(asan|stdc\+\+|c|gcc_s)\.so/;
-/** Printed when an exception is thrown on a stack whose bounds it does not know; it only keeps more of that stack poisoned. */
+/** Printed when an exception is thrown on a stack with unknown bounds; it only keeps more of that stack poisoned. */
 const NOTICE = /^==\d+==WARNING: ASan is ignoring requested __asan_handle_no_return.*\n.*\nFor details see .*\n?/gm;
 const OURS = /^(cria\.node|libllama|libggml)/;
 
 /**
  * The findings in `folder` (sanitizers' `log_path`), each one text, its frames with function and line.
  *
- * Of leaks those count that the addon or llama.cpp allocated: the first module on the stack behind the allocator and the C and C++
- * libraries. Node and V8 keep thousands of objects that LeakSanitizer cannot find, for V8's heap lies in memory that it does
- * not search, and free none of them at exit; their stacks pass through the addon too, where it creates JavaScript values.
- * A suppression file matches any frame, so `leak:node` would hide whatever the addon allocates when JavaScript calls it.
+ * Leaks only count if the addon or llama.cpp allocated them: the first module on the stack behind the allocator and the
+ * C and C++ libraries. Node and V8 keep thousands of objects that LeakSanitizer cannot find, for V8's heap lies in
+ * memory that it does not search, and free none of them at exit; their stacks pass through the addon too, where it
+ * creates JavaScript values. A suppression file matches any frame, so `leak:node` would hide everything that the addon
+ * allocates when JavaScript calls it.
  */
 export function readReports(folder) {
   const findings = [];
@@ -28,7 +29,7 @@ export function readReports(folder) {
       findings.push(text);
       continue;
     }
-    // What stands before the list of leaks is another report of the same process, or only a separator.
+    // The text before the list of leaks is another report of the same process, or only a separator.
     const [before, ...leaks] = text.split(/^(?=(?:Direct|Indirect) leak of)/m);
     const other = before.split(LEAKS)[0].replace(/==\d+==$/, "");
     if (/[a-z]/i.test(other)) findings.push(other);
@@ -48,7 +49,9 @@ function findAllocator(leak) {
   return "";
 }
 
-/** Sanitizers look symbols up slowly (seconds for each process that ends with Node's leaks), so only findings get them. */
+/**
+ * Sanitizers look symbols up slowly (seconds for each process that ends with Node's leaks), so only findings get them.
+ */
 function symbolize(text) {
   return text
     .split("\n")

@@ -6,7 +6,7 @@ const LEFT = 64;
 const BOTTOM = 40;
 const TOP = 30;
 
-/** @param samples,trend as in SoakReport.memory of packages/engine/src/testing/soak/run-soak.ts */
+/** @param samples,trend of SoakReport.memory in packages/engine/src/testing/soak/run-soak.ts */
 export function drawMemory(samples, trend) {
   const toMib = (bytes) => bytes / 2 ** 20;
   const last = samples.at(-1)?.seconds ?? 1;
