@@ -14,6 +14,8 @@ export {
   estimateRemax,
   estimateRloo,
   listGroups,
+  listTurns,
+  type TurnSource,
 } from "./advantages/index.js";
 export {
   aggregateSeqMeanTokenMean,
