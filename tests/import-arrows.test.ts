@@ -35,6 +35,7 @@ const arrows: Record<string, string[]> = {
     "@cria/core",
     "@cria/engine",
     "@cria/hub",
+    "@cria/episodes",
     "@cria/rollout",
     "@cria/records",
     "@cria/tokenizer-delta",
@@ -127,7 +128,7 @@ describe.each(consumers)("%s", (folder) => {
 const floors: Record<string, readonly string[]> = {
   records: ["index", "replay", "filter", "dump"],
   rollout: ["index", "testing", "agents", "loops", "chat", "rewards", "tracing"].concat(
-    ["data", "images", "unjudged-trajectory", "plain-data", "run-with-deadline"],
+    ["data", "images", "plain-data", "run-with-deadline"],
     ["copy-data", "is-fatal", "take-turn"],
   ),
   trainer: [

@@ -1,8 +1,9 @@
 import { hasFailed, type Trajectory } from "@cria/core";
+import { isUsableNumber } from "@cria/episodes";
 import { BaseInteraction, BaseTool, defineToolSchema } from "@cria/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describeData, isUsableNumber, keepRecord, toPlainData } from "./plain-data.js";
+import { describeData, keepRecord, toPlainData } from "./plain-data.js";
 import { averageExtras, makeRewardManager, type RewardFunction } from "./rewards/index.js";
 import { makeFakeRollout, makeRow } from "./testing/index.js";
 

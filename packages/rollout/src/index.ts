@@ -62,4 +62,3 @@ export {
 } from "./rewards/index.js";
 export { takeTurn } from "./take-turn.js";
 export * from "./tracing/index.js";
-export type { UnjudgedTrajectory } from "./unjudged-trajectory.js";

@@ -1,6 +1,7 @@
 import type { ChatMessage } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
-import { type ConversationWork, holdConversation, type UnjudgedTrajectory } from "@cria/rollout";
+import type { UnjudgedTrajectory } from "@cria/episodes";
+import { type ConversationWork, holdConversation } from "@cria/rollout";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import type { CoordinatedRun } from "@cria/trainer";
 import { describe, expect, it } from "vitest";

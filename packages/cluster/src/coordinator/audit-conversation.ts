@@ -1,6 +1,7 @@
 import { hasFailed } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import { findOtherText, makeReadCalls, RecordedAnswers, RecordedTokens, replayedLoops } from "@cria/records";
-import { type ConversationWork, holdConversation, type UnjudgedTrajectory } from "@cria/rollout";
+import { type ConversationWork, holdConversation } from "@cria/rollout";
 import type { CoordinatedRun } from "@cria/trainer";
 import { pack } from "../jobs/pack.js";
 import { compareBits } from "./audit.js";

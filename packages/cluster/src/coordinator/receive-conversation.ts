@@ -1,13 +1,7 @@
 import { ClusterError } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import { replayedLoops } from "@cria/records";
-import {
-  agentLoops,
-  type ConversationWork,
-  scoresConversations,
-  selectInteraction,
-  selectTools,
-  type UnjudgedTrajectory,
-} from "@cria/rollout";
+import { agentLoops, type ConversationWork, scoresConversations, selectInteraction, selectTools } from "@cria/rollout";
 import type { CoordinatedRun } from "@cria/trainer";
 import { z } from "zod";
 import type { JobBus } from "../bus/job-bus.js";

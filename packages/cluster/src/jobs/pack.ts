@@ -1,4 +1,5 @@
 import type { LoadedImage } from "@cria/core";
+import { isImage } from "@cria/episodes";
 import { decode, ExtensionCodec, encode } from "@msgpack/msgpack";
 
 /** Callbacks for the images of a value. */
@@ -74,21 +75,7 @@ export function unpack(bytes: Uint8Array, image?: (sha256: string) => unknown): 
   return decode(bytes, { extensionCodec: codec, context: { unpack: image } });
 }
 
-/** Whether a value is an image whose file is in memory. */
-export function isImage(value: unknown): value is LoadedImage {
-  if (typeof value !== "object" || value === null || !("hash" in value) || !("bytes" in value)) return false;
-  const { hash, bytes, width, height, mimeType } = value as Partial<Record<keyof LoadedImage, unknown>>;
-  return (
-    typeof hash === "string" &&
-    /^[0-9a-f]{64}$/.test(hash) &&
-    bytes instanceof Uint8Array &&
-    typeof width === "number" &&
-    typeof height === "number" &&
-    typeof mimeType === "string"
-  );
-}
-
-/** Refuses instances of classes, which MessagePack would write like plain objects. */
+/** MessagePack would write an instance as if it were plain. */
 function checkPlain(value: unknown, depth: number): void {
   if (depth > MOST_DEPTH) throw new TypeError(`a value deeper than ${MOST_DEPTH} cannot be sent`);
   if (typeof value === "function" || typeof value === "symbol") throw new TypeError(`a ${typeof value} cannot be sent`);

@@ -6,10 +6,19 @@ import {
   type ShardGradient,
   type ShardScores,
 } from "@cria/core";
-import type { UnjudgedTrajectory } from "@cria/rollout";
+import {
+  checkLayout,
+  checkSpan,
+  image,
+  isUsableNumber,
+  type Refuse,
+  readFields,
+  trajectorySchema,
+  type UnjudgedTrajectory,
+} from "@cria/episodes";
 import { z } from "zod";
 import { cleanText } from "../bus/job-record.js";
-import { asItCame, every, float32s, image, int32s, isSmall, messagesSchema, number, numbers, text } from "./checked.js";
+import { every, float32s, number, numbers, text } from "./checked.js";
 import { showIds } from "./image-tokens.js";
 
 /** Sums of exponentials are rounded: what is certain may be a little more than that. */
@@ -29,77 +38,45 @@ export interface ConversationLimits {
   responseLength: number;
 }
 
-const score = number.nullable();
-const place = z.int().min(0);
-const rewards = z.array(z.strictObject({ value: number, tokenIndex: place })).max(1_000_000);
-const segment = z.strictObject({ start: place, end: place, parent: z.int().min(-1), messages: messagesSchema });
+const place = z.int("a whole number").min(0, "a whole number");
+const { metrics, turns, transitions, ...resultFields } = trajectorySchema.shape;
 
-const trajectorySchema = z.strictObject({
-  rowIndex: z.number(),
-  uid: text,
-  sampleIndex: place,
-  dataSource: text,
-  tokenIds: int32s,
-  promptLength: place,
-  images: z
-    .array(z.strictObject({ image, start: place, length: z.int().positive() }))
-    .max(100_000)
-    .optional(),
-  responseMask: z.instanceof(Uint8Array),
-  rolloutLogprobs: float32s,
-  messages: messagesSchema,
-  segments: z.array(segment).max(100_000).optional(),
-  toolSchemas: z
-    .array(
-      z.looseObject({
-        type: z.literal("function"),
-        function: z.looseObject({ name: text, description: text.optional(), parameters: z.looseObject({}) }),
-      }),
-    )
-    .max(10_000)
-    .optional(),
-  finishReason: z.enum(["stop", "length", "tool_calls", "aborted"]),
-  numTurns: place,
-  turnScores: rewards,
-  toolRewards: rewards,
-  sampling: z
-    .strictObject({ seed: z.int(), temperature: number, topP: number, topK: z.int(), minP: number })
-    .optional(),
-  extraFields: z.record(z.string(), z.unknown()),
-  score,
-  toolScore: score,
-  interactionScore: score,
-  scoreError: text.optional(),
-  error: text.optional(),
-});
+const resultSchema = z.strictObject(
+  {
+    ...resultFields,
+    // As they travel: a list of numbers would take many times the memory.
+    tokenIds: z.instanceof(Int32Array, { error: "an Int32Array" }),
+    responseMask: z.instanceof(Uint8Array, { error: "a Uint8Array" }),
+    rolloutLogprobs: z.instanceof(Float32Array, { error: "a Float32Array" }),
+    rowIndex: z.number("a number"),
+    uid: text,
+    sampleIndex: place,
+    dataSource: text,
+    images: z
+      .array(z.strictObject({ image, start: place, length: z.int().positive() }))
+      .max(100_000)
+      .optional(),
+    sampling: z
+      .strictObject({ seed: z.int(), temperature: number, topP: number, topK: z.int(), minP: number })
+      .optional(),
+  },
+  "an object",
+);
 
-const time = z.number().nonnegative();
-const state = <States extends [string, ...string[]]>(states: States) =>
-  z.array(z.strictObject({ state: z.enum(states), at: time })).max(100_000);
-const span = { start: place, end: place };
-
-const recordSchema = z.strictObject({
-  metrics: numbers,
-  timeline: z
-    .strictObject({
-      loop: state(["pending", "generating", "processing_tools", "interacting", "terminated"]),
-      request: state(["pending", "running", "tool_calling", "interacting", "completed", "failed"]),
-      turns: z
-        .array(
-          z.strictObject({
-            role: z.enum(["assistant", "tool", "user"]),
-            ...span,
-            startedAt: time,
-            endedAt: time,
-            toolCalls: z.strictObject({ count: place, ...span }).optional(),
-            failures: z.array(text.nullable()).optional(),
-            state: text.optional(),
-          }),
-        )
-        .max(100_000),
-    })
-    .optional(),
-});
+const requestStates = ["pending", "running", "tool_calling", "interacting", "completed", "failed"] as const;
+const recordSchema = z.strictObject(
+  {
+    metrics,
+    timeline: z
+      .strictObject({
+        loop: transitions,
+        request: z.array(z.strictObject({ state: z.enum(requestStates), at: number })).max(100_000),
+        turns,
+      })
+      .optional(),
+  },
+  "an object",
+);
 
 /**
  * The conversation that a worker held, checked as what an agent loop returns is. Its vectors have the ids of this process.
@@ -107,38 +84,32 @@ const recordSchema = z.strictObject({
  */
 export function readConversation(value: unknown, limits: ConversationLimits): ConversationResult {
   const subject = "the record of a conversation";
-  const given = parse(subject, asItCame<ConversationResult>(trajectorySchema), value);
-  const refuse = refuseIn(subject);
+  const refuse = refuseField(subject);
+  const given: ConversationResult = readFields(resultSchema, value, refuse);
+  const found = showIds(given, limits, refuseIn(subject));
   const { vocabSize } = limits.info;
-  const isToken = (token: number) => token < vocabSize && (token >= 0 || given.images !== undefined);
-  if (!every(given.tokenIds, isToken)) refuse(`token ids from 0 to ${vocabSize - 1}`);
-  const found = showIds(given, limits, refuse);
-  const { tokenIds, promptLength, responseMask, rolloutLogprobs, segments } = found;
-  const { length } = tokenIds;
-  if (promptLength > length) refuse(`a prompt of at most ${length} tokens`, promptLength);
-  if (length - promptLength > limits.responseLength)
-    refuse(`at most ${limits.responseLength} tokens after the prompt`, length - promptLength);
-  if (responseMask.length !== length) refuse(`a mask of ${length} tokens`, responseMask.length);
-  if (!every(responseMask, (bit, t) => bit === 0 || (bit === 1 && t >= promptLength && tokenIds[t]! < vocabSize)))
-    refuse("a mask of 0 and 1, and 0 on the prompt and on images");
-  if (rolloutLogprobs.length !== length) refuse(`logprobs of ${length} tokens`, rolloutLogprobs.length);
-  if (!every(rolloutLogprobs, (logprob, t) => (responseMask[t] ? isLogprob(logprob) : logprob === 0)))
-    refuse("finite logprobs of at most 0, and 0 where the mask is");
-  for (const { tokenIndex } of [...found.turnScores, ...found.toolRewards])
-    if (responseMask[tokenIndex] !== 1) refuse("rewards at tokens that were sampled", tokenIndex);
-  if (segments) checkSegments(segments, length, refuse);
+  const isVector = limits.images && ((id: number) => id >= vocabSize && limits.images!.find(id) !== undefined);
+  checkLayout(found, { vocabSize, isVector, responseLength: limits.responseLength }, refuse);
+  const { responseMask, rolloutLogprobs, turnScores, toolRewards } = found;
+  for (let t = 0; t < responseMask.length; t++) {
+    const logprob = rolloutLogprobs[t]!;
+    if (responseMask[t] ? !isLogprob(logprob) : logprob !== 0)
+      refuse(`rolloutLogprobs[${t}]`, "logprobs of at most 0, and 0 where the mask is", logprob);
+  }
+  if (turnScores.length + toolRewards.length > 0 && !responseMask.includes(1))
+    refuse("turnScores, toolRewards", "rewards at tokens that were sampled", "none was");
   // A view of the message would keep all of it.
   return { ...found, responseMask: Uint8Array.from(responseMask) };
 }
 
 /** What comes beside a conversation. @param tokens of it. @throws ClusterError "cluster/invalid-message". */
 export function readConversationRecord(value: unknown, tokens: number): ConversationRecord {
-  const subject = "what comes with a conversation";
-  const found = parse(subject, asItCame<ConversationRecord>(recordSchema), value);
-  const isSpan = ({ start, end }: { start: number; end: number }) => start <= end && end <= tokens;
-  for (const turn of found.timeline?.turns ?? [])
-    if (!isSpan(turn) || (turn.toolCalls && !isSpan(turn.toolCalls)))
-      refuseIn(subject)(`turns within ${tokens} tokens`, `${turn.start} to ${turn.end}`);
+  const refuse = refuseField("what comes with a conversation");
+  const found = readFields(recordSchema, value, refuse) as ConversationRecord;
+  for (const [i, turn] of (found.timeline?.turns ?? []).entries()) {
+    checkSpan(`timeline.turns[${i}]`, turn, tokens, refuse);
+    if (turn.toolCalls) checkSpan(`timeline.turns[${i}].toolCalls`, turn.toolCalls, tokens, refuse);
+  }
   return found;
 }
 
@@ -169,27 +140,12 @@ export function readGradient(value: unknown, info: Pick<ModelInfo, "trainablePar
   if (gradient.length !== count)
     refuseIn("a gradient")(`${count} values, one for each trained weight`, gradient.length);
   // Finite values may be so large that their sum is not: here it is known whose they are.
-  if (!every(gradient, isSmall)) refuseIn("a gradient")("finite numbers, none beyond 1e30");
+  if (!every(gradient, isUsableNumber)) refuseIn("a gradient")("finite numbers, none beyond 1e30");
   return found;
 }
 
 function isLogprob(value: number): boolean {
   return Number.isFinite(value) && value <= MOST_LOGPROB;
-}
-
-/** Segments lie end to end, cover all tokens, and follow earlier ones. */
-function checkSegments(
-  segments: NonNullable<ConversationResult["segments"]>,
-  length: number,
-  refuse: ReturnType<typeof refuseIn>,
-): void {
-  let at = 0;
-  for (const [i, { start, end, parent }] of segments.entries()) {
-    if (start !== at || end < start || parent >= i)
-      refuse("segments end to end, each behind the one that it follows", i);
-    at = end;
-  }
-  if (at !== length) refuse(`segments of all ${length} tokens`, at);
 }
 
 function parse<T>(subject: string, schema: z.ZodType<T>, value: unknown): T {
@@ -212,3 +168,15 @@ const refuseIn =
       received: received === undefined ? undefined : String(received),
     });
   };
+
+const refuseField =
+  (subject: string): Refuse =>
+  (field, expected, received) =>
+    refuseIn(field === "" ? subject : `${subject}, ${cleanText(field)}`)(expected, describeReceived(received));
+
+/** In few words: it may be as long as a message. */
+function describeReceived(value: unknown): string {
+  if (Array.isArray(value) || (ArrayBuffer.isView(value) && "length" in value))
+    return `${value.constructor.name} of ${value.length}`;
+  return typeof value === "object" && value !== null ? "an object" : cleanText(String(value));
+}

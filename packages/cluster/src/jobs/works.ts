@@ -1,8 +1,9 @@
 import type { MicroBatchShard, ScoreShard } from "@cria/core";
+import { asItCame, image, messagesSchema } from "@cria/episodes";
 import type { ConversationWork } from "@cria/rollout";
 import type { GradientWork } from "@cria/trainer";
 import { z } from "zod";
-import { asItCame, every, float32s, image, int32s, messagesSchema, number, text } from "./checked.js";
+import { every, float32s, int32s, number, text } from "./checked.js";
 
 /**
  * Schemas of the work that arrives at a worker. Its users check whether it fits model and environment: rows like any
@@ -19,7 +20,7 @@ const rowSchema = z.strictObject({
   index: z.number(),
   uid: text,
   place: text,
-  prompt: messagesSchema.min(1),
+  prompt: messagesSchema.refine(({ length }) => length > 0, "at least one message"),
   dataSource: text,
   groundTruth: z.unknown().optional(),
   extraInfo: z.looseObject({

@@ -110,6 +110,23 @@ describe("judging a dump again", () => {
     expect(judged[1]!.trajectory!.segments).toEqual(segments);
   });
 
+  it.each<[string, (line: DumpLine) => Partial<DumpLine>]>([
+    ["response_mask", ({ response_mask }) => ({ response_mask: response_mask.slice(1) })],
+    ["response_mask[0]", ({ response_mask }) => ({ response_mask: [1, ...response_mask.slice(1)] })],
+    ["token_ids[1]", ({ token_ids }) => ({ token_ids: token_ids.with(1, 0.5) })],
+    ["rollout_logprobs", () => ({ rollout_logprobs: [-1] })],
+    ["turn_scores[0].token_index", () => ({ turn_scores: [{ value: 1, token_index: 0 }] })],
+    ["tool_rewards[0].value", () => ({ tool_rewards: [{ value: 1e40, token_index: 0 }] })],
+    ["segments", ({ messages }) => ({ segments: [{ start: 0, end: 3, parent: -1, messages }] })],
+    ["num_turns", () => ({ num_turns: -1 })],
+  ])("refuses a line with a wrong %s, and names it", async (key, change) => {
+    const { lines, rows } = await converse(() => 1, placeAsEarned);
+    const manager = makeRewardManager("naive", { reward: () => 1 });
+    const judging = judgeAgain([{ ...lines[0]!, ...change(lines[0]!) }], { manager, aggregate: placeAsEarned, rows });
+    const subject = `conversation 0 of ${lines[0]!.uid}, ${key}`;
+    await expect(judging).rejects.toMatchObject({ code: "data/bad-dump", subject });
+  });
+
   it("ends when it is aborted, also while a judge is silent", async () => {
     const { lines, rows } = await converse(() => 1, placeAsEarned);
     const stop = new AbortController();

@@ -1,5 +1,7 @@
 import { basename } from "node:path";
-import { countPromptMessages, type DatasetRow, type FoundToolCalls, type UnjudgedTrajectory } from "@cria/rollout";
+import { DataError } from "@cria/core";
+import { checkLayout, readFields, trajectorySchema, type UnjudgedTrajectory } from "@cria/episodes";
+import { countPromptMessages, type DatasetRow, describeData, type FoundToolCalls, VECTOR } from "@cria/rollout";
 import { toJson } from "./describe-trajectories.js";
 import type { DumpLine } from "./dump-line.js";
 
@@ -15,24 +17,22 @@ const NOT_CALLED = ["invalid_call", "unknown_tool", "invalid_arguments", "too_ma
  * When its judge failed, its dump has lost masks and step rewards: the mask is then made of the assistant's turns, and there are
  * no step rewards and no logprobs.
  * @returns null when the conversation itself failed, or no mask can be made: there is nothing to judge.
+ * @throws DataError "data/bad-dump" when fields of the line do not fit each other; it names the key.
  */
 export function restoreTrajectory(line: DumpLine): UnjudgedTrajectory | null {
   const isUnjudged = line.metrics.reward_failed === 1;
   if (!isUnjudged && (line.error !== null || line.finish_reason === "aborted")) return null;
-  const responseMask = isUnjudged ? makeMask(line) : Uint8Array.from(line.response_mask);
+  const responseMask = isUnjudged ? makeMask(line) : line.response_mask;
   if (responseMask === null) return null;
   const { failed: _, reward_failed: __, ...metrics } = line.metrics;
   const place = (entries: DumpLine["turn_scores"]) =>
-    entries.map(({ value, token_index }) => ({ value, tokenIndex: token_index }));
-  return {
-    rowIndex: line.row ?? -1,
-    uid: line.uid,
-    sampleIndex: line.sample,
-    dataSource: line.data_source,
-    tokenIds: Int32Array.from(line.token_ids),
+    entries.map((entry) => ({ value: entry?.value, tokenIndex: entry?.token_index }));
+  const hasLogprobs = !isUnjudged && line.rollout_logprobs.length > 0;
+  const given = {
+    tokenIds: line.token_ids,
     promptLength: line.prompt_length,
     responseMask,
-    rolloutLogprobs: Float32Array.from(line.token_ids, (_, t) => (isUnjudged ? 0 : (line.rollout_logprobs[t] ?? 0))),
+    rolloutLogprobs: hasLogprobs ? line.rollout_logprobs : new Float32Array(line.token_ids.length),
     messages: line.messages,
     ...(line.segments ? { segments: line.segments } : {}),
     finishReason: line.finish_reason,
@@ -45,7 +45,34 @@ export function restoreTrajectory(line: DumpLine): UnjudgedTrajectory | null {
     toolScore: line.rewards.tool_score,
     interactionScore: line.rewards.interaction_score,
   };
+  const refuse = refuseIn(line);
+  const restored = readFields(dumpedSchema, given, refuse);
+  checkLayout(restored, { isVector: (id) => id === VECTOR }, refuse);
+  return {
+    rowIndex: line.row ?? -1,
+    uid: line.uid,
+    sampleIndex: line.sample,
+    dataSource: line.data_source,
+    ...restored,
+  };
 }
+
+/** Turns are not judged. */
+const dumpedSchema = trajectorySchema.omit({ turns: true, transitions: true });
+
+const refuseIn =
+  ({ uid, sample }: DumpLine) =>
+  (field: string, expected: string, received: unknown): never => {
+    throw new DataError("cannot be judged again", {
+      code: "data/bad-dump",
+      subject: `conversation ${sample} of ${uid}, ${nameKey(field)}`,
+      expected,
+      received: describeData(received),
+    });
+  };
+
+/** A field of a trajectory as dumps name it. */
+const nameKey = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** 1 on the assistant's turns; null when the dump does not say where they are. */
 function makeMask({ token_ids, turns }: DumpLine): Uint8Array | null {

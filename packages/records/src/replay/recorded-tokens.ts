@@ -5,7 +5,7 @@ import {
   type PolicyEngine,
   type PolicySequence,
 } from "@cria/core";
-import type { UnjudgedTrajectory } from "@cria/rollout";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 
 /** What is needed of a conversation to hold it with the tokens that it has. */
 export type TokenRecord = Pick<UnjudgedTrajectory, "tokenIds" | "rolloutLogprobs" | "timeline">;

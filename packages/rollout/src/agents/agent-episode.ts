@@ -1,12 +1,12 @@
 import { basename } from "node:path";
 import { type ChatMessage, CriaError, type TrajectorySegment } from "@cria/core";
-import { checkEpisode, layOutGraph } from "@cria/episodes";
+import { checkEpisode, isUsableNumber, layOutGraph } from "@cria/episodes";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
-import { describeData, isUsableNumber } from "../plain-data.js";
+import { describeData } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import type { AgentResult } from "./agent-function.js";

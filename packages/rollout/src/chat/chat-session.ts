@@ -19,6 +19,7 @@ import {
   hashValue,
   type InputNode,
   isAnswer,
+  isUsableNumber,
   joinTokens,
   listPath,
   MessageGraph,
@@ -28,6 +29,7 @@ import {
   readTurn,
   type Said,
   type TurnForm,
+  usableNumber,
 } from "@cria/episodes";
 import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
 import type { GivenToolFormat, ToolFormat } from "@cria/tools";
@@ -36,7 +38,7 @@ import { copyData } from "../copy-data.js";
 import { hideVectors } from "../images/find-images.js";
 import type { ImageAccess } from "../images/load-content.js";
 import { countImageTokens } from "../images/prepare-images.js";
-import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
+import { describeData } from "../plain-data.js";
 import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";
 import type { TraceScope } from "../tracing/tracer.js";

@@ -112,7 +112,9 @@ describe("an agent loop of the user's", () => {
     ["an id beyond the vocabulary", { tokenIds: [99_999_999] }, /tokenIds\[0\][\s\S]*from 0 to 262[\s\S]*99999999/],
     ["a negative id", { tokenIds: [5, -1] }, /tokenIds\[1\]/],
     ["an id that is not whole", { tokenIds: [1.5] }, /tokenIds\[0\]/],
-    ["no promptLength", { promptLength: undefined }, /promptLength: [\s\S]*a whole number below/],
+    ["ids that are no numbers", { tokenIds: [1n] }, /tokenIds\[0\]/],
+    ["a list of nothing, as long as one may be", { tokenIds: new Array(2 ** 32 - 1) }, /tokenIds\[0\]/],
+    ["no promptLength", { promptLength: undefined }, /promptLength: [\s\S]*a whole number/],
     ["a prompt longer than all tokens", { promptLength: 999 }, /promptLength: [\s\S]*a whole number below/],
     [
       "more tokens than it may",
@@ -183,6 +185,21 @@ describe("an agent loop of the user's", () => {
       "a turn that ends before it starts",
       { turns: [{ ...turn, start: 3 }] },
       /turns\[0\]\.end[\s\S]*at least its start \(3\)/,
+    ],
+    [
+      "segments with a hole",
+      { segments: [{ start: 0, end: 1, parent: -1, messages: [] }] },
+      /segments: [\s\S]*segments of all \d+ tokens/,
+    ],
+    [
+      "a segment that follows itself",
+      { segments: [{ start: 0, end: 1, parent: 0, messages: [] }] },
+      /segments\[0\]\.parent[\s\S]*an earlier segment/,
+    ],
+    [
+      "a call of no function",
+      { messages: [{ role: "assistant", content: "", tool_calls: [{}] }] },
+      /messages\[0\]\.tool_calls\[0\]\.function/,
     ],
     ["an error that is no text", { error: new Error("x") }, /error: [\s\S]*a text/],
   ])("that returns %s ends the run, with its name, row and field", async (_, more, message) => {

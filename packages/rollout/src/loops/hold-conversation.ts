@@ -1,5 +1,5 @@
 import type { PolicyEngine } from "@cria/core";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { AnswerSource } from "./agent-loop.js";
 import type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 import { startRollouts } from "./run-rollouts.js";

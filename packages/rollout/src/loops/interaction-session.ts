@@ -1,11 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { type ChatMessage, ConfigError, contentText, hashSeed, listImages, makeUniform, ToolError } from "@cria/core";
-import { toContent, toContentPart } from "@cria/core/internal";
+import {
+  type ChatMessage,
+  ConfigError,
+  contentText,
+  hashSeed,
+  listImages,
+  makeUniform,
+  ToolError,
+  toContent,
+  toContentPart,
+} from "@cria/core";
+import { isUsableNumber, usableNumber } from "@cria/episodes";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
 import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { isBadImage } from "../is-fatal.js";
-import { describeData, isUsableNumber, keepData, toPlainRecord, usableNumber } from "../plain-data.js";
+import { describeData, keepData, toPlainRecord } from "../plain-data.js";
 import { describeError, type PauseDeadline, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";

@@ -7,6 +7,7 @@ import {
   ToolError,
   type Trajectory,
 } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import { runInEpisode } from "@cria/episodes";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolFormat } from "@cria/tools/internal";
@@ -27,11 +28,9 @@ import {
 import { describeError } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import { EpisodeTrace } from "../tracing/episode-trace.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
-import type { AgentLoopContext, SamplingParams } from "./agent-loop.js";
+import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { defaultAgentOptions } from "./agent-options.js";
 import { checkOutput } from "./check-output.js";
-import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
 import { recordTrajectory } from "./record-trajectory.js";
@@ -174,7 +173,7 @@ export class RolloutGroup {
       if (!isHere) this.noteElsewhere(ended);
       return { ...ended, uid, rowIndex: index, sampleIndex: sample };
     } catch (error) {
-      if (isBadImage(error) && !this.options.signal.aborted) return this.recordBroken(error, sample);
+      if (isBadImage(error) && !this.options.signal.aborted) return await this.recordBroken(error, sample);
       this.rewards.leave();
       throw error;
     }
@@ -201,15 +200,23 @@ export class RolloutGroup {
   }
 
   /** A conversation that was lost elsewhere is a failed one, whatever it was about to say. */
-  private recordLoss(error: unknown, sample: number): UnjudgedTrajectory {
+  private recordLoss(error: unknown, sample: number): Promise<UnjudgedTrajectory> {
     if (this.options.signal.aborted || !(error instanceof ToolError)) throw error;
     return this.recordBroken(error, sample);
   }
 
   /** A conversation that failed before it began. */
-  private recordBroken(error: unknown, sample: number): UnjudgedTrajectory {
-    const output = describeFailure(this.row, new Int32Array(0), error);
-    return recordTrajectory(this.row, sample, output, createRequestLog(), this.engine);
+  private recordBroken(error: unknown, sample: number): Promise<UnjudgedTrajectory> {
+    return this.record(describeFailure(new Int32Array(0), error), sample, createRequestLog());
+  }
+
+  private record(
+    output: AgentLoopOutput,
+    sampleIndex: number,
+    request: ReturnType<typeof createRequestLog>,
+  ): Promise<UnjudgedTrajectory> {
+    const { row, engine } = this;
+    return recordTrajectory(output, { row, sampleIndex, request, engine, temperature: this.options.temperature });
   }
 
   private async converseHere(
@@ -231,17 +238,15 @@ export class RolloutGroup {
       request.enter("running");
       const work = this.runLoop.bind(this, sample, attempt, trace, sequence, prompt, request);
       const output = await (trace ? trace.run(work) : work());
+      const ended = await this.record(output, sample, request);
+      const { metrics } = ended;
       // The group's prompt was evaluated once, and counts for its first sample.
-      if (isFirst || attempt > 0)
-        output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
-      if (attempt > 0) output.metrics.refilled = attempt;
-      if (prompt.isUnsplit) output.metrics.tokenization_unsplit = (output.metrics.tokenization_unsplit ?? 0) + 1;
-      this.warnOfTokens(output);
+      if (isFirst || attempt > 0) metrics.prefill_tokens = (metrics.prefill_tokens ?? 0) + prompt.ids.length;
+      if (attempt > 0) metrics.refilled = attempt;
+      if (prompt.isUnsplit) metrics.tokenization_unsplit = (metrics.tokenization_unsplit ?? 0) + 1;
+      this.warnOfTokens(ended);
       const { seed, temperature, topP, topK, minP } = this.chooseSampling(sample, attempt);
-      return {
-        ...recordTrajectory(this.row, sample, output, request, this.engine),
-        sampling: { seed, temperature, topP, topK, minP },
-      };
+      return { ...ended, sampling: { seed, temperature, topP, topK, minP } };
     } finally {
       sequence?.dispose();
       this.slots.release();
@@ -284,7 +289,7 @@ export class RolloutGroup {
     );
   }
 
-  private warnOfTokens({ extraFields }: CompleteOutput): void {
+  private warnOfTokens({ extraFields }: UnjudgedTrajectory): void {
     const { onWarning } = this.options;
     const check = extraFields.tokenization as TokenizationCheck | undefined;
     if (check?.kind !== "mismatch") return;
@@ -344,7 +349,7 @@ export class RolloutGroup {
     sequence: PolicySequence,
     prompt: Prompt,
     request: ReturnType<typeof createRequestLog>,
-  ): Promise<CompleteOutput> {
+  ): Promise<AgentLoopOutput> {
     const { row, options, engine } = this;
     const { signal } = options;
     const replay = options.replay?.(this.position);
@@ -377,7 +382,7 @@ export class RolloutGroup {
       });
       const sampling = this.chooseSampling(sample, attempt);
       const output = await loop.run(sampling, copyRow(row));
-      const checked = checkOutput(output, {
+      return checkOutput(output, {
         loop: name,
         row,
         info: engine.info,
@@ -385,10 +390,9 @@ export class RolloutGroup {
         responseLength: traits.prompt ? responseLength : Number.POSITIVE_INFINITY,
         contextLength: traits.prompt ? engine.info.contextSize : contextLength,
       });
-      return await completeOutput(checked, row, engine, sampling.temperature);
     } catch (error) {
       if (signal.aborted || isFatal(error)) throw error;
-      return describeFailure(row, prompt.ids, error);
+      return describeFailure(prompt.ids, error);
     }
   }
 }
@@ -406,26 +410,15 @@ function steerEngine(
   };
 }
 
-/** The record of a conversation whose loop threw: its prompt, and why. */
-function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown): CompleteOutput {
+/** A conversation whose loop threw: its prompt, and why. */
+function describeFailure(promptIds: Int32Array, error: unknown): AgentLoopOutput {
   return {
     tokenIds: Int32Array.from(promptIds),
     promptLength: promptIds.length,
     responseMask: new Uint8Array(promptIds.length),
-    rolloutLogprobs: new Float32Array(promptIds.length),
-    turnScores: [],
-    toolRewards: [],
-    score: null,
-    toolScore: null,
-    interactionScore: null,
-    segments: null,
     numTurns: 1,
     metrics: {},
-    messages: copyRow(row).prompt,
     finishReason: "aborted",
-    extraFields: {},
-    transitions: [],
-    turns: [],
     error: describeError(error),
   };
 }

@@ -1,11 +1,11 @@
 import type { PolicySequence, Registry, Trajectory } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { ImageAccess } from "../images/load-content.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
 import type { TraceCarrier, Tracer } from "../tracing/tracer.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import type { AnswerSource, MultiTurnOptions, SamplingParams } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { AgentOptions } from "./agent-options.js";

@@ -1,11 +1,11 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, type PolicyEngine, type Trajectory } from "@cria/core";
-import { resolveToolFormat } from "@cria/tools/internal";
+import type { UnjudgedTrajectory } from "@cria/episodes";
+import { resolveToolFormat } from "@cria/tools";
 import { freezeData } from "../copy-data.js";
 import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { makeRewardManager, RewardQueue } from "../rewards/index.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import { checkRowHasReward } from "./check-row-has-reward.js";
 import { selectInteraction } from "./interaction-session.js";
 import { RolloutGroup, settleAll } from "./rollout-group.js";

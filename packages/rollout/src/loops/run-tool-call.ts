@@ -1,6 +1,6 @@
+import { isUsableNumber } from "@cria/episodes";
 import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResult } from "@cria/tools";
 import { copyData } from "../copy-data.js";
-import { isUsableNumber } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import { failCall, type ToolOutcome } from "./tool-outcome.js";
 import { readResponse, UnreadableImage } from "./tool-response.js";

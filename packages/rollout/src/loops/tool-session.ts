@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { ToolError } from "@cria/core";
+import { isUsableNumber, usableNumber } from "@cria/episodes";
 import { BaseTool, type ParsedToolCall, type ToolImages } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { selectTools } from "../data/select-tools.js";
-import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
+import { describeData } from "../plain-data.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";

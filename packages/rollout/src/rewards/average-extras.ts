@@ -1,5 +1,5 @@
 import type { Trajectory } from "@cria/core";
-import { isUsableNumber } from "../plain-data.js";
+import { isUsableNumber } from "@cria/episodes";
 
 /**
  * Means of what reward functions gave besides the score: numbers, and booleans as 0 and 1. Keys may be ragged: each mean is

@@ -1,6 +1,6 @@
 import type { RewardParts, ScorePart, Trajectory } from "@cria/core";
-import { largestNumber } from "../plain-data.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
+import type { UnjudgedTrajectory } from "@cria/episodes";
+import { largestNumber } from "@cria/episodes";
 import { type FoundToolCalls, maskToolCalls } from "./find-tool-calls.js";
 import type { Judgement } from "./reward-manager.js";
 

@@ -1,6 +1,7 @@
 import type { ScorePart } from "@cria/core";
+import { isUsableNumber, largestNumber } from "@cria/episodes";
 import { isFatal } from "../is-fatal.js";
-import { describeData, isUsableNumber, keepRecord, largestNumber } from "../plain-data.js";
+import { describeData, keepRecord } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { RewardFunction, RewardResult } from "./reward-function.js";
 import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-manager.js";

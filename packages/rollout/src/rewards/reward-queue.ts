@@ -1,7 +1,7 @@
 import { DataError, type ScorePart } from "@cria/core";
-import { runOutsideEpisodes } from "@cria/episodes";
+import { isUsableNumber, runOutsideEpisodes } from "@cria/episodes";
 import { isFatal } from "../is-fatal.js";
-import { describeData, isUsableNumber, keepRecord, toPlainData } from "../plain-data.js";
+import { describeData, keepRecord, toPlainData } from "../plain-data.js";
 import { describeError } from "../run-with-deadline.js";
 import type { Judgement, RewardManager, RewardRequest } from "./reward-manager.js";
 

@@ -1,8 +1,7 @@
-import { type ChatMessage, contentText, listImages } from "@cria/core";
-import { isLoaded } from "@cria/core/internal";
+import { type ChatMessage, contentText, isLoaded, listImages } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import type { RewardRequest } from "./reward-manager.js";
 
 /** How a reward function gets to see a trajectory. */

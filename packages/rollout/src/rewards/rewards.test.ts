@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool, getToolFormat } from "@cria/tools";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -24,7 +25,6 @@ import {
   rewardFunctions,
   rewardManagers,
   runRollouts,
-  type UnjudgedTrajectory,
 } from "../index.js";
 import { makeFakeRollout } from "../testing/index.js";
 import { finishTrajectory } from "./finish-trajectory.js";

@@ -1,6 +1,6 @@
 import { hasFailed, type Trajectory } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow } from "../data/dataset-row.js";
-import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import { failSpan, nameModel, PROVIDER } from "./trace-work.js";
 import type { TraceCarrier, Tracer, TraceScope } from "./tracer.js";
 

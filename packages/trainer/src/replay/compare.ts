@@ -1,5 +1,5 @@
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DumpLine } from "@cria/records";
-import type { UnjudgedTrajectory } from "@cria/rollout";
 
 export interface RecordedToken {
   id: number;

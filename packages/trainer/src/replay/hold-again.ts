@@ -1,4 +1,5 @@
 import type { Trajectory, TrajectorySampling } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import {
   type Change,
   type DumpLine,
@@ -7,7 +8,7 @@ import {
   type RecordedAnswersOptions,
   Steering,
 } from "@cria/records";
-import { type ConversationReplay, type DatasetRow, startRollouts, type UnjudgedTrajectory } from "@cria/rollout";
+import { type ConversationReplay, type DatasetRow, startRollouts } from "@cria/rollout";
 import type { Session } from "../run/session.js";
 import type { Environment } from "../task/environment.js";
 

@@ -1,6 +1,7 @@
 import { type AdvantageEstimator, keepVaryingGroups } from "@cria/algorithms";
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
-import type { DatasetRow, UnjudgedTrajectory } from "@cria/rollout";
+import type { UnjudgedTrajectory } from "@cria/episodes";
+import type { DatasetRow } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Stopwatch } from "../stopwatch.js";
 import { addFailures, type Groups, type Learnable } from "./groups.js";

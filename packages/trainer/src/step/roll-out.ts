@@ -1,5 +1,5 @@
-import { DataError, hasFailed, type Trajectory } from "@cria/core";
-import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, DataError, hasFailed, optionChecks, type Trajectory } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/episodes";
 import {
   type DatasetRow,
   makeAllFailedError,
@@ -7,7 +7,6 @@ import {
   type OnRequestState,
   type RolloutOptions,
   startRollouts,
-  type UnjudgedTrajectory,
 } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { Running } from "../running.js";
