@@ -6,7 +6,7 @@ import { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
-import { describeData } from "../plain-data.js";
+import { describeData, toPlainRecord } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import type { AgentResult } from "./agent-function.js";
@@ -175,7 +175,7 @@ function readScore(result: AgentResult): AgentScore {
   if (typeof result === "boolean") return { score: Number(result), extra: {} };
   if (typeof result !== "object" || result === null) return { score: null, extra: {} };
   const { score, ...extra } = result;
-  return checkScore(score, extra);
+  return checkScore(score, toPlainRecord(extra));
 }
 
 function checkScore(given: unknown, extra: Record<string, unknown>): AgentScore {

