@@ -78,6 +78,7 @@ const turn = object({
   endedAt: number,
   toolCalls: object({ count, ...span }).optional(),
   failures: listOf(text.nullable(), 10_000).optional(),
+  state: text.optional(),
 });
 
 const functionSchema = z.looseObject(

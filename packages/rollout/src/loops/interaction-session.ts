@@ -1,15 +1,6 @@
 import { randomUUID } from "node:crypto";
-import {
-  type ChatMessage,
-  ConfigError,
-  contentText,
-  hashSeed,
-  listImages,
-  makeUniform,
-  ToolError,
-  toContent,
-  toContentPart,
-} from "@cria/core";
+import { type ChatMessage, ConfigError, contentText, hashSeed, listImages, makeUniform, ToolError } from "@cria/core";
+import { toContent, toContentPart } from "@cria/core/internal";
 import { isUsableNumber, usableNumber } from "@cria/episodes";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
 import { copyData } from "../copy-data.js";

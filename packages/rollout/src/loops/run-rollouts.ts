@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, type PolicyEngine, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { resolveToolFormat } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools/internal";
 import { freezeData } from "../copy-data.js";
 import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";

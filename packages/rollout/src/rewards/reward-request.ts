@@ -1,4 +1,5 @@
-import { type ChatMessage, contentText, isLoaded, listImages } from "@cria/core";
+import { type ChatMessage, contentText, listImages } from "@cria/core";
+import { isLoaded } from "@cria/core/internal";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";

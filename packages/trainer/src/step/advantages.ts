@@ -4,8 +4,8 @@ import {
   type AdvantageOutputs,
   advantageEstimators,
   type EstimatorName,
-  listTurns,
 } from "@cria/algorithms";
+import { listTurns } from "@cria/algorithms/internal";
 import { ConfigError, type Trajectory } from "@cria/core";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { Advantages, Groups } from "./groups.js";

@@ -1,4 +1,5 @@
-import { type ChecksOf, checkOptions, DataError, hasFailed, optionChecks, type Trajectory } from "@cria/core";
+import { DataError, hasFailed, type Trajectory } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import {
   type DatasetRow,
