@@ -69,7 +69,13 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
   });
 
   it("an unknown strategy is an error that lists those that exist", () => {
-    expect(() => rewardStrategies.get("middle")).toThrow(/exponential_decay, importance, last_token, uniform/);
+    expect(() => rewardStrategies.get("middle")).toThrow(
+      expect.objectContaining({
+        code: "config/unknown-name",
+        expected: expect.stringContaining("exponential_decay, importance, last_token, uniform"),
+        received: "middle",
+      }),
+    );
   });
 });
 

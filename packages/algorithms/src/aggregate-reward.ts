@@ -6,18 +6,18 @@ export interface RewardAggregation {
   trajectoryWeight: number;
   toolWeight: number;
   interactionWeight: number;
-  /** A strategy, or a name in `rewardStrategies`; what it needs follows. */
+  /** A strategy, or a name in `rewardStrategies`; the following fields are its parameters. */
   strategy: string | RewardStrategy;
   gamma: number;
   toolCallWeight: number;
   textWeight: number;
-  /** For each valid tool call, on the last sampled token of its turn. */
+  /** Bonus per valid tool call, on the last sampled token of its turn. */
   toolCallBonus: number;
-  /** For each interaction turn whose score is above 0, on the same token as the score. */
+  /** Bonus per interaction turn with a score above 0, on the same token as the score. */
   interactionBonus: number;
-  /** Instead of the score of a trajectory that succeeds; null: the score stays. */
+  /** Replaces the score of a trajectory that succeeds; null: the score stays. */
   successReward: number | null;
-  /** Instead of the score of one that does not; null: the score stays. */
+  /** Replaces the score of one that does not; null: the score stays. */
   failureReward: number | null;
   /** Added for each sampled token; negative or 0. */
   lengthPenalty: number;
@@ -38,11 +38,11 @@ export const defaultRewardAggregation: RewardAggregation = {
   lengthPenalty: 0,
 };
 
-/** A judged trajectory: what `runRollouts` of @cria/rollout gives its `aggregate`. */
+/** A judged trajectory, as `runRollouts` of @cria/rollout passes it to its `aggregate`. */
 export interface AggregateRewardInputs {
   /** 1 = sampled by the policy; as long as the trajectory's tokens. */
   responseMask: ArrayLike<number>;
-  /** Of the reward function, else of calculateScore, else the sum of calcReward. */
+  /** Score by the reward function, else by calculateScore, else the sum of calcReward. */
   score: number;
   /** Whether the trajectory reached its goal. Default: score > 0. */
   success?: boolean;
@@ -50,9 +50,9 @@ export interface AggregateRewardInputs {
   toolRewards: readonly StepReward[];
   /** Scores of interaction turns. */
   turnScores: readonly StepReward[];
-  /** Where turns with valid tool calls end, `value` being their number. Only the bonus looks at it. */
+  /** Ends of turns with valid tool calls; `value` is their number. Only the bonus reads it. */
   toolCalls?: readonly StepReward[];
-  /** 1 = belongs to a tool call; as long as the mask. Only the strategy `importance` looks at it. */
+  /** 1 = belongs to a tool call; as long as the mask. Only the strategy `importance` reads it. */
   toolCallMask?: ArrayLike<number>;
 }
 
@@ -78,7 +78,7 @@ export function aggregateReward(inputs: AggregateRewardInputs, options: RewardAg
   const base = (success ? options.successReward : options.failureReward) ?? score;
   const outcome = options.trajectoryWeight * base;
   const length = options.lengthPenalty * sampled;
-  // To find calls in the tokens again may cost time: asked only where it matters.
+  // Finding calls in the tokens may cost time, so it is done only if it matters.
   const calls = options.toolCallBonus === 0 ? [] : (inputs.toolCalls ?? []);
   const tools = [
     ...inputs.toolRewards.map((step) => ({ ...step, value: options.toolWeight * step.value })),

@@ -3,17 +3,19 @@ import { ConfigError, Registry } from "@cria/core";
 export interface AggregateInputs {
   /** Tokens of the micro-batch's i-th sequence are `[offsets[i], offsets[i + 1])`. */
   offsets: Int32Array;
-  /** Of the whole mini-batch: tokens in the loss, and sequences that have any. */
+  /** Counts of the whole mini-batch: tokens in the loss, and sequences that have any. */
   totals: { tokens: number; sequences: number };
   /** Divisor of seq-mean-token-sum-norm: usually the longest response allowed. */
   lossScaleFactor: number | null;
-  /** Of each token: tokens in the loss of its whole trajectory, where sequences are a trajectory's branches. */
+  /**
+   * For each token, the number of tokens in the loss of its whole trajectory, if sequences are a trajectory's branches.
+   */
   trajectoryTokens?: ArrayLike<number>;
 }
 
 /**
- * The weight of each token in the mini-batch's loss. It must not depend on how the mini-batch is cut, and be the same for
- * all tokens of a sequence.
+ * The weight of each token in the mini-batch's loss. It must not depend on how the mini-batch is split, and must be
+ * equal for all tokens of a sequence.
  */
 export type Aggregation = (inputs: AggregateInputs) => Float64Array;
 
@@ -25,7 +27,7 @@ export const aggregateTokenMean: Aggregation = ({ offsets, totals }) =>
 export const aggregateSeqMeanTokenSum: Aggregation = ({ offsets, totals }) =>
   weighTokens(offsets, () => 1 / Math.max(1, totals.sequences));
 
-/** Mean over a sequence's tokens first: every sequence counts the same, whatever its length. */
+/** Mean over a sequence's tokens first, so that every sequence counts the same, whatever its length. */
 export const aggregateSeqMeanTokenMean: Aggregation = ({ offsets, totals, trajectoryTokens }) =>
   weighTokens(offsets, (length, first) => 1 / ((trajectoryTokens?.[first] ?? length) * Math.max(1, totals.sequences)));
 
@@ -56,7 +58,7 @@ const builtIn = {
 /** A built-in aggregation, or a name that was registered. */
 export type AggregationName = keyof typeof builtIn | (string & {});
 
-/** By `actor_rollout_ref.actor.loss_agg_mode`. */
+/** Named by `actor_rollout_ref.actor.loss_agg_mode`. */
 export const aggregations = new Registry<Aggregation>("loss_agg_mode", builtIn, {
   alternative: "./module.ts#export",
 });

@@ -6,7 +6,7 @@ import { type KlEstimate, klEstimates } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
 import { policyLosses } from "./losses/policy-losses.js";
 
-/** What names of algorithms stand for. */
+/** Registries that resolve names of algorithms. */
 export interface Algorithms {
   advantageEstimators: Registry<AdvantageEstimator>;
   policyLosses: Registry<PolicyLoss>;
@@ -14,5 +14,5 @@ export interface Algorithms {
   klEstimates: Registry<KlEstimate>;
 }
 
-/** The built-in ones, and what the program registers. */
+/** The built-in entries, and those that the program registers. */
 export const defaultAlgorithms: Algorithms = { advantageEstimators, policyLosses, aggregations, klEstimates };

@@ -9,18 +9,20 @@ import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correct
 export interface PolicyLossOptions extends PolicyLossParameters {
   /** A policy loss, or the name of one. */
   lossMode: PolicyLossName | PolicyLoss;
-  /** An aggregation or the name of one: of entropy and KL, and of the policy loss unless that has one of its own. */
+  /**
+   * An aggregation or the name of one, for entropy and KL, and for the policy loss unless that requires a specific one.
+   */
   lossAggMode: AggregationName | Aggregation;
   /** Divisor of seq-mean-token-sum-norm; null for the others. */
   lossScaleFactor: number | null;
-  /** The entropy's share is subtracted: positive values keep the policy random. */
+  /** Coefficient of the entropy, which is subtracted: positive values keep the policy random. */
   entropyCoeff: number;
   /** null: no KL term; else the batch needs a column `refLogprobs`. */
   kl: { coefficient: number; type: KlName | KlEstimate } | null;
   /**
-   * For batches whose `oldLogprobs` are the sampler's: weights and rejections of the policy as it is now against the sampler,
-   * made in the loss. What is rejected has loss 0, and stays in the denominators: no micro-batch knows what others reject.
-   * null: the batch was corrected beforehand, if at all.
+   * For batches whose `oldLogprobs` are the sampler's: weights and rejections of the current policy against the
+   * sampler, computed in the loss. Rejected tokens have loss 0, but count in the denominators, because a micro-batch
+   * does not know what others reject. null: the batch was corrected beforehand, or not at all.
    */
   currentCorrection: RolloutCorrectionOptions | null;
 }
@@ -45,19 +47,19 @@ export const defaultPolicyLoss: PolicyLossOptions = {
   currentCorrection: null,
 };
 
-/** Column of `preparePolicyLoss`: the factor that brings weights of the current correction to a mean of 1. */
+/** Column of `preparePolicyLoss`: the factor that scales weights of the current correction to a mean of 1. */
 export const CURRENT_SCALE = "currentCorrectionScale";
 
 /**
- * Policy loss - entropyCoeff * entropy + kl.coefficient * KL, as the engine's `train` takes it. Columns of the batch:
- * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `rolloutIsWeights` to weigh the policy loss of each token by
- * a rollout correction, and those of `preparePolicyLoss`.
+ * Policy loss - entropyCoeff * entropy + kl.coefficient * KL, as a loss for the engine's `train`. Columns of the batch:
+ * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `rolloutIsWeights` to weigh the policy loss of each token
+ * by a rollout correction, and those of `preparePolicyLoss`.
  *
- * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
- * gradient add up over micro-batches. Metrics `pg_loss`, `entropy` and `kl_loss` are aggregated like their losses; those
- * of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
- * `correctRollout` that are means over tokens or over sequences.
- * @param algorithms what names stand for.
+ * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never split: loss
+ * and gradient add up over micro-batches. Metrics `pg_loss`, `entropy` and `kl_loss` are aggregated like their losses;
+ * those of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`,
+ * those metrics of `correctRollout` that are means over tokens or over sequences.
+ * @param algorithms registries that resolve names.
  * @throws ConfigError for an unknown name.
  */
 export function composePolicyLoss(options: PolicyLossOptions, algorithms = defaultAlgorithms): LossFunction {
@@ -119,7 +121,7 @@ function readColumn(columns: Record<string, Float32Array>, name: string): Float3
   });
 }
 
-/** On every token, the geometric mean of its sequence's weights; 0 where one of them is. */
+/** The geometric mean of a sequence's weights, on each of its tokens; 0 if one weight is 0. */
 function averageGeometrically(weights: Float32Array, offsets: Int32Array): Float64Array {
   const means = new Float64Array(weights.length);
   for (let s = 0; s + 1 < offsets.length; s++) {
@@ -131,7 +133,7 @@ function averageGeometrically(weights: Float32Array, offsets: Int32Array): Float
   return means;
 }
 
-/** The correction of a micro-batch, whose tokens all take part. Its weights are normalised by what was prepared. */
+/** The correction of a micro-batch whose tokens are all in the loss. Normalises its weights by the prepared factor. */
 function correctNow(
   tokens: { oldLogprobs: Float32Array; rolloutLogprobs: Float32Array; offsets: Int32Array },
   options: RolloutCorrectionOptions,
@@ -154,7 +156,7 @@ const sequenceMeans = ["training_ppl", "training_log_ppl", "rollout_ppl", "rollo
   ["rollout_is_seq_fraction_low", "rollout_rs_seq_masked_fraction", "rollout_is_veto_fraction"],
 );
 
-/** This micro-batch's share of the mini-batch's means; extremes and spreads do not add up. */
+/** This micro-batch's share of the mini-batch's means; extremes and spreads are not additive. */
 function shareMetrics(
   metrics: Record<string, number>,
   offsets: Int32Array,

@@ -2,7 +2,7 @@ import type { LossFunction } from "@cria/core";
 
 /**
  * Negative mean logprob of the masked-in tokens: supervised fine-tuning. A column `weights` scales each token's share;
- * the denominator stays the number of tokens, so that a weight of 0 equals a loss of 0.
+ * the denominator is always the number of tokens, so that a weight of 0 equals a loss of 0.
  */
 export const crossEntropyLoss: LossFunction = ({ logprobs, columns, totals }) => {
   const share = 1 / Math.max(1, totals.tokens);

@@ -2,7 +2,7 @@ export interface KlControllerOptions {
   type: "fixed" | "adaptive";
   /** Coefficient at the start. */
   coefficient: number;
-  /** adaptive: the KL to hold. */
+  /** adaptive: the target KL. */
   targetKl: number;
   /** adaptive: trajectories in which an error of 20 % changes the coefficient by about 20 %. */
   horizon: number;

@@ -15,7 +15,7 @@ export interface KlInRewardInputs {
 export interface KlInRewardOutputs {
   /** score - coefficient * KL estimate, on sampled tokens; 0 elsewhere. */
   tokenLevelRewards: Float64Array;
-  /** KL as the controller wants it: mean over a trajectory's sampled tokens, then over trajectories that have any. */
+  /** KL for the controller: mean over a trajectory's sampled tokens, then over trajectories that have any. */
   kl: number;
 }
 

@@ -4,8 +4,8 @@ import { Registry } from "@cria/core";
 export type KlEstimate = (d: number) => { value: number; gradient: number };
 
 /*
- * Estimators of Schulman's note (joschu.net/blog/kl-approx.html). In expectation k1 and k3 have the KL's value, but only
- * k2 has its gradient; hence the variants with "+", k2's gradient under another's value.
+ * Estimators of Schulman's note (joschu.net/blog/kl-approx.html). In expectation k1 and k3 have the KL's value, but
+ * only k2 has its gradient; hence the variants with "+", which combine another estimate's value with k2's gradient.
  */
 
 /** d: unbiased, noisy, of either sign. */
@@ -20,7 +20,7 @@ export const estimateK2: KlEstimate = (d) => ({ value: (d * d) / 2, gradient: d 
 /** exp(-d) + d - 1 with d clamped to ±20 and the result to ±10: unbiased, never negative. */
 export const estimateK3: KlEstimate = (d) => {
   const clamped = Math.max(-20, Math.min(20, d));
-  // expm1 keeps the digits that exp(-d) - 1 + d would cancel near 0, and with them the estimate's sign.
+  // expm1 keeps the digits that exp(-d) - 1 + d would cancel near 0, and so the estimate's sign.
   const value = Math.max(0, Math.expm1(-clamped) + clamped);
   const bounded = Math.min(10, value);
   return { value: bounded, gradient: bounded === value && clamped === d ? -Math.expm1(-clamped) : 0 };
@@ -43,7 +43,7 @@ function withGradientOfK2(estimate: KlEstimate): KlEstimate {
   return (d) => ({ value: estimate(d).value, gradient: d });
 }
 
-/** By `actor.kl_loss_type` and `algorithm.kl_penalty`. */
+/** Named by `actor.kl_loss_type` and `algorithm.kl_penalty`. */
 export const klEstimates = new Registry<KlEstimate>(
   "KL type",
   {

@@ -3,19 +3,19 @@ import { defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss
 import type { KlEstimate } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
 
-/** What every loss may be given beside its own parameters. */
+/** Options of every loss, in addition to its own parameters. */
 export interface LossTerms {
-  /** How the losses of tokens become one: an aggregation or the name of one; default "token-mean". */
+  /** Aggregation of the tokens' losses, or the name of one; default "token-mean". */
   aggregation?: string | Aggregation;
   /** Divisor of "seq-mean-token-sum-norm"; default: the longest response allowed. */
   scaleFactor?: number;
   /** Weight of the entropy bonus; default 0. */
   entropy?: number;
-  /** Adds the KL to the reference policy, estimated as `type` says (default "low_var_kl"). */
+  /** Adds the KL to the reference policy, with the estimate `type` (default "low_var_kl"). */
   kl?: { coefficient: number; type?: string | KlEstimate };
 }
 
-/** How far probability ratios count: on both sides, or each by itself. Default 0.2. */
+/** Bounds of probability ratios: equal on both sides, or separate. Default 0.2. */
 export type Clip = number | { low: number; high: number };
 
 const terms = ({ aggregation, scaleFactor, entropy, kl }: LossTerms): Partial<PolicyLossOptions> => ({
@@ -39,14 +39,14 @@ const make = (lossMode: string | PolicyLoss, given: LossTerms, own: Partial<Poli
   ...own,
 });
 
-/** Policy losses, each with its parameters; what is left out is as in the config. Minimised by `policy.train`. */
+/** Policy losses, each with its parameters; omitted ones have the config's defaults. `policy.train` minimises them. */
 export const losses = {
   /** PPO's clipped surrogate with a dual clip (arXiv:1707.06347, 1912.09729). `dualClip`: default 3. */
   ppo: (given: LossTerms & { clip?: Clip; dualClip?: number } = {}): PolicyLossOptions =>
     make("vanilla", given, { ...clipping(given.clip), ...(given.dualClip ? { clipRatioC: given.dualClip } : {}) }),
   /** GSPO: one clipped ratio for each sequence (arXiv:2507.18071). */
   gspo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("gspo", given, clipping(given.clip)),
-  /** SAPO: a soft gate in place of the clip (arXiv:2511.20347). Temperatures: default 1. */
+  /** SAPO: a soft gate instead of the clip (arXiv:2511.20347). Temperatures: default 1. */
   sapo: (given: LossTerms & { tauPos?: number; tauNeg?: number } = {}): PolicyLossOptions =>
     make("sapo", given, { tauPos: given.tauPos ?? 1, tauNeg: given.tauNeg ?? 1 }),
   /** CISPO: clipped importance weights, which pass no gradient (arXiv:2506.13585). */
@@ -72,10 +72,13 @@ export const losses = {
       klCovRatio: given.ratio ?? defaultPolicyLoss.klCovRatio,
       ppoKlCoef: given.coefficient ?? defaultPolicyLoss.ppoKlCoef,
     }),
-  /** DPPO: a token is left out where its divergence from the sampler is too large, by total variation or by KL (arXiv:2602.04879). */
+  /**
+   * DPPO: leaves out a token if its divergence from the sampler is too large, by total variation or by KL
+   * (arXiv:2602.04879).
+   */
   dppo: (given: LossTerms & { divergence?: "tv" | "kl"; clip?: Clip } = {}): PolicyLossOptions =>
     make(given.divergence === "kl" ? "dppo_kl" : "dppo_tv", given, clipping(given.clip)),
-  /** DRO: a squared log-ratio, of weight `beta`, in place of the clip (arXiv:2405.19107). */
+  /** DRO: a squared log-ratio, of weight `beta`, instead of the clip (arXiv:2405.19107). */
   dro: (given: LossTerms & { beta: number }): PolicyLossOptions => make("dro", given, { droBeta: given.beta }),
   /** A loss of your own, with the parameters that it reads. */
   custom: (loss: PolicyLoss, given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions =>

@@ -1,6 +1,9 @@
 /** Statistics over the entries whose mask is 1; `values` and `mask` are equally long. */
 
-/** Mean of the masked-in values; 0 when there are none. Counted from the first of them: equal values have exactly that mean. */
+/**
+ * Mean of the masked-in values; 0 when there are none. Computed relative to the first one, so that equal values have
+ * exactly that mean.
+ */
 export function maskedMean(values: ArrayLike<number>, mask: ArrayLike<number>): number {
   let first = 0;
   let sum = 0;
@@ -28,7 +31,7 @@ export function maskedVariance(values: ArrayLike<number>, mask: ArrayLike<number
 
 /**
  * (x - mean) / sqrt(variance + 1e-8) over the mask, 0 outside it.
- * @param shiftMean false scales only: the mean stays what it was.
+ * @param shiftMean false only scales: the mean is unchanged.
  */
 export function maskedWhiten(values: ArrayLike<number>, mask: ArrayLike<number>, shiftMean = true): Float64Array {
   const mean = maskedMean(values, mask);

@@ -1,21 +1,21 @@
 /**
- * Policy filtration (PF-PPO, Zhang et al. 2024, arXiv:2409.06957): conversations whose reward a reward model can be trusted
- * with are trained on more often than others. The batch is sampled from itself, with replacement, by weights of the scores:
+ * Policy filtration (PF-PPO, Zhang et al. 2024, arXiv:2409.06957): trains more often on conversations whose reward is
+ * more reliable. The batch is sampled from itself, with replacement, by weights of the scores:
  *
  *     pow         |score|^weightPow
- *     max_min     1 for the batch's best and worst, 0 for what lies between
+ *     max_min     1 for the batch's best and worst, 0 for those in between
  *     max_random  0.4 for the best, 0.1 for all others
  */
 export const reweightMethods = ["pow", "max_min", "max_random"] as const;
 
 export interface PolicyFiltration {
   method: (typeof reweightMethods)[number];
-  /** Of pow. */
+  /** Exponent of pow. */
   weightPow: number;
 }
 
 /**
- * Indices of as many conversations as there are scores, in ascending order, some of them twice, some not at all.
+ * As many indices of conversations as there are scores, in ascending order; some occur twice, some not at all.
  * @param random uniform in [0, 1).
  */
 export function resampleByScore(
@@ -30,7 +30,7 @@ export function resampleByScore(
     if (method === "max_min") return score === best || score === worst ? 1 : 0;
     return score === best ? 0.4 : 0.1;
   });
-  // Scores that are all 0 say nothing: each is then as likely. A large power must not overflow.
+  // Scores that are all 0 carry no information: all are equally likely. A large power must not overflow.
   const largest = weights.reduce((a, b) => Math.max(a, b), 0);
   const cumulative: number[] = [];
   for (const weight of weights) {

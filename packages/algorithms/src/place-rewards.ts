@@ -1,14 +1,14 @@
-/** A reward earned on the way: by a tool call or an interaction's turn. */
+/** A reward for a step: a tool call or an interaction's turn. */
 export interface StepReward {
   value: number;
-  /** Where it lands, as an index into the trajectory's tokens. */
+  /** Index of the token that receives it, in the trajectory's tokens. */
   tokenIndex: number;
 }
 
 export interface PlaceRewardsInputs {
   /** 1 = sampled by the policy; as long as the trajectory's tokens. */
   responseMask: ArrayLike<number>;
-  /** Reward of the whole trajectory, without the steps'. */
+  /** Reward of the whole trajectory, without the steps' rewards. */
   reward: number;
   steps?: readonly StepReward[];
   /** Share of `reward` for each token, adding up to 1. Default: all on the last sampled token. */
@@ -16,9 +16,10 @@ export interface PlaceRewardsInputs {
 }
 
 /**
- * Token-level rewards of a trajectory, as long as its mask. The trajectory's reward lands on the last sampled token (or by
- * `shares`), a step's on its own; a step that points at an observation lands on the last sampled token before it, for only
- * sampled tokens take part in the loss. A trajectory without a sampled token has nowhere to put a reward: all zeros.
+ * Token-level rewards of a trajectory, as long as its mask. The trajectory's reward goes to the last sampled token (or
+ * is divided by `shares`), a step's reward to its own token; a step that points at an observation goes to the last
+ * sampled token before it, because only sampled tokens are in the loss. A trajectory without a sampled token gets only
+ * zeros.
  */
 export function placeRewards({ responseMask, reward, steps = [], shares }: PlaceRewardsInputs): Float64Array {
   const rewards = new Float64Array(responseMask.length);

@@ -4,7 +4,7 @@ import { CURRENT_SCALE, type PolicyLossOptions } from "./compose-policy-loss.js"
 import type { MiniBatch } from "./losses/policy-loss.js";
 import { correctRollout } from "./rollout-correction.js";
 
-/** Whether the loss looks at the whole mini-batch first, so that it must go through `preparePolicyLoss`. */
+/** Whether the loss needs statistics of the whole mini-batch, so that it must go through `preparePolicyLoss`. */
 export function needsPreparation(options: PolicyLossOptions, { policyLosses } = defaultAlgorithms): boolean {
   return policyLosses.resolve(options.lossMode).prepare !== undefined || normalizesCurrent(options);
 }
@@ -14,13 +14,13 @@ function normalizesCurrent({ currentCorrection: correction }: PolicyLossOptions)
 }
 
 /**
- * The first of a loss's two phases, for losses with statistics over the whole mini-batch: gives the sequences columns
- * that the second phase, `composePolicyLoss` on micro-batches, reads. The statistics are those of the mini-batch, however
- * it is cut afterwards.
+ * The first of a loss's two phases, for losses with statistics over the whole mini-batch: adds columns to the sequences
+ * that the second phase, `composePolicyLoss` on micro-batches, reads. The statistics are those of the mini-batch,
+ * however it is split afterwards.
  * @param sequences the whole mini-batch, with columns `advantages` and `oldLogprobs`.
  * @param logprobs of each sequence, as long as its tokens, by the weights that the update starts from.
  * @param random uniform in [0, 1).
- * @param algorithms what names stand for.
+ * @param algorithms registries that resolve names.
  */
 export function preparePolicyLoss(
   options: PolicyLossOptions,
@@ -59,7 +59,7 @@ export function preparePolicyLoss(
   });
 }
 
-/** One over the mean of the current correction's weights, on every token of the mini-batch. */
+/** The reciprocal of the current correction's mean weight, on every token of the mini-batch. */
 function scaleCurrent(
   { currentCorrection }: PolicyLossOptions,
   { logprobs, oldLogprobs }: MiniBatch,

@@ -2,17 +2,20 @@ import { ConfigError } from "@cria/core";
 import { clampLogRatio } from "./losses/log-ratio.js";
 
 /**
- * What a rule looks at: of each token an estimate of KL(rollout || training) with log r = training - rollout, clamped to ±20
- * (Schulman, joschu.net/blog/kl-approx.html): k1 = -log r, k2 = (log r)^2 / 2, k3 = r - 1 - log r.
+ * The statistic of a rule: for each token an estimate of KL(rollout || training) with log r = training - rollout,
+ * clamped to ±20 (Schulman, joschu.net/blog/kl-approx.html): k1 = -log r, k2 = (log r)^2 / 2, k3 = r - 1 - log r.
  */
 export type RejectionEstimate = "k1" | "k2" | "k3";
 
-/** Which tokens are judged together: each alone, or all of a sequence by the sum, the mean or the largest of their estimates. */
+/**
+ * Tokens that are judged together: each by itself, or all of a sequence by the sum, the mean or the largest of their
+ * estimates.
+ */
 export type RejectionLevel = "token" | "seq_sum" | "seq_mean" | "seq_max";
 
-/** A token, or a sequence, stays where lower <= statistic <= upper. */
+/** Keeps a token, or a sequence, if lower <= statistic <= upper. */
 export interface RejectionRule {
-  /** As the config spells it: "<level>_<estimate>". */
+  /** The name in configs: "<level>_<estimate>". */
   name: string;
   level: RejectionLevel;
   estimate: RejectionEstimate;
@@ -20,14 +23,14 @@ export interface RejectionRule {
   upper: number;
 }
 
-/** Names of verl 0.7, whose bounds are of the inverse ratio, training graph / sampler. */
+/** Names of verl 0.7, whose bounds apply to the inverse ratio, training graph / sampler. */
 const older: Readonly<Record<string, string>> = {
   token: "token_k1",
   sequence: "seq_sum_k1",
   geometric: "seq_mean_k1",
 };
 
-// k1 has both signs: the largest of a sequence says nothing of the smallest.
+// k1 has both signs, so a sequence's largest value says nothing about its smallest.
 const names = ["token_k1", "token_k2", "token_k3"].concat(
   ["seq_sum", "seq_mean"].flatMap((level) => ["k1", "k2", "k3"].map((estimate) => `${level}_${estimate}`)),
   ["seq_max_k2", "seq_max_k3"],
@@ -36,11 +39,11 @@ const names = ["token_k1", "token_k2", "token_k3"].concat(
 const key = "algorithm.rollout_correction.rollout_rs";
 
 /**
- * Rules of a config: names with commas in between, and as many thresholds, or one for all. A threshold of k1 is "lower_upper",
- * or x for 1/x to x (null: 2): bounds of the ratio sampler / training graph, whose logarithm k1 is; with the names of verl 0.7
- * (token, sequence, geometric), of its inverse. A threshold of k2 and k3 is the upper bound.
- * @param lower the lower bound beside one number: verl 0.7's form.
- * @throws ConfigError for unknown names, another number of thresholds, and bounds with nothing in between.
+ * Rules of a config: names separated by commas, and as many thresholds, or one for all. A threshold of k1 is
+ * "lower_upper", or x for 1/x to x (null: 2): bounds of the ratio sampler / training graph, whose logarithm is k1; with
+ * the names of verl 0.7 (token, sequence, geometric), of its inverse. A threshold of k2 and k3 is the upper bound.
+ * @param lower the lower bound in addition to one number: verl 0.7's form.
+ * @throws ConfigError for unknown names, another number of thresholds, and empty ranges.
  */
 export function parseRejectionRules(
   given: string,
@@ -105,7 +108,7 @@ const estimates: Record<RejectionEstimate, (logRatio: number) => number> = {
   k3: (logRatio) => Math.expm1(clampLogRatio(logRatio, 0)) - clampLogRatio(logRatio, 0),
 };
 
-/** 1 for each token of a sequence that some rule rejects. @param logRatios training - rollout of its sampled tokens. */
+/** 1 for each token of a sequence that any rule rejects. @param logRatios training - rollout of its sampled tokens. */
 export function rejectTokens(logRatios: Float64Array, rules: readonly RejectionRule[]): Uint8Array {
   const rejected = new Uint8Array(logRatios.length);
   if (logRatios.length === 0) return rejected;

@@ -3,18 +3,18 @@ import { Registry } from "@cria/core";
 export interface RewardStrategyInputs {
   /** 1 = sampled by the policy; as long as the trajectory's tokens. */
   responseMask: ArrayLike<number>;
-  /** 1 = belongs to a tool call; as long. Only `importance` looks at it; nothing is a call where it is left out. */
+  /** 1 = belongs to a tool call; as long. Only `importance` reads it; default: no token is a call's. */
   toolCallMask?: ArrayLike<number>;
-  /** Of `exponential_decay`, in (0, 1]. */
+  /** Parameter of `exponential_decay`, in (0, 1]. */
   gamma: number;
-  /** Of `importance`, at least 0. */
+  /** Weights for `importance`, at least 0. */
   toolCallWeight: number;
   textWeight: number;
 }
 
 /**
- * Which share of the trajectory's reward each token gets: as long as the mask, 0 where nothing was sampled. Shares add up
- * to 1, so that a strategy moves the reward, but never changes its size. At least one token was sampled.
+ * The share of the trajectory's reward for each token: as long as the mask, 0 for tokens that were not sampled. Shares
+ * add up to 1, so that a strategy moves the reward without changing its size. At least one token was sampled.
  */
 export type RewardStrategy = (inputs: RewardStrategyInputs) => Float64Array;
 
@@ -30,7 +30,7 @@ const giveLastToken: RewardStrategy = ({ responseMask }) => {
 /** share_t = 1 / N, for N sampled tokens. */
 const giveUniformly: RewardStrategy = ({ responseMask }) => normalize(responseMask, () => 1);
 
-/** share_t = γ^(N - 1 - k_t) / Σ_k γ^k, where token t is the k_t-th of N sampled ones: the later, the more. */
+/** share_t = γ^(N - 1 - k_t) / Σ_k γ^k, where token t is the k_t-th of N sampled ones: later tokens get more. */
 const giveLaterMore: RewardStrategy = ({ responseMask, gamma }) => {
   let sampled = 0;
   for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) sampled++;
@@ -38,12 +38,12 @@ const giveLaterMore: RewardStrategy = ({ responseMask, gamma }) => {
 };
 
 /**
- * share_t = w_t / Σ w, with w_t = toolCallWeight in a tool call and textWeight elsewhere; uniform where all weights are 0.
+ * share_t = w_t / Σ w, with w_t = toolCallWeight in a tool call and textWeight elsewhere; uniform if all weights are 0.
  */
 const giveByImportance: RewardStrategy = ({ responseMask, toolCallMask, toolCallWeight, textWeight }) =>
   normalize(responseMask, (t) => (toolCallMask?.[t] ? toolCallWeight : textWeight));
 
-/** By `reward_model.aggregation.strategy`. */
+/** Named by `reward_model.aggregation.strategy`. */
 export const rewardStrategies = new Registry<RewardStrategy>(
   "reward strategy",
   {

@@ -2,28 +2,31 @@ import { type RejectionRule, rejectTokens } from "./rejection-rules.js";
 import { measureDivergence, type RolloutCorrectionInputs, toRatio } from "./rollout-divergence.js";
 
 /**
- * Corrects for a sampler whose probabilities are not the trainer's (another kernel, another precision, weights of an
- * earlier step): truncated importance sampling (Ionides 2008; Yao et al. 2025, "Your efficient RL framework secretly
- * brings you off-policy RL training"), masked importance sampling (IcePop, Ling Team 2025, arXiv:2510.18855), and rejection of
- * what is too far off (Li et al. 2025, "Trust region masking", arXiv:2512.23075).
+ * Corrects for a sampler whose probabilities differ from the trainer's (another kernel, another precision, weights of
+ * an earlier step): truncated importance sampling (Ionides 2008; Yao et al. 2025, "Your efficient RL framework secretly
+ * brings you off-policy RL training"), masked importance sampling (IcePop, Ling Team 2025, arXiv:2510.18855), and
+ * rejection of tokens or sequences that differ too much (Li et al. 2025, "Trust region masking", arXiv:2512.23075).
  */
 export interface RolloutCorrectionOptions {
   /** Weight of each token: exp(log w) of the token, of the whole sequence (summed), or none. */
   rolloutIs: "token" | "sequence" | null;
-  /** Weights are cut off here. */
+  /** Upper limit of weights. */
   rolloutIsThreshold: number;
-  /** IcePop: weights outside of this and `rolloutIsThreshold` are 0. null: weights above are cut off, those below stay. */
+  /**
+   * IcePop: weights outside of this and `rolloutIsThreshold` are 0. null: larger weights are cut off, smaller ones
+   * stay.
+   */
   rolloutIsThresholdLower: number | null;
-  /** What any of these rejects is out of the loss. */
+  /** Tokens that any of these rules rejects are excluded from the loss. */
   rolloutRs: readonly RejectionRule[];
   /**
    * Divides the cut-off weights by their mean over the batch: over tokens, or with sequence weights over sequences. The
-   * mean is then 1, and the size of the update does not depend on how far the sampler is off.
+   * mean is then 1, and the size of the update does not depend on the sampler's difference.
    */
   rolloutIsBatchNormalize: boolean;
   /**
-   * Sequences with a token whose ratio, not clamped, is below this are rejected whole, whatever `rolloutRs` says: the
-   * policy could hardly have said that. null: none.
+   * A sequence with a token whose ratio, not clamped, is below this is rejected whole, whatever `rolloutRs` decides:
+   * the policy could hardly have sampled that token. null: none.
    */
   rolloutTokenVetoThreshold: number | null;
 }
@@ -38,20 +41,21 @@ export const defaultRolloutCorrection: RolloutCorrectionOptions = {
 };
 
 export interface RolloutCorrectionOutputs {
-  /** The weights that are used, on sampled tokens, normalised where asked for, 0 elsewhere; null without importance sampling. */
+  /** The applied weights on sampled tokens, normalised on request, 0 elsewhere; null without importance sampling. */
   weights: Float32Array | null;
-  /** The response mask without what was rejected. For the loss alone: rewards and advantages keep their own mask. */
+  /** The response mask without rejected tokens. Only for the loss: rewards and advantages keep their own mask. */
   lossMask: Uint8Array;
   /**
-   * Those of `measureDivergence`, those of `measureWeights`, and
+   * Metrics of `measureDivergence` and `measureWeights`, and
    * `rollout_is_batch_norm_factor`, the mean that weights were divided by;
    * `rollout_rs_masked_fraction` of tokens, `rollout_rs_seq_masked_fraction` of sequences that lost any;
-   * `rollout_is_veto_fraction` of sequences, `rollout_is_catastrophic_token_fraction` of tokens below the veto's threshold.
+   * `rollout_is_veto_fraction` of sequences, `rollout_is_catastrophic_token_fraction` of tokens below the veto's
+   * threshold.
    */
   metrics: Record<string, number>;
 }
 
-/** With all w = exp(old - rollout), clamped to exp(±20). */
+/** All w = exp(old - rollout), clamped to exp(±20). */
 export function correctRollout(
   inputs: RolloutCorrectionInputs,
   options: RolloutCorrectionOptions = defaultRolloutCorrection,
@@ -91,7 +95,7 @@ export function correctRollout(
   if (n > 0) {
     if (rolloutIs !== null) {
       Object.assign(metrics, measureWeights(raw, used, options));
-      // A weight for each sequence, whatever its length, where weights are of sequences.
+      // Sequence weights count once per sequence, whatever its length.
       const factor = mean(rolloutIs === "sequence" ? used.map(mean) : used.flat());
       if (options.rolloutIsBatchNormalize && factor > 0) {
         for (let t = 0; t < weights.length; t++) weights[t]! /= factor;
@@ -116,12 +120,13 @@ function cutWeight(ratio: number, { rolloutIsThreshold, rolloutIsThresholdLower 
 }
 
 /**
- * Of the weights that are used, before they are normalised: `rollout_is_{mean,std,max,min}` over tokens, and with
- * w of a sequence the mean over its tokens `rollout_is_seq_{mean,std,max,min}`, `rollout_is_seq_max_deviation` = max |w - 1|;
- * `rollout_is_eff_sample_size` = mean(w)^2 / mean(w^2), 1 when all are equal. The spread over tokens is that of the population,
- * over sequences unbiased.
- * Of the ratios before they are cut off: `rollout_is_ratio_fraction_{high,low}`, the shares of tokens above the threshold, and
- * below its inverse or the lower threshold; `rollout_is_seq_fraction_{high,low}` of sequences, by their mean.
+ * For the applied weights, before they are normalised: `rollout_is_{mean,std,max,min}` over tokens, and, with w of a
+ * sequence the mean over its tokens, `rollout_is_seq_{mean,std,max,min}`, `rollout_is_seq_max_deviation` = max |w - 1|;
+ * `rollout_is_eff_sample_size` = mean(w)^2 / mean(w^2), 1 when all are equal. The standard deviation over tokens is the
+ * population's, over sequences unbiased.
+ * For the ratios before they are cut off: `rollout_is_ratio_fraction_{high,low}`, the shares of tokens above the
+ * threshold, and below its inverse or the lower threshold; `rollout_is_seq_fraction_{high,low}` of sequences, by their
+ * mean.
  */
 function measureWeights(
   raw: readonly number[][],

@@ -1,19 +1,20 @@
 /** Flat over all trajectories, as for advantages. */
 export interface RolloutCorrectionInputs {
-  /** By the training graph. */
+  /** Logprobs by the training graph. */
   oldLogprobs: ArrayLike<number>;
-  /** By the sampler. */
+  /** Logprobs by the sampler. */
   rolloutLogprobs: ArrayLike<number>;
   responseMask: ArrayLike<number>;
   offsets: ArrayLike<number>;
 }
 
-/** exp of a log-ratio that cannot overflow. */
+/** exp of a log-ratio, clamped so that it cannot overflow. */
 export const toRatio = (logRatio: number) => Math.exp(Math.max(-20, Math.min(20, logRatio)));
 
 /**
- * How far the sampler is from the training graph, over sampled tokens and over the sequences that have any; nothing where no
- * token was sampled. With d = old - rollout of a token, r = exp(d) clamped to exp(±20), and of a sequence its mean logprobs:
+ * Divergence between sampler and training graph, over sampled tokens and over the sequences that have any; empty if no
+ * token was sampled. With d = old - rollout of a token, r = exp(d) clamped to exp(±20), and of a sequence its mean
+ * logprobs:
  *
  *     kl, k3_kl                       mean of -d, of r - 1 - d: KL(rollout || old)
  *     {training,rollout}_log_ppl      mean over sequences of -mean(old), -mean(rollout)

@@ -2,7 +2,7 @@ import type { ValueLossFunction } from "@cria/core";
 import { type Aggregation, aggregations } from "./aggregate.js";
 
 export interface ValueLossOptions {
-  /** How far a value may move from the old one before its gradient stops, above 0. */
+  /** Largest change of a value from the old one before its gradient stops, above 0. */
   cliprangeValue: number;
   /** An aggregation, or the name of one. */
   lossAggMode: string | Aggregation;
@@ -16,9 +16,9 @@ export const defaultValueLoss: ValueLossOptions = {
 };
 
 /**
- * Clipped value loss (Schulman et al. 2015, arXiv:1506.02438, with PPO's clip): half of
- * max((v - R)^2, (clip(v, vOld - range, vOld + range) - R)^2), aggregated like a policy loss. `vf_clipfrac` is the share of
- * tokens whose clipped term is the larger, `vpred_mean` the mean value. Columns: `oldValues` (before the update) and `returns`.
+ * Clipped value loss (Schulman et al. 2015, arXiv:1506.02438, with PPO's clip): half of max((v - R)^2, (clip(v, vOld -
+ * range, vOld + range) - R)^2), aggregated like a policy loss. `vf_clipfrac` is the share of tokens whose clipped term
+ * is larger, `vpred_mean` the mean value. Columns: `oldValues` (before the update) and `returns`.
  * @throws ConfigError for an unknown aggregation.
  */
 export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): ValueLossFunction {
@@ -38,7 +38,7 @@ export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): 
       const clippedError = clipped - returns[i]!;
       const isClipped = clippedError ** 2 > error ** 2;
       loss += (weights[i]! * (isClipped ? clippedError ** 2 : error ** 2)) / 2;
-      // A clipped value does not move with v.
+      // A clipped value does not depend on v.
       dValues[i] = isClipped ? 0 : weights[i]! * error;
       if (isClipped) clippedTokens++;
       sum += values[i]!;

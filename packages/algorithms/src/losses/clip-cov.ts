@@ -7,10 +7,10 @@ import type { PolicyLoss } from "./policy-loss.js";
 const DROPPED = "clipCovDropped";
 
 /**
- * Clip-Cov (Cui et al. 2025, arXiv:2505.22617): PPO's max(-A r, -A clip(r)), where tokens whose advantage and logprob vary
- * together, those that use up entropy, are left out at random: of the tokens that are not clipped and have
- * clipCovLb < cov < clipCovUb, max(1, floor(clipCovRatio n)) get loss and gradient 0. cov, n and the draw are the whole
- * mini-batch's, so they are made in `prepare`.
+ * Clip-Cov (Cui et al. 2025, arXiv:2505.22617): PPO's max(-A r, -A clip(r)), in which tokens whose advantage and
+ * logprob vary together, and which reduce the entropy, are left out at random: of the tokens that are not clipped and
+ * have clipCovLb < cov < clipCovUb, max(1, floor(clipCovRatio n)) get loss and gradient 0. cov, n and the draw belong
+ * to the whole mini-batch, so `prepare` computes them.
  */
 export const clipCovLoss: PolicyLoss = {
   prepare(miniBatch, { clipRatioLow, clipRatioHigh, clipCovRatio, clipCovLb, clipCovUb }) {
@@ -33,7 +33,7 @@ export const clipCovLoss: PolicyLoss = {
   },
   evaluate(inputs, { clipRatioLow, clipRatioHigh }) {
     const dropped = readPrepared(inputs.columns, DROPPED);
-    // Here pg_clipfrac is the share of tokens that the covariance left out.
+    // Here pg_clipfrac is the share of tokens left out by their covariance.
     return evaluateTokens(inputs, ["pg_clipfrac"], ({ ratio, isWithinClamp, advantage }, i) => {
       if (dropped[i]) return { loss: 0, gradient: 0, pg_clipfrac: 1 };
       const plain = -advantage * ratio;

@@ -9,7 +9,7 @@ export function computeCovariances({ logprobs, advantages }: MiniBatch): Float64
   return Float64Array.from(logprobs, (logprob, i) => (advantages[i]! - meanAdvantage) * (logprob - meanLogprob));
 }
 
-/** How many tokens a share is: rounded down, at least one. */
+/** Number of tokens in a share: rounded down, at least one. */
 export function countShare(ratio: number, tokens: number): number {
   return Math.min(tokens, Math.max(1, Math.floor(ratio * tokens)));
 }

@@ -1,7 +1,7 @@
 import { evaluateTokens } from "./evaluate-tokens.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
-/** How far two Bernoulli distributions are apart, given their chances old and now of the same event. */
+/** A divergence of two Bernoulli distributions, given the old and current probability of the same event. */
 type BinaryDivergence = (old: number, now: number) => number;
 
 /** Total variation: |now - old|. */
@@ -14,11 +14,11 @@ const measureKl: BinaryDivergence = (old, now) => {
 };
 
 /**
- * Divergence proximal policy optimisation with a binary divergence (DPPO, Qi et al. 2026, arXiv:2602.04879): a trust region by
- * the probability of the sampled token instead of its ratio, -sg(M min(r, clipRatioC)) A logprob. M is 0 where the step would
- * lead further out of the region: the divergence exceeds its bound and r is above 1 with A > 0 (bound clipRatioHigh), or below
- * 1 with A < 0 (clipRatioLow). The weight stands still, as in truncated importance sampling: a kept token's gradient is
- * -min(r, clipRatioC) A.
+ * Divergence proximal policy optimisation with a binary divergence (DPPO, Qi et al. 2026, arXiv:2602.04879): a trust
+ * region by the probability of the sampled token instead of its ratio, -sg(M min(r, clipRatioC)) A logprob. M is 0 if
+ * the step would lead further out of the region: the divergence exceeds its bound and r is above 1 with A > 0 (bound
+ * clipRatioHigh), or below 1 with A < 0 (clipRatioLow). The weight is constant, as in truncated importance sampling: a
+ * kept token's gradient is -min(r, clipRatioC) A.
  */
 function makeDppoLoss(measure: BinaryDivergence): PolicyLoss {
   return {

@@ -1,7 +1,7 @@
 import { clampLogRatio, isWithinClamp } from "./log-ratio.js";
 import type { PolicyLossInputs, TokenLoss } from "./policy-loss.js";
 
-/** What a loss that takes each token by itself sees of it. */
+/** Values of one token for a loss that evaluates each token by itself. */
 export interface TokenInputs {
   logprob: number;
   oldLogprob: number;
@@ -9,17 +9,18 @@ export interface TokenInputs {
   logRatio: number;
   /** r = exp(logRatio). */
   ratio: number;
-  /** Whether the clamp left log r as it is; where it did not, the derivative of r is 0. */
+  /** Whether log r is within the clamp; outside of it the derivative of r is 0. */
   isWithinClamp: boolean;
   advantage: number;
 }
 
-/** Loss of a token, its derivative by the token's logprob, and the token's value of each further metric. */
+/** Loss of a token, its derivative by the token's logprob, and the token's value of each additional metric. */
 export type EvaluatedToken<Metric extends string> = { loss: number; gradient: number } & Record<Metric, number>;
 
 /**
  * Evaluates a loss token by token.
- * @param metrics names of what `evaluate` gives for each token beside loss and gradient. `ppo_kl` is always there: -log r,
+ * @param metrics names of the values that `evaluate` returns for each token in addition to loss and gradient. `ppo_kl`
+ * is always included: -log r,
  *   whose mean is the k1 estimate of KL(old, new).
  */
 export function evaluateTokens<Metric extends string = never>(

@@ -4,7 +4,7 @@ import type { PolicyLoss } from "./policy-loss.js";
 /**
  * Geometric-mean policy optimisation (GMPO, Zhao et al. 2025, arXiv:2507.20673). For a sequence, with s = sign(A):
  * l = s min(s log r, s clamp(log r, -low, high)), loss -(mean A) exp(mean of l over tokens); mean over sequences.
- * The clip is one of log-ratios: clipRatioLow and clipRatioHigh bound log r, not r.
+ * The clip applies to log-ratios: clipRatioLow and clipRatioHigh bound log r, not r.
  */
 export const geoMeanLoss: PolicyLoss = {
   aggregation: "seq-mean-token-mean",

@@ -2,9 +2,9 @@ import { clampLogRatio, clipRatio } from "./log-ratio.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /**
- * Group sequence policy optimisation (Zheng et al. 2025, arXiv:2507.18071): PPO's clipped objective with one ratio a
- * sequence, exp(min(10, mean over tokens of log r)). As GSPO-token, each token's gradient is that of its own logprob
- * (logprob - sg(logprob) + sg(mean)): d loss_t / d logprob_t = -A_t ratio where not clipped. Always seq-mean-token-mean.
+ * Group sequence policy optimisation (Zheng et al. 2025, arXiv:2507.18071): PPO's clipped objective with one ratio per
+ * sequence, exp(min(10, mean over tokens of log r)). As in GSPO-token, each token's gradient is that of its own logprob
+ * (logprob - sg(logprob) + sg(mean)): d loss_t / d logprob_t = -A_t ratio unless clipped. Always seq-mean-token-mean.
  */
 export const gspoLoss: PolicyLoss = {
   aggregation: "seq-mean-token-mean",

@@ -5,12 +5,15 @@ import type { PolicyLoss } from "./policy-loss.js";
 /** 1 = the token has a KL penalty. */
 const PENALIZED = "klCovPenalized";
 
-/** Two evaluations of a token in other micro-batches differ by less: within it a log ratio is 0, and its sign is chance. */
+/**
+ * Two evaluations of a token in different micro-batches differ by less: within it a log ratio counts as 0, because its
+ * sign is random.
+ */
 const ROUNDING = 1e-5;
 
 /**
- * KL-Cov (Cui et al. 2025, arXiv:2505.22617): -A r, and on the max(1, floor(klCovRatio n)) tokens of the mini-batch whose
- * advantage and logprob vary together most, plus ppoKlCoef |log r|. The ranks are made in `prepare`.
+ * KL-Cov (Cui et al. 2025, arXiv:2505.22617): -A r, and on the max(1, floor(klCovRatio n)) tokens of the mini-batch
+ * whose advantage and logprob vary together most, plus ppoKlCoef |log r|. `prepare` computes the ranks.
  */
 export const klCovLoss: PolicyLoss = {
   prepare(miniBatch, { klCovRatio }) {
@@ -29,7 +32,7 @@ export const klCovLoss: PolicyLoss = {
       const slope = Math.abs(logRatio) < ROUNDING ? 0 : Math.sign(logRatio);
       return { loss, gradient: isWithinClamp ? plain + coefficient * slope : 0 };
     });
-    // Of the magnitude, as the penalty is.
+    // The mean magnitude, like the penalty.
     return { ...evaluated, metrics: { ppo_kl: evaluated.metrics.ppo_kl!.map(Math.abs) } };
   },
 };

@@ -1,9 +1,9 @@
-/** log r = clamp(logprob - oldLogprob, ±20): exp of it is finite, and no token explodes. */
+/** log r = clamp(logprob - oldLogprob, ±20), so that its exp is finite, and no token explodes. */
 export function clampLogRatio(logprob: number, oldLogprob: number): number {
   return Math.max(-20, Math.min(20, logprob - oldLogprob));
 }
 
-/** Whether the clamp above let the log-ratio through; its derivative is 0 where it did not. */
+/** Whether the log-ratio is within the clamp above; outside of it the derivative is 0. */
 export function isWithinClamp(logprob: number, oldLogprob: number): boolean {
   return Math.abs(logprob - oldLogprob) <= 20;
 }

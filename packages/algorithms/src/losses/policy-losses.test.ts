@@ -20,7 +20,7 @@ const finite = (min: number, max: number) => fc.double({ min, max, noNaN: true, 
 
 const token = fc.record({
   logprob: finite(-4, -0.1),
-  // Untouched, clipped, at the dual clip's bound; away from kinks, where central differences mean nothing.
+  // Unclipped, clipped, at the dual clip's bound; away from kinks, where central differences are meaningless.
   logRatio: fc.oneof(finite(0.01, 0.15), finite(-0.15, -0.01), finite(0.4, 0.9), finite(-0.9, -0.4), fc.constant(2)),
   advantage: fc.oneof(finite(-2, -0.1), finite(0.1, 2), fc.constant(0)),
   toReference: fc.oneof(finite(0.01, 1.5), finite(-1.5, -0.01)),
@@ -125,7 +125,7 @@ describe.each(policyLosses.names())("policy loss %s", (lossMode) => {
         const at = pick % inputs.logprobs.length;
         const { dLogprobs, dEntropy } = loss(prepared);
         const value = () => loss(prepared).loss;
-        // These stop the ratio's gradient: it must stand still, so the old logprob moves along.
+        // These stop the ratio's gradient. The ratio must stay constant, so the old logprob moves along.
         const alongside = /^(cispo|dppo_.*)$/.test(lossMode) ? prepared.columns.oldLogprobs! : undefined;
         const numeric = differentiate(value, prepared.logprobs, at, alongside);
         if (numeric !== null) {
@@ -144,7 +144,7 @@ describe.each(policyLosses.names())("policy loss %s", (lossMode) => {
     const loss = composePolicyLoss(options);
     fc.assert(
       fc.property(batches, ({ sequences, inputs }) => {
-        // Statistics are made once, from the whole; what follows is cut to single sequences.
+        // Statistics are computed once, from the whole; the rest is split into single sequences.
         const prepared = prepare(options, inputs);
         const whole = loss(prepared);
         const parts = sequences.map((sequence, s) => {
@@ -279,7 +279,7 @@ function evaluateOne(loss: LossFunction, logprob: number, old: number, advantage
   });
 }
 
-/** Typed arrays are matched entry by entry, bit for bit; lists need not be. */
+/** Typed arrays are matched entry by entry, bit for bit; lists are not. */
 const listGradients = (result: LossOutputs) => ({ ...result, dLogprobs: [...result.dLogprobs] });
 
 describe("single tokens", () => {
@@ -309,20 +309,22 @@ describe("single tokens", () => {
       const loss = composePolicyLoss(withOptions({ lossMode, clipRatioLow: 0.1, clipRatioHigh: 0.1, clipRatioC: 20 }));
       const at = (now: number, old: number, advantage: number) =>
         listGradients(evaluateOne(loss, Math.log(now), Math.log(old), advantage));
-      // A hundredfold of nearly nothing is near: kept, its ratio cut off.
+      // A hundredfold of nearly nothing is close: kept, with its ratio cut off.
       expect(at(0.01, 1e-4, 1)).toMatchObject({ dLogprobs: [expect.closeTo(-20, 4)], metrics: { pg_clipfrac: 0 } });
       // From 0.5 to 0.95 is far, though the ratio is 1.9.
       expect(at(0.95, 0.5, 1)).toMatchObject({ loss: 0, dLogprobs: [0], metrics: { pg_clipfrac: 1 } });
-      // On the way back it is not stopped.
+      // Steps back into the region are not stopped.
       expect(at(0.95, 0.5, -1).dLogprobs[0]).toBeCloseTo(1.9, 5);
       expect(at(0.05, 0.5, -1)).toMatchObject({ dLogprobs: [0], metrics: { pg_clipfrac: 1 } });
       expect(at(0.05, 0.5, 1).dLogprobs[0]).toBeCloseTo(-0.1, 5);
     }
-    // Without advantage there is no way out, however far it is; a chance of exactly 1 is infinitely far from any other.
+    // Without advantage no step leads out, at any distance; a probability of exactly 1 is infinitely far from any
+    // other.
     const kl = composePolicyLoss(withOptions({ lossMode: "dppo_kl", clipRatioHigh: 5 }));
     expect(evaluateOne(kl, Math.log(0.95), Math.log(0.01), 0).metrics!.pg_clipfrac).toBe(0);
     expect(evaluateOne(kl, 0, Math.log(0.5), 1).metrics!.pg_clipfrac).toBe(1);
-    // KL of Bernoulli(0.5) and Bernoulli(0.7) is 0.0872, their total variation 0.2: the bounds are of the divergence itself.
+    // KL of Bernoulli(0.5) and Bernoulli(0.7) is 0.0872, their total variation 0.2: the bounds apply to the divergence
+    // itself.
     const kept = ["dppo_tv", "dppo_kl"].map((lossMode) => {
       const loss = composePolicyLoss(withOptions({ lossMode, clipRatioHigh: 0.1 }));
       return evaluateOne(loss, Math.log(0.7), Math.log(0.5), 1).metrics!.pg_clipfrac;
@@ -336,7 +338,9 @@ describe("single tokens", () => {
       dLogprobs: [expect.closeTo(0.1, 6)],
     });
     const untold = composePolicyLoss({ ...defaultPolicyLoss, lossMode: "dro" });
-    expect(() => evaluateOne(untold, -1, -1, 1)).toThrow(/dro_beta/);
+    expect(() => evaluateOne(untold, -1, -1, 1)).toThrow(
+      expect.objectContaining({ code: "config/bad-value", expected: expect.stringContaining("dro_beta") }),
+    );
   });
 
   it("every loss with a ratio starts from the policy gradient, -A, where the policy is the old one", () => {
@@ -385,7 +389,7 @@ describe("losses with statistics over the mini-batch", () => {
     for (const lossMode of ["kl_cov", "clip_cov"]) {
       expect(needsPreparation(withOptions({ lossMode }))).toBe(true);
       const loss = composePolicyLoss(withOptions({ lossMode }));
-      expect(() => evaluateOne(loss, -1, -1, 1)).toThrow(/preparePolicyLoss/);
+      expect(() => evaluateOne(loss, -1, -1, 1)).toThrow(expect.objectContaining({ code: "data/not-prepared" }));
     }
     expect(needsPreparation(defaultPolicyLoss)).toBe(false);
     expect(preparePolicyLoss(defaultPolicyLoss, tokens(2), logprobs(2), Math.random)).toEqual(tokens(2));
@@ -400,7 +404,7 @@ describe("correction by the policy as it is now", () => {
   } as const;
   const options = (lossMode: string, more: object = {}, others: object = {}) =>
     withOptions({ lossMode, currentCorrection: { ...correction, ...more }, ...others });
-  /** Flat over a batch: what correctRollout says of logprobs against old logprobs. */
+  /** Flat over a batch: the correction of its logprobs against its old logprobs. */
   const correct = ({ inputs }: Batch, more: object = {}) =>
     correctRollout(
       {
@@ -413,7 +417,7 @@ describe("correction by the policy as it is now", () => {
     );
   const without = ({ rolloutIsWeights: _, ...columns }: LossInputs["columns"]) => columns;
 
-  // Rejected tokens stay in the denominators of sequences and of the mini-batch alike.
+  // Rejected tokens stay in the denominators of sequences and of the mini-batch.
   it.each([
     ["vanilla", "token-mean"],
     ["gpg", "token-mean"],
@@ -490,15 +494,25 @@ describe("correction by the policy as it is now", () => {
 
 describe("mistakes", () => {
   it("unknown names are refused with what there is, when the loss is composed", () => {
-    expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossMode: "vanila" })).toThrow(/vanilla/);
-    expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossAggMode: "mean" })).toThrow(/token-mean/);
-    expect(() => composePolicyLoss({ ...defaultPolicyLoss, kl: { coefficient: 1, type: "k7" } })).toThrow(/low_var_kl/);
+    const unknown = (received: string, known: string) =>
+      expect.objectContaining({ code: "config/unknown-name", expected: expect.stringContaining(known), received });
+    expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossMode: "vanila" })).toThrow(unknown("vanila", "vanilla"));
+    expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossAggMode: "mean" })).toThrow(
+      unknown("mean", "token-mean"),
+    );
+    expect(() => composePolicyLoss({ ...defaultPolicyLoss, kl: { coefficient: 1, type: "k7" } })).toThrow(
+      unknown("k7", "low_var_kl"),
+    );
   });
 
   it("a missing column and a missing scale factor are named", () => {
     const loss = composePolicyLoss({ ...defaultPolicyLoss, kl: { coefficient: 1, type: "k3" } });
-    expect(() => evaluateOne(loss, -1, -1, 1)).toThrow(/column refLogprobs/);
+    expect(() => evaluateOne(loss, -1, -1, 1)).toThrow(
+      expect.objectContaining({ code: "data/missing-column", subject: "column refLogprobs" }),
+    );
     const unscaled = composePolicyLoss({ ...defaultPolicyLoss, lossAggMode: "seq-mean-token-sum-norm" });
-    expect(() => evaluateOne(unscaled, -1, -1, 1)).toThrow(/loss_scale_factor/);
+    expect(() => evaluateOne(unscaled, -1, -1, 1)).toThrow(
+      expect.objectContaining({ code: "config/bad-value", expected: expect.stringContaining("loss_scale_factor") }),
+    );
   });
 });

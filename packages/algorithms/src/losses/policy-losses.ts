@@ -28,7 +28,7 @@ const builtIn = {
 /** A built-in policy loss, or a name that was registered. */
 export type PolicyLossName = keyof typeof builtIn | (string & {});
 
-/** By `actor_rollout_ref.actor.policy_loss.loss_mode`. */
+/** Named by `actor_rollout_ref.actor.policy_loss.loss_mode`. */
 export const policyLosses = new Registry<PolicyLoss>("policy loss", builtIn, {
   alternative: "./module.ts#export",
 });

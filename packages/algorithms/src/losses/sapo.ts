@@ -2,9 +2,9 @@ import { evaluateTokens } from "./evaluate-tokens.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /**
- * Soft adaptive policy optimisation (Gao et al. 2025, arXiv:2511.20347): a gate instead of clipping,
- * -A sigmoid(tau (r - 1)) 4 / tau, tau = tauPos where A > 0, else tauNeg. At r = 1 its gradient is that of -A r; away
- * from it the gate closes smoothly. Always seq-mean-token-mean.
+ * Soft adaptive policy optimisation (Gao et al. 2025, arXiv:2511.20347): a gate instead of clipping, -A sigmoid(tau (r
+ * - 1)) 4 / tau, tau = tauPos if A > 0, else tauNeg. At r = 1 its gradient is that of -A r; further away the gate
+ * closes smoothly. Always seq-mean-token-mean.
  */
 export const sapoLoss: PolicyLoss = {
   aggregation: "seq-mean-token-mean",

@@ -4,7 +4,7 @@ import type { PolicyLoss } from "./policy-loss.js";
 
 /**
  * PPO's clipped objective (Schulman et al. 2017, arXiv:1707.06347) with dual clip (Ye et al. 2019, arXiv:1912.09729):
- * max(-A r, -A clip(r, 1 - low, 1 + high)), and where A < 0 at most -A c.
+ * max(-A r, -A clip(r, 1 - low, 1 + high)), and at most -A c if A < 0.
  */
 export const vanillaLoss: PolicyLoss = {
   vanishesWithoutAdvantage: true,
@@ -17,7 +17,7 @@ export const vanillaLoss: PolicyLoss = {
       const loss = Math.max(plain, clipped);
       const bound = -advantage * clipRatioC;
       if (advantage < 0 && loss > bound) return { loss: bound, gradient: 0, pg_clipfrac, pg_clipfrac_lower: 1 };
-      // Where the clipped side wins the ratio is out of range (or both agree): no gradient, except in the tie.
+      // If the clipped side is larger, the ratio is out of range (or both are equal): no gradient, except in the tie.
       const gradient = plain >= clipped && isWithinClamp ? plain : 0;
       return { loss, gradient, pg_clipfrac, pg_clipfrac_lower: 0 };
     }),

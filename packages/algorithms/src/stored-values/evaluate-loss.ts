@@ -1,7 +1,7 @@
 import { composePolicyLoss, type PolicyLossOptions, preparePolicyLoss } from "../index.js";
 import { toOffsets } from "./stored-values.js";
 
-/** A whole mini-batch in one micro-batch; all its tokens take part, and sequences without one are left out. */
+/** A whole mini-batch in one micro-batch; all its tokens are in the loss, and sequences without one are left out. */
 export function evaluateLoss(
   options: PolicyLossOptions,
   lengths: readonly number[],

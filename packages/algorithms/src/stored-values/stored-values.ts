@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect } from "vitest";
 
-/** What a script in `fixtures` stored of others' functions. */
+/** Values of other libraries' functions, stored by a script in `fixtures`. */
 export function readStored<T>(file: string): T {
   const folder = join(import.meta.dirname, "..", "..", "fixtures");
   return JSON.parse(gunzipSync(readFileSync(join(folder, file))).toString()) as T;
 }
 
-/** Each entry within `tolerance` of it, and what is lost where large numbers cancel. */
+/** Compares entries within `tolerance`, plus the digits that are lost when large numbers cancel. */
 export function expectClose(actual: ArrayLike<number>, expected: readonly number[], tolerance = 1e-6): void {
   expect(actual.length).toBe(expected.length);
   const largest = expected.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
@@ -19,7 +19,7 @@ export function expectClose(actual: ArrayLike<number>, expected: readonly number
     );
 }
 
-/** A number within `tolerance` of it. */
+/** Compares a number within `tolerance`. */
 export function expectNear(actual: number, expected: number, what: string, tolerance = 1e-6): void {
   expect(Math.abs(actual - expected), `${what}: ${actual} for ${expected}`).toBeLessThanOrEqual(
     tolerance * Math.abs(expected) + 1e-9,
@@ -30,7 +30,7 @@ export function expectNear(actual: number, expected: number, what: string, toler
 export const equalRows = (tokens: number, width: number) =>
   Int32Array.from({ length: tokens / width + 1 }, (_, i) => i * width);
 
-/** Offsets of the sequences that have any token: no other reaches a loss. */
+/** Offsets of the sequences that have any token: others never reach a loss. */
 export function toOffsets(lengths: readonly number[]): Int32Array {
   const offsets = [0];
   for (const length of lengths) if (length > 0) offsets.push(offsets.at(-1)! + length);

@@ -6,12 +6,12 @@ import { evaluateLoss } from "../stored-values/evaluate-loss.js";
 import { expectClose, expectNear, toOffsets } from "../stored-values/stored-values.js";
 import { type TrlLossCase, type TrlSettings, trlValues } from "./trl-values.js";
 
-/** Loss types of TRL that are none here, each with its reason. */
+/** Loss types of TRL that do not exist here, each with its reason. */
 const notHere: Record<string, string> = {
   vespo: "weights of a gamma function: a loss of one's own",
 };
 
-/** Settings of TRL that change nothing of the loss of a text model. */
+/** Settings of TRL that do not affect the loss of a text model. */
 const ofNoLoss = ["chat_template_kwargs", "log_multimodal", "num_generations_eval", "pad_to_multiple_of"].concat(
   "router_aux_loss_coef",
 );
@@ -26,13 +26,13 @@ const aggregationOf: Record<string, string> = {
   luspo: "seq-mean-token-sum",
 };
 
-/** As the table of docs/algorithms.md has it. */
+/** As in the table of docs/algorithms.md. */
 function toOptions(s: TrlSettings): PolicyLossOptions {
   const lossAggMode = aggregationOf[s.loss_type!]!;
   const gspo = policyLosses.get("gspo");
   const lossMode =
     s.importance_sampling_level === "sequence"
-      ? // The others than grpo count a sequence by its length: gspo with another aggregation.
+      ? // All except grpo weigh a sequence by its length: gspo with another aggregation.
         { ...gspo, aggregation: lossAggMode }
       : (({ cispo: "cispo", sapo: "sapo" } as Record<string, string>)[s.loss_type!] ?? "vanilla");
   const isCispo = s.loss_type === "cispo";
@@ -44,7 +44,7 @@ function toOptions(s: TrlSettings): PolicyLossOptions {
     lossScaleFactor: s.max_completion_length!,
     clipRatioLow: isCispo ? 1 : s.epsilon!,
     clipRatioHigh: isCispo ? s.epsilon_high! - 1 : s.epsilon_high!,
-    // TRL has no bound unless it is told.
+    // TRL has no bound by default.
     clipRatioC: s.delta ?? 1e9,
     tauPos: s.sapo_temperature_pos ?? 1,
     tauNeg: s.sapo_temperature_neg ?? 1.05,
@@ -56,7 +56,7 @@ function toOptions(s: TrlSettings): PolicyLossOptions {
 const spread = (perRow: readonly number[], lengths: readonly number[]) =>
   lengths.flatMap((length, row) => new Array<number>(length).fill(perRow[row]!));
 
-/** Weights by `rollout_is`, `rollout_is_threshold`; "lower_upper" of it for TRL's masks. */
+/** Weights by `rollout_is`, `rollout_is_threshold`; for TRL's masks "lower_upper" of it. */
 function weigh(c: TrlLossCase): Float32Array {
   const { settings: s } = c;
   const tokens = trlValues.tokens[c.tokens]!;
@@ -89,7 +89,7 @@ function evaluate(c: TrlLossCase, changes: Partial<PolicyLossOptions> = {}) {
     tokens.entropy_values,
     {
       advantages: spread(c.advantages, tokens.lengths),
-      // TRL takes the policy itself for the old one where each batch makes one update.
+      // TRL uses the policy itself as the old one if each batch makes one update.
       oldLogprobs: c.settings.num_iterations === 1 && !c.settings.use_vllm ? tokens.logprobs : tokens.old_logprobs,
       refLogprobs: tokens.ref_logprobs,
       ...(c.is_weights ? { rolloutIsWeights: [...weigh(c)] } : {}),
@@ -104,11 +104,11 @@ const describeSettings = ({ settings, tokens, micro }: TrlLossCase) => {
 };
 const named = (cases: TrlLossCase[]) => cases.map((c) => [describeSettings(c), c] as const);
 
-/** Within a float32's digits of what was added up, of the order of 1. */
+/** Within a float32's digits of the summands, of the order of 1. */
 const expectLoss = (actual: number, expected: number) =>
   expect(Math.abs(actual - expected), `loss ${actual} for ${expected}`).toBeLessThan(1e-6 * Math.abs(expected) + 1e-7);
 
-/** On each token, what its sequence gives. */
+/** On each token, its sequence's value. */
 const perSequence = (c: TrlLossCase, give: (from: number, to: number) => number) => {
   const { lengths } = trlValues.tokens[c.tokens]!;
   const offsets = toOffsets(lengths);

@@ -1,6 +1,6 @@
 import { readStored } from "../stored-values/stored-values.js";
 
-/** Settings of TRL's GRPOConfig, under its names; those that are left out have TRL's defaults. */
+/** Settings of TRL's GRPOConfig, under its names; omitted ones have TRL's defaults. */
 export interface TrlSettings {
   loss_type?: string;
   importance_sampling_level?: "token" | "sequence";
@@ -27,13 +27,13 @@ export interface TrlLossCase {
   /** Name of an entry of `tokens`. */
   tokens: string;
   settings: TrlSettings;
-  /** Micro-batches of equally many rows, whose losses were added up. */
+  /** Number of micro-batches with equally many rows, whose losses were added up. */
   micro: number;
-  /** What differs on purpose, by name; null: nothing does. */
+  /** Name of an intended difference; null: there is none. */
   deviates: string | null;
-  /** One for each row. */
+  /** One per row. */
   advantages: number[];
-  /** On tokens, by TRL's correction of vLLM's logprobs; null: none. */
+  /** Weights on tokens, by TRL's correction of vLLM's logprobs; null: none. */
   is_weights: number[] | null;
   loss: number;
   d_logprobs: number[];
@@ -42,15 +42,15 @@ export interface TrlLossCase {
 }
 
 export interface TrlValues {
-  /** The releases that made the values. */
+  /** The releases that computed the values. */
   trl: string;
   torch: string;
   loss_types: string[];
-  /** Settings that TRL reads between what was generated and the loss. */
+  /** Settings that TRL reads between generation and loss. */
   settings: string[];
   /** `rewards` of each reward function; groups of `group` rows. */
   advantages: { name: string; settings: TrlSettings; group: number; rewards: number[][]; advantages: number[] }[];
-  /** Those alone that the tool mask leaves in. */
+  /** Only the tokens that the tool mask keeps. */
   tokens: Record<
     string,
     {
@@ -65,5 +65,5 @@ export interface TrlValues {
   losses: TrlLossCase[];
 }
 
-/** What `fixtures/make_from_trl.py` wrote: values and gradients by TRL's own trainer. */
+/** Output of `fixtures/make_from_trl.py`: values and gradients by TRL's own trainer. */
 export const trlValues = readStored<TrlValues>("trl.json.gz");

@@ -3,7 +3,7 @@ import { type AdvantageOutputs, advantageEstimators } from "../index.js";
 import { equalRows, expectClose, expectNear } from "../stored-values/stored-values.js";
 import { type AdvantageCase, verlValues } from "./verl-values.js";
 
-/** Estimators without a value by verl, each with its reason. */
+/** Estimators that verl has no value for, each with its reason. */
 const notInVerl: Record<string, string> = {};
 
 /** verl computes these in float32, whatever its inputs are. */
@@ -11,7 +11,7 @@ const inFloat32 = ["grpo_vectorized", "gdpo"];
 
 function estimate(c: AdvantageCase, name = c.name): AdvantageOutputs {
   return advantageEstimators.get(name)({
-    // What lies on masked tokens must not matter.
+    // Values on masked tokens must not matter.
     tokenLevelRewards: c.rewards.map((reward, t) => (c.mask[t] ? reward : 7.5)),
     responseMask: c.mask,
     offsets: equalRows(c.mask.length, c.width),
@@ -76,7 +76,7 @@ describe("advantages that differ from verl's on purpose", () => {
     const [c] = cases;
     const { advantages, returns } = estimate(c!);
     expectClose(returns, c!.returns);
-    // verl compares tokens of the same column: whoever has none there, or none any more, sees another baseline.
+    // verl compares tokens of the same column: a trajectory without a token there changes the baseline.
     const apart = c!.advantages.filter((value, t) => Math.abs(value - advantages[t]!) > 1e-3);
     expect(apart.length).toBeGreaterThan(5);
   });

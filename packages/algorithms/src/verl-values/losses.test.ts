@@ -12,15 +12,15 @@ import { evaluateLoss } from "../stored-values/evaluate-loss.js";
 import { expectClose, expectNear, toOffsets } from "../stored-values/stored-values.js";
 import { type Correction, type Evaluated, type LossCase, readBounds, verlValues } from "./verl-values.js";
 
-/** Policy losses without a value by verl, each with its reason. */
+/** Policy losses that verl has no value for, each with its reason. */
 const notInVerl: Record<string, string> = {};
 
-/** Losses of verl that are none here, each with its reason. */
+/** Losses of verl that do not exist here, each with its reason. */
 const notHere: Record<string, string> = {
   bypass_mode: "another loss, with weights and rejections of `currentCorrection`",
 };
 
-/** Metrics that verl has beside ours: always 0, but for those of dppo. */
+/** Metrics that only verl has: always 0, except those of dppo. */
 const onlyInVerl: Record<string, string[]> = {
   gspo: ["pg_clipfrac_lower"],
   sapo: ["pg_clipfrac", "pg_clipfrac_lower"],
@@ -29,7 +29,7 @@ const onlyInVerl: Record<string, string[]> = {
   dppo_kl: ["pg_clipfrac_lower"],
 };
 
-/** Metrics that verl does not have. */
+/** Metrics that verl lacks. */
 const onlyHere: Record<string, string[]> = { gpg: ["ppo_kl"] };
 
 function toCorrectionOptions(c: Correction): RolloutCorrectionOptions {
@@ -147,7 +147,7 @@ describe(`bypass_mode by verl ${verlValues.verl}`, () => {
       expectClose(ours.d_logprobs, c.d_logprobs);
       expectClose(ours.d_entropy, c.d_entropy);
       for (const [name, value] of Object.entries(ours.metrics)) {
-        // Means over all sampled tokens, and not over those that the rejection leaves.
+        // Means over all sampled tokens, including rejected ones.
         if (c.rollout_rs && /^(ppo_kl|pg_clipfrac.*)$/.test(name)) continue;
         // Shares of tokens; verl's are of sequences.
         if (c.rollout_is === "sequence" && name.includes("ratio_fraction")) continue;
@@ -237,7 +237,7 @@ describe("policy losses that differ from verl's on purpose", () => {
   it("dppo_kl: a chance of exactly 1 is infinitely far from any other", () => {
     const { c, tokens, ours } = findOne("dppo_kl of certainty");
     const certain = tokens.logprobs.indexOf(0);
-    // With 1e-8 for what is left, the divergence is 8.5: within this bound of 12.
+    // With 1e-8 for the remaining probability, the divergence is 8.5: within this bound of 12.
     expect(ours.d_logprobs[certain]).toBe(0);
     expectNear(c.d_logprobs[certain]!, -2 / tokens.logprobs.length, "gradient");
     expectClose(

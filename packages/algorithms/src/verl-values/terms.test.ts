@@ -31,7 +31,7 @@ function correct(c: CorrectionCase, rules = c.rollout_rs, bounds = c.rollout_rs_
   });
 }
 
-/** Of each row, the log-ratios of its sampled tokens: training graph / sampler. */
+/** For each row, the log-ratios of its sampled tokens: training graph / sampler. */
 function readLogRatios(name: string): number[][] {
   const { responseMask, oldLogprobs, rolloutLogprobs, offsets } = readLogprobs(name);
   return Array.from({ length: offsets.length - 1 }, (_, i) => {
@@ -42,14 +42,14 @@ function readLogRatios(name: string): number[][] {
 
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-/** Metrics by verl as ours are meant to be: what differs on purpose is taken back, each with its size. */
+/** verl's metrics converted to our definitions: undoes each intended difference, with its size. */
 function toOurMetrics(c: CorrectionCase): Record<string, number> {
   const expected = { ...c.metrics };
   const rows = readLogRatios(c.logprobs);
   const sampled = rows.filter((row) => row.length > 0);
   const logRatios = sampled.flat();
   if (c.rollout_is === "sequence") {
-    // Its fractions are of sequences, and its extremes of the ratios before they are cut off.
+    // Its fractions count sequences, and its extremes are those of the ratios before they are cut off.
     const [high, low] = [expected.rollout_is_ratio_fraction_high!, expected.rollout_is_ratio_fraction_low!];
     const [all, raw] = [rows.map(sum), sampled.map(sum)];
     const { rolloutIsThreshold: upper, rolloutIsThresholdLower } = readBounds(c.rollout_is_threshold);
@@ -70,7 +70,7 @@ function toOurMetrics(c: CorrectionCase): Record<string, number> {
     expected.rollout_is_max = Math.max(...raw.map(cut));
     expected.rollout_is_min = Math.min(...raw.map(cut));
   }
-  // Here the two fractions say it.
+  // Here the two fractions express it.
   delete expected.rollout_is_oob_ratio;
   // Each rule's own statistics.
   for (const name of Object.keys(expected))
@@ -78,14 +78,14 @@ function toOurMetrics(c: CorrectionCase): Record<string, number> {
   return expected;
 }
 
-/** What a conversation without a sampled token adds to a mean over conversations in verl. */
+/** The contribution of a conversation without a sampled token to a mean over conversations in verl. */
 const ofEmpty: Record<string, number> = {
   ...{ training_ppl: 1, rollout_ppl: 1, ppl_ratio: 1, chi2_seq: 0, training_log_ppl: 0, rollout_log_ppl: 0 },
   ...{ log_ppl_diff: 0, log_ppl_abs_diff: 0, rollout_rs_seq_masked_fraction: 0 },
   ...{ rollout_is_seq_mean: 0, rollout_is_seq_fraction_high: 0, rollout_is_seq_fraction_low: 1 },
 };
 
-/** Extremes and spreads over conversations, in which verl counts the empty one's 0. */
+/** Extremes and spreads over conversations, which in verl include the empty conversation's 0. */
 const withEmpty = ["log_ppl_diff_max", "log_ppl_diff_min", "rollout_is_seq_max_deviation", "rollout_is_seq_min"].concat(
   "rollout_is_seq_std",
 );
@@ -132,7 +132,7 @@ describe(`other terms by verl ${verlValues.verl}`, () => {
       coefficient: c.coefficient,
     });
     expectClose(result.tokenLevelRewards, c.rewards);
-    // verl averages the 0 of conversations in that sampled nothing.
+    // verl's average includes the 0 of conversations without sampled tokens.
     const rows = readLogRatios(c.logprobs);
     const sampled = rows.filter((row) => row.length > 0).length;
     expectNear((result.kl * sampled) / rows.length, c.kl, "KL");
@@ -180,7 +180,7 @@ describe(`rollout correction by verl ${verlValues.verl}`, () => {
     expect(Object.keys(ours).sort()).toEqual(Object.keys(expected).sort());
     const rows = readLogRatios(c.logprobs);
     const [all, sampled] = [rows.length, rows.filter((row) => row.length > 0).length];
-    // verl's k3_kl is of ratios that are not clamped.
+    // verl computes k3_kl from ratios that are not clamped.
     const beyond = rows.flat().map((d) => Math.exp(d) - Math.exp(Math.max(-20, Math.min(20, d))));
     ours.k3_kl! += sum(beyond) / beyond.length;
     for (const [name, value] of Object.entries(expected)) {

@@ -23,7 +23,7 @@ export interface AdvantageCase {
   explained: number | null;
 }
 
-/** Tokens of a mini-batch, those alone that the mask leaves in. */
+/** Tokens of a mini-batch, only those that the mask keeps. */
 export interface Tokens {
   lengths: number[];
   logprobs: number[];
@@ -56,7 +56,7 @@ export interface LossCase extends Evaluated {
   /** Name of an entry of `tokens`. */
   tokens: string;
   corrected: boolean;
-  /** What differs on purpose, by name; null: nothing does. */
+  /** Name of an intended difference; null: there is none. */
   deviates: string | null;
   parameters: Record<string, number>;
   kl_type: string | null;
@@ -64,15 +64,15 @@ export interface LossCase extends Evaluated {
   entropy_coeff: number;
   correction: Correction | null;
   loss_scale_factor: number;
-  /** Of deviation "clamp": by verl, with log-ratios that were clamped before. */
+  /** For deviation "clamp": verl's values from log-ratios that were clamped before. */
   clamped?: Evaluated;
 }
 
 export interface VerlValues {
-  /** The releases that made the values. */
+  /** The releases that computed the values. */
   verl: string;
   torch: string;
-  /** All names that this verl has. */
+  /** All names in this release of verl. */
   estimators: string[];
   policy_losses: string[];
   advantages: AdvantageCase[];
@@ -122,10 +122,10 @@ export interface VerlValues {
   filtration: { method: PolicyFiltration["method"]; weight_pow: number; scores: number[]; weights: number[] }[];
 }
 
-/** What `fixtures/make_from_verl.py` wrote: values and gradients by verl's own functions. */
+/** Output of `fixtures/make_from_verl.py`: values and gradients by verl's own functions. */
 export const verlValues = readStored<VerlValues>("verl.json.gz");
 
-/** "lower_upper", as verl spells IcePop's bounds, or the upper one alone. */
+/** "lower_upper", verl's notation of IcePop's bounds, or only the upper one. */
 export function readBounds(threshold: number | string): {
   rolloutIsThreshold: number;
   rolloutIsThresholdLower: number | null;
