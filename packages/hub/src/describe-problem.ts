@@ -1,9 +1,9 @@
 import { HubError } from "@cria/core";
 import type { HubSettings } from "./hub-settings.js";
 
-/** What went wrong with a repository, as far as it is known. */
+/** Known facts about a failed request for a repository. */
 export interface HubProblem {
-  /** Nothing but the cache may be asked. */
+  /** Only the cache may be used. */
   offline?: boolean;
   cause?: unknown;
   expected?: string;
@@ -18,7 +18,7 @@ interface ProblemPlace {
   settings: HubSettings;
 }
 
-/** An error for people, from what clients of the hub, the network and the file system say. */
+/** An error for people, from the messages of hub clients, the network and the file system. */
 export function makeHubError(summary: string, problem: HubProblem & ProblemPlace): HubError {
   const { type, name, revision, settings, cause } = problem;
   const subject = `${type} ${name}${revision === "main" ? "" : ` at ${revision}`}`;
@@ -27,8 +27,9 @@ export function makeHubError(summary: string, problem: HubProblem & ProblemPlace
     return new HubError(summary, {
       code: "hub/offline",
       subject,
-      expected: `files in ${cacheFolder}, as HF_HUB_OFFLINE is set`,
-      remedy: "unset HF_HUB_OFFLINE once to download it, or name a file of your own",
+      expected: `files in ${cacheFolder}, because HF_HUB_OFFLINE is set`,
+      received: problem.received,
+      remedy: "unset HF_HUB_OFFLINE once to download it, or name a local file",
     });
   }
   const status = (cause as { statusCode?: number } | undefined)?.statusCode;
@@ -48,8 +49,8 @@ export function makeHubError(summary: string, problem: HubProblem & ProblemPlace
       code: "hub/not-authorised",
       subject,
       expected: "a name that exists, and a token of an account that may read it",
-      received: `${token ? "a token that does not do" : "no token"}; ${endpoint} says: ${said}`,
-      // The hub answers so for names that do not exist, too.
+      received: `${token ? "a token without access" : "no token"}; ${endpoint} says: ${said}`,
+      // The hub gives the same answer for names that do not exist.
       remedy: `check owner and name; accept its terms at ${endpoint}/${type === "model" ? "" : "datasets/"}${name}; set HF_TOKEN`,
       cause,
     });
@@ -59,10 +60,10 @@ export function makeHubError(summary: string, problem: HubProblem & ProblemPlace
     return new HubError("does not fit on the disk", {
       code: "hub/disk-full",
       subject,
-      expected: `more room in ${cacheFolder}`,
+      expected: `more space in ${cacheFolder}`,
       received: said,
       remedy:
-        "free some space, or set HF_HUB_CACHE to a folder on another disk; what has come is kept, and the rest is fetched then",
+        "free some space, or set HF_HUB_CACHE to a folder on another disk; the download then continues where it stopped",
       cause,
     });
   }
@@ -72,7 +73,7 @@ export function makeHubError(summary: string, problem: HubProblem & ProblemPlace
       subject,
       expected: `a writable folder ${cacheFolder}`,
       received: said,
-      remedy: "set HF_HUB_CACHE to a folder of yours",
+      remedy: "set HF_HUB_CACHE to a folder that you may write to",
       cause,
     });
   }
@@ -83,12 +84,12 @@ export function makeHubError(summary: string, problem: HubProblem & ProblemPlace
     received: problem.received ?? said,
     remedy:
       problem.remedy ??
-      "check the network (HF_ENDPOINT names another hub) and try again: what has come is kept, and the rest is fetched then",
+      "check the network (HF_ENDPOINT names another hub) and try again: the download continues where it stopped",
     cause,
   });
 }
 
-/** The innermost reason: fetch says "fetch failed" of everything. */
+/** The innermost cause, because fetch reports every failure as "fetch failed". */
 export function describeCause(error: unknown): string {
   const inner = (error as { cause?: unknown } | undefined)?.cause;
   const { message = String(error), code } = (error ?? {}) as { message?: string; code?: string };

@@ -11,19 +11,22 @@ export interface DownloadBlobOptions {
   commit: string;
   settings: HubSettings;
   signal?: AbortSignal;
-  /** Told of the bytes that are here, those of an earlier attempt included. */
+  /** Called with the number of bytes downloaded so far, including those of an earlier attempt. */
   onBytes: (done: number) => void;
 }
 
-/** Attempts in a row that bring nothing, and the pause before the second, doubled for each one after. */
+/**
+ * Consecutive attempts without progress, and the pause before the second one, which doubles for each further attempt.
+ */
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 250;
 const PROGRESS_MS = 100;
 
 /**
- * Brings a file's content to `target`, whole and checked, or leaves what came of it in `<target>.incomplete`, where the next
- * attempt goes on: in this process after a connection that broke, or in a later one.
- * @throws HubError when the content is not what the hub listed; otherwise what the hub, the network or the file system says.
+ * Downloads a file's content to `target`, complete and checked, or leaves the partial content in `<target>.incomplete`.
+ * The next attempt continues there: in this process after a broken connection, or in a later process.
+ * @throws HubError when the content differs from the hub's listing; otherwise errors of the hub, the network or the
+ * file system.
  */
 export async function downloadBlob(file: HubFile, target: string, options: DownloadBlobOptions): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
@@ -36,7 +39,7 @@ export async function downloadBlob(file: HubFile, target: string, options: Downl
     const found = await append(part, length, checksum, file, options);
     if (found !== file.oid) {
       await rm(part, { force: true });
-      throw new HubError("is not what the hub says that it is", {
+      throw new HubError("differs from the hub's listing", {
         code: "hub/checksum",
         subject: `${options.repo.name}/${file.path}`,
         expected: `${file.algorithm === "git" ? "Git's SHA-1" : "SHA-256"} ${file.oid}`,
@@ -50,7 +53,7 @@ export async function downloadBlob(file: HubFile, target: string, options: Downl
   }
 }
 
-/** What an earlier attempt left; more than the file has cannot be part of it. */
+/** The partial content of an earlier attempt; discards it if it is longer than the file. */
 async function readPart(part: string, file: HubFile): Promise<{ checksum: Checksum; length: number }> {
   const checksum = new Checksum(file);
   const { size } = await stat(part).catch(() => ({ size: 0 }));
@@ -63,7 +66,7 @@ async function readPart(part: string, file: HubFile): Promise<{ checksum: Checks
   return { checksum, length: size };
 }
 
-/** Downloads from `length` on. @returns the checksum of all. */
+/** Downloads from `length` on. @returns the checksum of the whole content. */
 async function append(
   part: string,
   length: number,
@@ -118,7 +121,8 @@ async function openStream(
     hubUrl: settings.endpoint,
     accessToken: settings.token,
     fetch: makeFetch(signal),
-    // Plain HTTP with ranges: the other protocol reassembles a file from chunks, which a resumed download could not go on with.
+    // Plain HTTP with ranges: the other protocol reassembles a file from chunks, which a resumed download could not
+    // continue.
     xet: false,
   });
   if (!blob) throw Object.assign(new Error(`${file.path} is not there any more`), { statusCode: 404 });
@@ -130,12 +134,12 @@ async function writeAll(output: FileHandle, bytes: Uint8Array): Promise<void> {
     offset += (await output.write(bytes, offset, bytes.length - offset)).bytesWritten;
 }
 
-/** A signal for clients that take none. */
+/** A fetch with this signal, for clients that take none. */
 export function makeFetch(signal: AbortSignal | undefined): typeof fetch {
   return (input, init) => fetch(input, signal ? { ...init, signal } : init);
 }
 
-/** Broken connections and a hub in trouble, but neither a refusal nor a full disk. */
+/** True for broken connections and failures of the hub, but not for a refusal or a full disk. */
 function isWorthAnotherTry(error: unknown): boolean {
   const { statusCode, syscall } = (error ?? {}) as { statusCode?: number; syscall?: string };
   if (statusCode !== undefined) return statusCode === 429 || statusCode >= 500;

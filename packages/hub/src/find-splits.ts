@@ -6,7 +6,7 @@ export type Splits = Map<string, Map<string, HubFile[]>>;
 
 const READABLE = /\.(parquet|jsonl|json)$/i;
 
-/** Words for splits in file names, as the hub reads them. */
+/** Words for splits in file names, by the hub's rules. */
 const SPLIT_WORDS: Record<string, string[]> = {
   train: ["train", "training"],
   validation: ["validation", "valid", "val", "dev"],
@@ -20,7 +20,7 @@ interface CardConfig {
   data_dir?: unknown;
 }
 
-/** What a dataset holds: as its card says, else by the names of files and folders. */
+/** The splits of a dataset: from its card, else from the names of files and folders. */
 export function findSplits({ files, configs }: Listing): Splits {
   const readable = files.filter(({ path }) => READABLE.test(path)).sort((a, b) => (a.path < b.path ? -1 : 1));
   const splits: Splits = new Map();
@@ -39,14 +39,14 @@ export function findSplits({ files, configs }: Listing): Splits {
   }
   if (splits.size > 0) return splits;
   for (const file of readable) {
-    // Settings that lie beside the data.
+    // Settings stored with the data.
     if (!file.path.includes("/") && /^(dataset_infos?|dataset_dict|state|.*config.*)\.json$/i.test(file.path)) continue;
     add(guessConfig(file.path), guessSplit(file.path), file);
   }
   return splits;
 }
 
-/** Patterns of a config, each with its split; null: by the file's name. */
+/** Patterns of a config, each with its split; null: determined by the file's name. */
 function readPatterns({ data_files, data_dir }: CardConfig): { split: string | null; pattern: string }[] {
   const prefix = typeof data_dir === "string" ? `${data_dir.replace(/\/+$/, "")}/` : "";
   if (data_files === undefined || data_files === null) return prefix ? [{ split: null, pattern: `${prefix}**` }] : [];
@@ -65,20 +65,23 @@ function readPatterns({ data_files, data_dir }: CardConfig): { split: string | n
   });
 }
 
-/** `train-00000-of-00002.parquet`, `data/gsm8k_test.jsonl`, `main/train/0000.parquet`; without a word of a split: train. */
+/**
+ * `train-00000-of-00002.parquet`, `data/gsm8k_test.jsonl`, `main/train/0000.parquet`; without a word for a split:
+ * train.
+ */
 function guessSplit(path: string): string {
   for (const part of path.replace(READABLE, "").split("/").reverse()) {
     const name = part.replace(/-\d{5}-of-\d{5}(-[0-9a-f]+)?$/, "");
     const words = name.toLowerCase().split(/[^a-z]+/);
     for (const [split, known] of Object.entries(SPLIT_WORDS))
       if (words.some((word) => known.includes(word))) return split;
-    // The hub's own files: any name before the number of the part.
+    // The hub's own files have the split's name before the number of the part.
     if (name !== part) return name;
   }
   return "train";
 }
 
-/** The first folder, unless it holds the data of all, or names a split. */
+/** The first folder, unless it contains all data, or names a split. */
 function guessConfig(path: string): string {
   const [first, ...rest] = path.split("/");
   const isSplit = Object.values(SPLIT_WORDS).some((words) => words.includes(first!.toLowerCase()));

@@ -6,26 +6,26 @@ import { writeFileAtomically } from "@cria/core";
 
 /** One file of a repository at a commit. */
 export interface HubFile {
-  /** In the repository, with slashes. */
+  /** Path in the repository, with slashes. */
   path: string;
   size: number;
-  /** What its content hashes to: SHA-256 of large files, Git's SHA-1 of a blob for small ones. */
+  /** Hash of its content: SHA-256 for large files, Git's SHA-1 of a blob for small ones. */
   oid: string;
   algorithm: "sha256" | "git";
 }
 
-/** What a repository holds at a commit. */
+/** The content of a repository at a commit. */
 export interface Listing {
   commit: string;
   files: HubFile[];
-  /** What a dataset's card says of its configs and splits; null: nothing. */
+  /** Configs and splits from a dataset's card; null: none. */
   configs: unknown;
 }
 
 /**
- * A repository's part of the cache, in the layout that the hub's own clients share, so that what one of them loaded is there for
- * the others: `refs/<revision>` has a commit, `snapshots/<commit>/<path>` links to `blobs/<oid>`. `listings/<commit>.json` is
- * Cria's own: which files there are, so that what is cached needs no network.
+ * A repository's part of the cache, in the layout that the hub's own clients share, so that they use each other's
+ * downloads: `refs/<revision>` has a commit, `snapshots/<commit>/<path>` links to `blobs/<oid>`. Only Cria uses
+ * `listings/<commit>.json`: the list of files, so that cached files need no network.
  */
 export class HubCache {
   readonly folder: string;
@@ -34,7 +34,7 @@ export class HubCache {
     this.folder = join(cacheFolder, [`${type}s`, ...repository.split("/")].join("--"));
   }
 
-  /** The commit that a revision was when it was first asked for; null: never. */
+  /** The commit that a revision had when it was first requested; null: never requested. */
   readCommit(revision: string): string | null {
     if (isCommit(revision)) return revision;
     const file = join(this.folder, "refs", revision);
@@ -63,20 +63,20 @@ export class HubCache {
     return join(this.folder, "snapshots", commit, ...path.split("/"));
   }
 
-  /** Where a file lies that is complete; null: not here. */
+  /** Path of a complete file; null when it is not cached. */
   find(commit: string, file: HubFile): string | null {
     const path = this.snapshot(commit, file.path);
     return existsSync(path) ? path : null;
   }
 
-  /** Gives a complete blob its name in the snapshot. */
+  /** Links a complete blob to its name in the snapshot. */
   async link(commit: string, file: HubFile): Promise<string> {
     const path = this.snapshot(commit, file.path);
     await mkdir(dirname(path), { recursive: true });
     try {
       await symlink(relative(dirname(path), this.blob(file)), path);
     } catch (error) {
-      // Another process was faster, or the file system has no links.
+      // Another process was faster, or the file system does not support links.
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") await copyFile(this.blob(file), path);
     }
     return path;
@@ -91,7 +91,7 @@ function isCommit(text: string): boolean {
   return /^[0-9a-f]{40}$/.test(text);
 }
 
-/** Takes a file's bytes in order; tells at the end whether they are those that the hub listed. */
+/** Takes a file's bytes in order; at the end compares their hash with the hub's listing. */
 export class Checksum {
   private readonly hash;
 
@@ -104,7 +104,7 @@ export class Checksum {
     this.hash.update(bytes);
   }
 
-  /** The hash, as the hub writes it. */
+  /** The hash in the hub's notation. */
   finish(): string {
     return this.hash.digest("hex");
   }

@@ -4,24 +4,24 @@ import { downloadBlob, makeFetch } from "./download-blob.js";
 import { HubCache, type HubFile, type Listing } from "./hub-cache.js";
 import { type HubSettings, readHubSettings } from "./hub-settings.js";
 
-/** How far a download is, over all the files that an address names. */
+/** Progress of a download, over all files of an address. */
 export interface HubProgress {
-  /** What is being loaded: owner/name and file. */
+  /** The current download: owner/name and file. */
   label: string;
-  /** Bytes here, and in all. */
+  /** Bytes downloaded, and in total. */
   done: number;
   total: number;
 }
 
 export interface FetchOptions {
-  /** Called about ten times a second while something is downloaded; never when all is in the cache. */
+  /** Called about ten times per second during downloads; never when all files are cached. */
   onProgress?: (progress: HubProgress) => void;
   signal?: AbortSignal;
-  /** Default: by the variables that `readHubSettings` names. */
+  /** Default: from the variables of `readHubSettings`. */
   settings?: HubSettings;
 }
 
-/** What an address is asked of: one repository at one revision, by the cache where it can tell, else by the hub. */
+/** One repository at one revision. Uses the cache where possible, else the hub. */
 export class HubRepository {
   private readonly cache: HubCache;
   private readonly settings: HubSettings;
@@ -37,25 +37,25 @@ export class HubRepository {
   }
 
   /**
-   * The files at the revision. A revision that was asked for before is what it was then, so that a run that goes on tomorrow
-   * finds the same bytes.
-   * @throws HubError when the hub cannot be asked, or does not know the repository.
+   * The files at the revision. A revision that was requested before keeps its commit, so that a run that is resumed
+   * tomorrow uses the same bytes.
+   * @throws HubError when the hub cannot be reached, or does not know the repository.
    */
   async list(): Promise<Listing> {
     const known = this.cache.readCommit(this.revision);
     const listing = known === null ? null : this.cache.readListing(known);
     if (listing) return listing;
-    if (this.settings.offline) throw this.fail("is not in the cache, and the hub must not be asked", { offline: true });
+    if (this.settings.offline) throw this.fail("is not in the cache", { offline: true, received: "none of its files" });
     const fetched = await this.guard(() => this.fetchListing(known ?? this.revision));
     await this.guard(() => this.cache.writeListing(this.revision, fetched));
     return fetched;
   }
 
-  /** Paths of files on this machine; what is not here yet is downloaded. @throws HubError */
+  /** Paths of files on this machine; downloads missing ones. @throws HubError */
   async fetch(listing: Listing, files: readonly HubFile[]): Promise<string[]> {
     const missing = files.filter((file) => this.cache.find(listing.commit, file) === null);
     if (missing.length > 0 && this.settings.offline)
-      throw this.fail(`is not in the cache whole: ${missing[0]!.path} is missing`, { offline: true });
+      throw this.fail("is only partly in the cache", { offline: true, received: `${missing[0]!.path} is missing` });
     const total = missing.reduce((sum, { size }) => sum + size, 0);
     let before = 0;
     for (const file of missing) {
@@ -109,7 +109,7 @@ export class HubRepository {
     });
   }
 
-  /** Errors of the network, the hub and the file system as ones that say what to do. */
+  /** Converts errors of the network, the hub and the file system to errors with a remedy. */
   private async guard<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -117,7 +117,7 @@ export class HubRepository {
       const { signal } = this.options;
       if (signal?.aborted) throw signal.reason;
       if (cause instanceof HubError) throw cause;
-      throw this.fail("cannot be had", { cause });
+      throw this.fail("cannot be downloaded", { cause });
     }
   }
 }

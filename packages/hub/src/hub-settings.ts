@@ -3,19 +3,19 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { HubError } from "@cria/core";
 
-/** How a hub is reached, and where what comes from it is kept: by the variables that its other clients know. */
+/** Access to a hub, and the folder of its downloads, from the same environment variables as its other clients. */
 export interface HubSettings {
   /** `HF_ENDPOINT`, without a slash at the end; default https://huggingface.co. */
   endpoint: string;
-  /** `HF_TOKEN`, else what `hf auth login` left; undefined: nobody's. */
+  /** `HF_TOKEN`, else the token that `hf auth login` stored; undefined: none. */
   token: string | undefined;
-  /** `HF_HUB_OFFLINE`: nothing but the cache is asked. */
+  /** `HF_HUB_OFFLINE`: use only the cache. */
   offline: boolean;
   /** `HF_HUB_CACHE`, else `hub` in `HF_HOME`; default ~/.cache/huggingface/hub, or below `XDG_CACHE_HOME`. */
   cacheFolder: string;
 }
 
-/** @throws HubError when a token cannot be one. */
+/** @throws HubError for an invalid token. */
 export function readHubSettings(env: NodeJS.ProcessEnv = process.env): HubSettings {
   const home = env.HF_HOME || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "huggingface");
   return {
@@ -36,8 +36,8 @@ function readToken(env: NodeJS.ProcessEnv, home: string): string | undefined {
     code: "hub/bad-token",
     subject: source,
     expected: "a text that begins with hf_",
-    // Never the token itself: errors end up in logs.
-    received: `${token.length} characters that begin otherwise`,
+    // Never includes the token itself: errors end up in logs.
+    received: `${token.length} characters with another beginning`,
     remedy: "copy it again from the hub's settings, or unset it",
   });
 }

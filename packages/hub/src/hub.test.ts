@@ -112,7 +112,7 @@ describe("a model's address", () => {
     expect(await model(Q8)).toBe(path);
     expect(await model(Q8, { offline: true })).toBe(path);
     expect(hub.requests.length).toBe(asked);
-    // As the hub's other clients lay files out.
+    // The layout of the hub's other clients.
     const repository = join(folder, "models--Qwen--Qwen3-0.6B-GGUF");
     const commit = readFileSync(join(repository, "refs", "main"), "utf8");
     expect(path).toBe(join(repository, "snapshots", commit, Q8_FILE));
@@ -149,29 +149,73 @@ describe("an address that cannot be followed is an error that says what to do", 
   it.each([
     [
       "hf:Qwen/Qwen3-0.6B-GGUF:Q3_K_S",
-      /model Qwen\/Qwen3-0\.6B-GGUF: has no quantisation Q3_K_S[\s\S]*one of Q4_K_M, Q8_0, BF16/,
+      {
+        code: "hub/failed",
+        subject: "model Qwen/Qwen3-0.6B-GGUF",
+        expected: "one of Q4_K_M, Q8_0, BF16",
+        received: "Q3_K_S",
+      },
     ],
-    ["hf:me/two-GGUF", /has several quantisations[\s\S]*one of Q6_K, Q8_0[\s\S]*hf:me\/two-GGUF:Q6_K/],
-    ["hf:me/two-GGUF/none.gguf", /has no file none\.gguf[\s\S]*a-Q6_K\.gguf, a-Q8_0\.gguf/],
-    ["hf:me/two-GGUF@v9", /model me\/two-GGUF at v9: does not exist[\s\S]*Invalid rev id[\s\S]*revision/],
-    ["hf:me/safetensors", /has no GGUF file[\s\S]*model\.safetensors[\s\S]*me\/safetensors-GGUF/],
-    ["hf:me/private-GGUF", /may not be read[\s\S]*no token[\s\S]*restricted[\s\S]*HF_TOKEN/],
-    ["hf:me/nothing", /may not be read[\s\S]*Repository not found[\s\S]*check owner and name/],
-    ["hf:gpt2", /hf:gpt2: is not an address[\s\S]*hf:<owner>\/<model>/],
-    ["hf:../..", /is not an address/],
-    ["hf:a/b/../../c.gguf", /is not an address/],
-  ])("%s", async (address, message) => {
-    await expect(model(address)).rejects.toThrow(message);
-    // Nothing that looks like a download is left.
+    [
+      "hf:me/two-GGUF",
+      {
+        code: "hub/failed",
+        expected: "one of Q6_K, Q8_0",
+        received: "none",
+        remedy: expect.stringContaining("hf:me/two-GGUF:Q6_K"),
+      },
+    ],
+    ["hf:me/two-GGUF/none.gguf", { code: "hub/failed", expected: "a-Q6_K.gguf, a-Q8_0.gguf", received: "none.gguf" }],
+    [
+      "hf:me/two-GGUF@v9",
+      {
+        code: "hub/not-found",
+        subject: "model me/two-GGUF at v9",
+        received: expect.stringContaining("Invalid rev id"),
+      },
+    ],
+    [
+      "hf:me/safetensors",
+      {
+        code: "hub/failed",
+        expected: "a file that ends with .gguf",
+        received: expect.stringContaining("model.safetensors"),
+        remedy: expect.stringContaining("me/safetensors-GGUF"),
+      },
+    ],
+    [
+      "hf:me/private-GGUF",
+      {
+        code: "hub/not-authorised",
+        received: expect.stringMatching(/^no token.*restricted/),
+        remedy: expect.stringContaining("HF_TOKEN"),
+      },
+    ],
+    ["hf:me/nothing", { code: "hub/not-authorised", received: expect.stringContaining("Repository not found") }],
+    [
+      "hf:gpt2",
+      { code: "hub/bad-address", subject: "hf:gpt2", expected: expect.stringContaining("hf:<owner>/<model>") },
+    ],
+    ["hf:../..", { code: "hub/bad-address", subject: "hf:../.." }],
+    ["hf:a/b/../../c.gguf", { code: "hub/bad-address", subject: "hf:a/b/../../c.gguf" }],
+  ])("%s", async (address, error) => {
+    await expect(model(address)).rejects.toMatchObject(error);
+    // No temporary files of downloads remain.
     for (const name of readdirSync(folder, { recursive: true })) expect(String(name)).not.toMatch(/\.(lock|tmp)$/);
   });
 
   it("when offline and not cached, or cached in part", async () => {
-    await expect(model(Q8, { offline: true })).rejects.toThrow(/is not in the cache[\s\S]*HF_HUB_OFFLINE/);
+    await expect(model(Q8, { offline: true })).rejects.toMatchObject({
+      code: "hub/offline",
+      subject: "model Qwen/Qwen3-0.6B-GGUF",
+      received: "none of its files",
+    });
     await data("hf:openai/gsm8k/main/test");
-    await expect(data("hf:openai/gsm8k/main/train", { offline: true })).rejects.toThrow(
-      /train-00000-of-00002\.jsonl is missing/,
-    );
+    await expect(data("hf:openai/gsm8k/main/train", { offline: true })).rejects.toMatchObject({
+      code: "hub/offline",
+      subject: "dataset openai/gsm8k",
+      received: expect.stringMatching(/train-00000-of-00002\.jsonl is missing$/),
+    });
     expect(await data("hf:openai/gsm8k/main/test", { offline: true })).toEqual([rows("c")]);
   });
 
@@ -179,36 +223,52 @@ describe("an address that cannot be followed is an error that says what to do", 
     const gone = await HubServer.start();
     const { endpoint } = gone;
     await gone.stop();
-    await expect(model(Q8, { endpoint })).rejects.toThrow(/cannot be had[\s\S]*ECONNREFUSED[\s\S]*HF_ENDPOINT/);
+    await expect(model(Q8, { endpoint })).rejects.toMatchObject({
+      code: "hub/failed",
+      received: expect.stringContaining("ECONNREFUSED"),
+      remedy: expect.stringContaining("HF_ENDPOINT"),
+    });
   });
 
   it("when the content is damaged: the copy is removed", async () => {
     hub.faults.set(Q8_FILE, { damaged: true });
-    await expect(model(Q8)).rejects.toThrow(/Q8_0\.gguf: is not what the hub says[\s\S]*SHA-256[\s\S]*try again/);
+    await expect(model(Q8)).rejects.toMatchObject({
+      code: "hub/checksum",
+      subject: expect.stringMatching(/Q8_0\.gguf$/),
+      expected: expect.stringMatching(/^SHA-256 /),
+    });
     hub.faults.clear();
     expect(q8.equals(readFileSync(await model(Q8)))).toBe(true);
   });
 
   it("when small content is damaged, which has Git's own hash", async () => {
     hub.faults.set("data/train.jsonl", { damaged: true });
-    await expect(data("hf:me/plain/train")).rejects.toThrow(/Git's SHA-1/);
+    await expect(data("hf:me/plain/train")).rejects.toMatchObject({
+      code: "hub/checksum",
+      expected: expect.stringMatching(/^Git's SHA-1 /),
+    });
   });
 
   it.runIf(existsSync("/dev/full"))("when the disk is full", async () => {
-    // A device that takes nothing, in the place of what is to be written.
+    // A device that accepts no data, instead of the file to write.
     const path = await model(Q8);
     const blob = realpathSync(path);
     rmSync(path);
     rmSync(blob);
     symlinkSync("/dev/full", `${blob}.incomplete`);
-    await expect(model(Q8)).rejects.toThrow(/does not fit on the disk[\s\S]*ENOSPC[\s\S]*HF_HUB_CACHE/);
+    await expect(model(Q8)).rejects.toMatchObject({
+      code: "hub/disk-full",
+      received: expect.stringContaining("ENOSPC"),
+      remedy: expect.stringContaining("HF_HUB_CACHE"),
+    });
   });
 
   it("when the cache cannot be written", async () => {
     writeFileSync(join(folder, "file"), "");
-    await expect(model(Q8, { cacheFolder: join(folder, "file") })).rejects.toThrow(
-      /cannot be written to the cache[\s\S]*HF_HUB_CACHE/,
-    );
+    await expect(model(Q8, { cacheFolder: join(folder, "file") })).rejects.toMatchObject({
+      code: "hub/cache-not-writable",
+      remedy: expect.stringContaining("HF_HUB_CACHE"),
+    });
   });
 });
 
@@ -224,19 +284,20 @@ describe("a download that is interrupted", () => {
   });
 
   it("goes on in a later process, also after SIGKILL", async () => {
-    // A process that is gone, whose lock stands as SIGKILL leaves it.
+    // A dead process, whose lock is left as SIGKILL leaves it.
     const child = spawn(process.execPath, ["--version"], { stdio: "ignore" });
     await new Promise((done) => child.once("exit", done));
     const controller = new AbortController();
-    const onProgress = ({ done }: HubProgress) => done > 0 && controller.abort(new Error("stopped"));
+    const stopped = new Error("stopped");
+    const onProgress = ({ done }: HubProgress) => done > 0 && controller.abort(stopped);
     const first = resolveModel(Q8, { settings: settings(), signal: controller.signal, onProgress });
-    await expect(first).rejects.toThrow("stopped");
+    await expect(first).rejects.toBe(stopped);
     const blobs = join(folder, "models--Qwen--Qwen3-0.6B-GGUF", "blobs");
     const [part] = readdirSync(blobs);
     const { size } = statSync(join(blobs, part!));
     expect(size).toBeGreaterThan(0);
     expect(size).toBeLessThan(q8.length);
-    // The lock of a process that is gone, as SIGKILL leaves it.
+    // The lock of a dead process, as SIGKILL leaves it.
     writeFileSync(join(blobs, part!.replace(".incomplete", ".lock")), `${child.pid} ${hostname()}`);
     hub.requests.length = 0;
     expect(q8.equals(readFileSync(await model(Q8)))).toBe(true);
@@ -266,17 +327,35 @@ describe("a dataset's address", () => {
   it.each([
     [
       "hf:openai/gsm8k",
-      /dataset openai\/gsm8k: has several configs[\s\S]*one of main, socratic[\s\S]*hf:openai\/gsm8k\/main\/train/,
+      {
+        code: "hub/failed",
+        subject: "dataset openai/gsm8k",
+        expected: "one of main, socratic",
+        received: "nothing",
+        remedy: expect.stringContaining("hf:openai/gsm8k/main/train"),
+      },
     ],
-    ["hf:openai/gsm8k/main", /has several splits[\s\S]*one of main\/train, main\/test/],
-    ["hf:openai/gsm8k/main/dev", /has no split dev[\s\S]*main\/train/],
-    ["hf:openai/gsm8k/none", /has no config none/],
-    ["hf:me/plain/none", /has no config or split none[\s\S]*default\/validation, default\/train/],
-    ["hf:me/tar", /has no files that can be read[\s\S]*end with tar/],
-    ["hf:me/none/train", /dataset me\/none: may not be read/],
-    ["hf:me", /is not an address[\s\S]*<split>/],
-  ])("%s says what there is", async (address, message) => {
-    await expect(data(address)).rejects.toThrow(message);
+    [
+      "hf:openai/gsm8k/main",
+      { code: "hub/failed", expected: expect.stringMatching(/^one of main\/train, main\/test/), received: "main" },
+    ],
+    [
+      "hf:openai/gsm8k/main/dev",
+      { code: "hub/failed", expected: expect.stringContaining("main/train"), received: "main/dev" },
+    ],
+    ["hf:openai/gsm8k/none", { code: "hub/failed", expected: "one of main, socratic", received: "none" }],
+    [
+      "hf:me/plain/none",
+      { code: "hub/failed", expected: "one of default/validation, default/train", received: "none" },
+    ],
+    [
+      "hf:me/tar",
+      { code: "hub/failed", expected: "Parquet, JSONL or JSON files", received: "files that end with tar" },
+    ],
+    ["hf:me/none/train", { code: "hub/not-authorised", subject: "dataset me/none" }],
+    ["hf:me", { code: "hub/bad-address", subject: "hf:me", expected: expect.stringContaining("<split>") }],
+  ])("%s says what there is", async (address, error) => {
+    await expect(data(address)).rejects.toMatchObject(error);
   });
 });
 
@@ -300,7 +379,11 @@ describe("settings", () => {
     });
     expect(readHubSettings({ HF_HOME: home, HF_TOKEN: "hf_env" }).token).toBe("hf_env");
     expect(() => readHubSettings({ HF_TOKEN: "secret" })).toThrow(
-      /HF_TOKEN: is not an access token[\s\S]*6 characters/,
+      expect.objectContaining({
+        code: "hub/bad-token",
+        subject: "HF_TOKEN",
+        received: expect.stringMatching(/^6 characters /),
+      }),
     );
   });
 });

@@ -3,13 +3,13 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const POLL_MS = 200;
-/** How often a lock's owner shows that it lives, and for how long it may be silent: it may run on another machine. */
+/** Interval at which a lock's owner updates it, and the longest silence. The owner may be on another machine. */
 const BEAT_MS = 2_000;
 const STALE_MS = 20_000;
 
 /**
- * Waits until no other process downloads the same file, then keeps others waiting. A lock whose process is gone does not count.
- * @returns what gives it back.
+ * Waits until no other process downloads the same file, then makes others wait. Ignores the lock of a dead process.
+ * @returns a function that releases the lock.
  */
 export async function lockDownload(file: string, signal?: AbortSignal): Promise<() => Promise<void>> {
   for (;;) {

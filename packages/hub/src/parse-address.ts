@@ -1,14 +1,14 @@
 import { HubError } from "@cria/core";
 
-/** What `hf:` names: a repository, and something in it. */
+/** The meaning of an `hf:` address: a repository, and something in it. */
 export interface Address {
-  /** As it was written. */
+  /** The original text. */
   text: string;
   /** owner/name. */
   repository: string;
-  /** Of models: what stands after the colon, as Q8_0. */
+  /** For models: the text after the colon, such as Q8_0. */
   quantization: string | null;
-  /** What stands after the repository: a file's path, or config and split of a dataset. */
+  /** The text after the repository: a file's path, or config and split of a dataset. */
   parts: string[];
   /** A branch, a tag or a commit; null: main. */
   revision: string | null;
@@ -17,16 +17,16 @@ export interface Address {
 const PATTERN =
   /^hf:(?:\/\/)?(?<repository>[\w.-]+\/[\w.-]+)(?::(?<quantization>[\w.-]+)|\/(?<path>[^@:]+))?(?:@(?<revision>[\w./-]+))?$/i;
 
-/** Whether a text is an address rather than a path. */
+/** Whether a text is an address and not a path. */
 export function isAddress(text: string): boolean {
   return /^hf:/i.test(text);
 }
 
-/** @param form what it should look like, for the error. @throws HubError when it does not. */
+/** @param form the expected form, for the error. @throws HubError when the text has another form. */
 export function parseAddress(text: string, form: string): Address {
   const found = PATTERN.exec(text)?.groups;
   const parts = found?.path?.split("/") ?? [];
-  // Names come from users and end up in paths.
+  // Names come from users and are used in paths.
   const isSafe = [found?.repository, found?.path, found?.revision].every(
     (name) => !name?.split("/").some((part) => part === "" || part === "." || part === ".."),
   );

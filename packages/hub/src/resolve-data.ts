@@ -5,13 +5,13 @@ import { parseAddress } from "./parse-address.js";
 
 const FORM = "hf:<owner>/<set>[/<config>][/<split>][@<revision>], or hf:<owner>/<set>/<file>[@<revision>]";
 
-/** Where the hub keeps Parquet files that it made itself of sets in other formats. */
+/** Revision in which the hub stores Parquet files that it converted from other formats. */
 const CONVERTED = "refs/convert/parquet";
 
 /**
- * The files of a dataset's split on this machine, in order: Parquet, JSONL or JSON, downloaded when they are not in the cache yet.
- * @param address as `hf:openai/gsm8k/main/train`. What has one config, or one split, needs no name of it.
- * @throws HubError that says what is wrong: an address of another form, a set, config or split that does not exist (with those
+ * The files of a dataset's split on this machine, in order: Parquet, JSONL or JSON, downloaded if they are not cached.
+ * @param address such as `hf:openai/gsm8k/main/train`. The name of a single config, or a single split, may be omitted.
+ * @throws HubError with the reason: an address of another form, a set, config or split that does not exist (with those
  *   that do), no permission, no network, nothing cached while offline, a full disk, a damaged download.
  */
 export async function resolveData(address: string, options: FetchOptions = {}): Promise<string[]> {
@@ -38,7 +38,7 @@ function chooseFiles(repository: HubRepository, { files }: Listing, splits: Spli
     throw repository.fail("has no files that can be read", {
       expected: "Parquet, JSONL or JSON files",
       received: `files that end with ${[...kinds].slice(0, 12).join(", ") || "nothing"}`,
-      remedy: "convert them, and name your own file",
+      remedy: "convert them, and use the local file",
     });
   }
   const all = [...splits].flatMap(([config, named]) => [...named.keys()].map((split) => `${config}/${split}`));

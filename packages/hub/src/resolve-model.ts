@@ -6,16 +6,16 @@ export type ResolveModelOptions = FetchOptions;
 
 const FORM = "hf:<owner>/<model>[:<quantisation>][@<revision>], or hf:<owner>/<model>/<file>.gguf[@<revision>]";
 
-/** What a repository's GGUF files are looked through for. */
+/** A kind of GGUF file in a repository. */
 interface Kind {
-  /** For errors. */
+  /** Name of the kind, for errors. */
   file: string;
   isOne: (stem: string) => boolean;
-  /** What is taken where an address names no quantisation. */
+  /** Default quantisation, for an address without one. */
   usual: string;
 }
 
-/** What llama.cpp takes. */
+/** GGUF files for llama.cpp. */
 const models: Kind = { file: "GGUF file", isOne: (stem) => !isNamed("mmproj|imatrix", stem), usual: "Q4_K_M" };
 const projectors: Kind = { file: "GGUF file of a projector", isOne: (stem) => isNamed("mmproj", stem), usual: "F16" };
 
@@ -23,7 +23,7 @@ function isNamed(pattern: string, stem: string): boolean {
   return new RegExp(`(^|[-._/])(${pattern})`, "i").test(stem);
 }
 
-/** A GGUF model of a repository: one file, or the parts that llama.cpp loads by the first. */
+/** A GGUF model of a repository: one file, or parts that llama.cpp loads through the first. */
 interface GgufModel {
   /** Path without extension and without the number of the part. */
   stem: string;
@@ -31,9 +31,10 @@ interface GgufModel {
 }
 
 /**
- * The path of a model's GGUF: of an address, as `hf:Qwen/Qwen3-0.6B-GGUF:Q8_0`, the file in the cache, downloaded when it is not
- * there yet; a path as it is. Of a model in parts the first one, the others beside it.
- * @throws HubError that says what is wrong: an address of another form, a repository or quantisation that does not exist (with
+ * The path of a model's GGUF. For an address such as `hf:Qwen/Qwen3-0.6B-GGUF:Q8_0` it is the file in the cache,
+ * downloaded if it is missing; a path is returned unchanged. For a model in parts it is the first one, with the others
+ * in the same folder.
+ * @throws HubError with the reason: an address of another form, a repository or quantisation that does not exist (with
  *   those that do), no permission, no network, nothing cached while offline, a full disk, a damaged download.
  */
 export function resolveModel(address: string, options: ResolveModelOptions = {}): Promise<string> {
@@ -41,8 +42,8 @@ export function resolveModel(address: string, options: ResolveModelOptions = {})
 }
 
 /**
- * The same for the projector that makes a model see images: the repository's file whose name begins with mmproj, F16 of
- * several unless the address names another quantisation, or the file itself.
+ * The same for the projector that lets a model see images: the repository's file whose name begins with mmproj. If
+ * there are several, it is F16 unless the address names another quantisation, or the file itself.
  * @throws HubError as `resolveModel` does.
  */
 export function resolveProjector(address: string, options: ResolveModelOptions = {}): Promise<string> {
@@ -108,7 +109,7 @@ function groupParts(files: readonly HubFile[], { isOne }: Kind): GgufModel[] {
   return [...models.values()];
 }
 
-/** The quantisation that a file's name ends with, else the last that it names; null: none. */
+/** The quantisation at the end of a file's name, else the last one in it; null: none. */
 function readQuantization(stem: string): string | null {
   const names = stem.matchAll(/(?<=^|[-._/])(i?q\d(_[a-z0-9]+)*|tq\d_\d|bf16|f16|fp16|f32|mxfp4(_moe)?)(?=$|[-./])/gi);
   return [...names].at(-1)?.[0].toUpperCase() ?? null;

@@ -5,36 +5,36 @@ import type { AddressInfo } from "node:net";
 export interface ServedRepository {
   type: "model" | "dataset";
   name: string;
-  /** Content by path. GGUF and Parquet files are served as the hub serves large ones. */
+  /** Content by path. Serves GGUF and Parquet files as the hub serves large ones. */
   files: Record<string, string | Uint8Array>;
-  /** What a dataset's card says of configs. */
+  /** Configs in a dataset's card. */
   configs?: unknown;
-  /** Revisions other than main, as refs/convert/parquet: their files. */
+  /** Files of revisions other than main, such as refs/convert/parquet. */
   revisions?: Record<string, Record<string, string | Uint8Array>>;
   /** Only requests with this token are answered. */
   token?: string;
 }
 
-/** What goes wrong, by path of the file. */
+/** Simulated failures, by path of the file. */
 export interface Faults {
-  /** The connection breaks after so many bytes of an answer; each entry once. */
+  /** Numbers of bytes after which an answer's connection breaks; each entry is used once. */
   cutAfter: number[];
-  /** Other bytes than those that are listed. */
+  /** Sends other bytes than those that are listed. */
   damaged: boolean;
-  /** Answers with these HTTP statuses, each once, before anything else. */
+  /** HTTP statuses to answer with, each once, before anything else. */
   statuses: number[];
 }
 
 /**
- * Answers as a Hugging Face hub does, for its own clients: the API of models and datasets, lists of files in pages, redirects of
- * large files to another host with X-Linked-Size and X-Linked-ETag, what clients of its other protocol (Xet) ask for first, ranges,
- * 401 and 404 with X-Error-Code.
+ * Answers as a Hugging Face hub does, for its own clients: the API of models and datasets, lists of files in pages,
+ * redirects of large files to another host with X-Linked-Size and X-Linked-ETag, the first requests of clients of its
+ * other protocol (Xet), ranges, 401 and 404 with X-Error-Code.
  */
 export class HubServer {
   readonly faults = new Map<string, Partial<Faults>>();
   /** Method, path and range of every request, in order. */
   readonly requests: string[] = [];
-  /** Tokens that arrived where large files lie: a client must not send them there. */
+  /** Tokens that arrived at the host of large files: a client must not send them there. */
   readonly leakedTokens: string[] = [];
   private readonly store: Server;
   private readonly server: Server;
@@ -52,12 +52,12 @@ export class HubServer {
     return hub;
   }
 
-  /** What HF_ENDPOINT names. */
+  /** Value for HF_ENDPOINT. */
   get endpoint(): string {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** How many requests asked for a file's content. */
+  /** Number of requests for a file's content. */
   countDownloads(path: string): number {
     return this.requests.filter(
       (line) => line.includes(path) && line.includes("/resolve/") && !line.endsWith(" bytes=0-0"),
@@ -83,7 +83,7 @@ export class HubServer {
     const file = /^\/(datasets\/)?([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
     const [type, name] = api ? [api[1], api[2]] : [file?.[1] ? "dataset" : "model", file?.[2]];
     const repository = this.repositories.find((one) => one.type === type && one.name === name);
-    // The hub does not say which private names exist.
+    // The hub does not reveal which private names exist.
     if (!repository) {
       refuse(response, 401, "RepoNotFound", "Repository not found");
       return;
@@ -121,7 +121,7 @@ export class HubServer {
     });
   }
 
-  /** Two files a page, as long lists come. */
+  /** Two files per page, as in long lists. */
   private answerTree(files: ServedRepository["files"], url: URL, response: ServerResponse): void {
     const start = Number(url.searchParams.get("cursor") ?? 0);
     const all = Object.entries(files).map(([path, content]) => {
@@ -173,7 +173,7 @@ export class HubServer {
       response.end("{}");
       return;
     }
-    // The name of another host: clients keep tokens from it.
+    // The name of another host: clients do not send tokens to it.
     response.writeHead(302, {
       Location: `http://localhost:${(this.store.address() as AddressInfo).port}/${oid}?signature=x`,
     });
@@ -205,7 +205,7 @@ export class HubServer {
   }
 }
 
-/** Files that the hub keeps outside of Git. */
+/** Files that the hub stores outside of Git. */
 function isLarge(path: string): boolean {
   return /\.(gguf|parquet)$/.test(path);
 }
