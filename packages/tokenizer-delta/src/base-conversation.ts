@@ -3,7 +3,9 @@ import type { RenderOptions } from "./chat-template.js";
 import { showImages } from "./image-marks.js";
 import { makeMark } from "./make-mark.js";
 
-/** Words that no template and no message holds: where they come out again shows what a template does with a message. */
+/**
+ * Words that no template and no message contains: their places in the output show what a template does with a message.
+ */
 const SYSTEM = makeMark();
 const USER = makeMark();
 const ASSISTANT = makeMark();
@@ -26,7 +28,7 @@ const tool: ToolSchema = {
 };
 
 /**
- * Ways to begin the fixed conversation, the usual one first. Some templates refuse a system message or print it again
+ * Beginnings of the fixed conversation, the usual one first. Some templates refuse a system message or print it again
  * before the last user message; some cannot render without tools.
  */
 const openings: Opening[] = [
@@ -36,27 +38,33 @@ const openings: Opening[] = [
   { messages: [user], tools: [tool] },
 ];
 
-/** What a template prints after an assistant's words when messages follow. */
+/** The template's text after an assistant's words when messages follow. */
 export interface FollowUp {
-  /** From the assistant's last word on: the end of its turn, the messages, the generation prompt if wanted. */
+  /**
+   * The text after the assistant's last word: the end of its turn, the messages, and the generation prompt if
+   * requested.
+   */
   text: string;
-  /** Names the shape of the base conversation: follow-ups of one shape end the assistant's turn alike, but for ids. */
+  /**
+   * Key of the base conversation's shape: follow-ups of one shape end the assistant's turn in the same way, except for
+   * ids.
+   */
   shape: string;
-  /** What lies between the assistant's last word and the first word of `messages`. */
+  /** The text between the assistant's last word and the first word of `messages`. */
   renderTransition(): string;
 }
 
-/** What a template prints of an assistant's message. */
+/** The template's text of an assistant's message. */
 export interface AssistantText {
   text: string;
-  /** Whether it follows the whole generation prompt; else it follows the prompt without its opening. */
+  /** Whether the text follows the whole generation prompt; if not, it follows the prompt without its opening. */
   continuesOpening: boolean;
 }
 
 /**
- * A fixed conversation of one system, one user and one assistant message that stands for whatever came before a delta.
- * What a template prints after the assistant's turn does not depend on the texts before it, so it is rendered once for
- * each delta at a cost that does not grow with the conversation.
+ * A fixed conversation of one system, one user and one assistant message that replaces the conversation before a delta.
+ * A template's text after the assistant's turn does not depend on the texts before it, so it is rendered once for each
+ * delta, at a cost that does not grow with the conversation.
  */
 export class BaseConversation {
   private readonly openings = new Map<"user" | "tool", string>();
@@ -65,7 +73,7 @@ export class BaseConversation {
   constructor(private readonly render: Render) {}
 
   /**
-   * What the template prints after an assistant's turn when `messages` follow it. Before tool messages that turn makes
+   * The template's text after an assistant's turn when `messages` follow it. Before tool messages that turn contains
    * the calls that they answer: some templates print answers inside of it, or by the call's name.
    * @param messages at least one, the first not of the assistant.
    * @throws TokenizerError when the template accepts no such conversation.
@@ -85,8 +93,8 @@ export class BaseConversation {
   }
 
   /**
-   * What the template prints of an assistant message after its generation prompt, up to the end of the text.
-   * @param after who spoke before it.
+   * The template's text of an assistant message after its generation prompt, up to the end of the text.
+   * @param after role of the previous message.
    */
   renderAssistant(message: ChatMessage, after: "user" | "tool" = "user"): AssistantText {
     return this.tryBefore(after, (before, tools) => {
@@ -100,8 +108,8 @@ export class BaseConversation {
   }
 
   /**
-   * What the generation prompt says in the assistant's name (`<think>` and a newline, where a template makes the model
-   * reason) and the template does not print before a message's own text. Often empty.
+   * The part of the generation prompt that belongs to the assistant's turn (`<think>` and a newline, in templates that
+   * make the model reason), and that the template does not print before a message's own text. Often empty.
    */
   renderOpening(after: "user" | "tool" = "user"): string {
     const known = this.openings.get(after) ?? this.findOpening(after);
@@ -110,8 +118,8 @@ export class BaseConversation {
   }
 
   /**
-   * What of the generation prompt is gone from a turn that others have followed: its opening, where a template prints
-   * that (or an empty reasoning in its place) in the newest turn alone. Often empty.
+   * The part of the generation prompt that disappears from a turn once others follow it: its opening, if a template
+   * prints that (or an empty reasoning instead of it) only in the newest turn. Often empty.
    */
   renderDropped(after: "user" | "tool" = "user"): string {
     const known = this.dropped.get(after) ?? this.findDropped(after);
@@ -138,7 +146,7 @@ export class BaseConversation {
     return this.tryBefore(after, (before, tools) => {
       const prompt = this.render(before, { tools, addGenerationPrompt: true });
       const text = this.render([...before, { role: "assistant", content: ASSISTANT }], { tools });
-      // The turn before a tool's answer may hold the same word.
+      // The turn before a tool's answer may contain the same word.
       const header = text.slice(0, Math.max(0, text.lastIndexOf(ASSISTANT)));
       if (header.startsWith(prompt)) return "";
       if (header === "" || !prompt.startsWith(header))
@@ -176,7 +184,7 @@ export class BaseConversation {
     return rest;
   }
 
-  /** The first attempt that succeeds. @throws what the first one threw, when none does. */
+  /** The first attempt that succeeds. @throws the first attempt's error when none does. */
   private tryAll<I, O>(items: readonly I[], attempt: (item: I, index: number) => O): O {
     let first: unknown;
     for (const [i, item] of items.entries()) {
@@ -190,7 +198,7 @@ export class BaseConversation {
   }
 }
 
-/** Assistant turns that `messages` may follow, the likeliest first. */
+/** Assistant turns that `messages` may follow, the most likely first. */
 function listTurnsBefore(messages: readonly ChatMessage[]): ChatMessage[] {
   const plain: ChatMessage = { role: "assistant", content: ASSISTANT };
   const next = messages.findIndex((message) => message.role !== "tool");
@@ -209,7 +217,7 @@ function describeOddity(what: string, received: string): TokenizerError {
     code: "tokenizer/not-incremental",
     subject: "chat template",
     expected: "a template that prints each message once, in order",
-    // By their roles: the words are secret, or a message could hold them.
+    // Replaces the words by their roles: they are secret, or a message could contain them.
     received: JSON.stringify(nameMarks(received).slice(-200)),
     remedy: "use a template whose assistant turns do not change when later messages arrive",
   });

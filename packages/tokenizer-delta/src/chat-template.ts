@@ -9,25 +9,26 @@ import { callForms, type MessageForm, pairCallsWithAnswers, toTemplateMessage } 
 export interface RenderOptions {
   tools?: readonly ToolSchema[];
   addGenerationPrompt?: boolean;
-  /** Further variables of the template (`apply_chat_template_kwargs`), for example `{ enable_thinking: false }`. */
+  /** Additional variables of the template (`apply_chat_template_kwargs`), for example `{ enable_thinking: false }`. */
   kwargs?: Record<string, unknown>;
 }
 
-/** Characters of a template's own complaint that an error shows. */
+/** Most characters of a template's own error message in our error. */
 const longestComplaint = 1000;
 
-/** A model's chat template (Jinja, as GGUF files carry it), rendered under limits of time and size. */
+/** A model's chat template (Jinja, from its GGUF file), rendered under limits of time and size. */
 export class ChatTemplate {
   private readonly template: ReturnType<typeof parseTemplate>;
   private readonly forms = new TemplateForms((messages, form) =>
     this.renderVariables(this.fillVariables(messages, {}, form)),
   );
-  /** A template that met a limit is not tried again: each time would take as long. */
+  /** A template that exceeded a limit is not tried again: each attempt would take as long. */
   private exceeded: TemplateLimitError | undefined;
 
   /**
-   * @param specialTokens texts of the model's own tokens, "" where it has none; `DeltaTokenizer.forModel` knows them.
-   * @throws TokenizerError when the template does not parse, or prints one of these texts and was not given it.
+   * @param specialTokens texts of the model's special tokens, "" for those that it lacks; `DeltaTokenizer.forModel`
+   * provides them.
+   * @throws TokenizerError when the template does not parse, or prints one of these texts that was not given.
    */
   constructor(
     readonly source: string,
@@ -40,7 +41,7 @@ export class ChatTemplate {
         code: "tokenizer/no-special-text",
         subject: "chat template",
         expected: `the text of the model's token as ${name}, or "" where it has none`,
-        remedy: "DeltaTokenizer.forModel(model) gives the template what it needs",
+        remedy: "use DeltaTokenizer.forModel(model), which provides these texts",
       });
     }
     try {
@@ -58,15 +59,16 @@ export class ChatTemplate {
   }
 
   /**
-   * The text of a conversation; for people, who see a word in the place of each image.
-   * @throws TokenizerError with the template's own complaint, for example about the order of roles, or with a limit.
+   * The text of a conversation, for people, with a placeholder for each image.
+   * @throws TokenizerError with the template's own error message, for example about the order of roles, or with a
+   * limit.
    */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): string {
     const marked = markImages(messages);
     return showImages(this.renderMarks(marked.messages, options), marked.images);
   }
 
-  /** The same for messages whose contents are texts; the marks of images in them come out as they are. */
+  /** The same for messages whose contents are texts; marks of images in them are printed unchanged. */
   renderMarks(messages: readonly ChatMessage[], options: RenderOptions = {}): string {
     try {
       const marks = this.listImageParts(messages);
@@ -86,7 +88,7 @@ export class ChatTemplate {
     }
   }
 
-  /** Marks of the images that the template gets as parts, and prints in its own way. */
+  /** Marks of the images that the template receives as parts, and prints in its own notation. */
   private listImageParts(messages: readonly ChatMessage[]): string[] {
     return messages.flatMap(({ role, content }) => {
       const marks = cutAtMarks(String(content ?? "")).filter(({ hash }) => hash !== null);
@@ -94,7 +96,7 @@ export class ChatTemplate {
     });
   }
 
-  /** Whether it prints what users say only where it comes as a list of parts. */
+  /** Whether it prints users' messages only from a list of parts. */
   get takesParts(): boolean {
     return this.forms.contentOf("user") !== "text";
   }
@@ -109,7 +111,7 @@ export class ChatTemplate {
     }
   }
 
-  /** What the template is given: the messages in the form that it understands, and the variables beside them. */
+  /** The template's variables: the messages in the form that it understands, and the others. */
   makeVariables(messages: readonly ChatMessage[], options: RenderOptions = {}): Record<string, unknown> {
     const marked = markImages(messages).messages;
     const calls = messages.some((message) => message.tool_calls && message.tool_calls.length > 0);
@@ -132,7 +134,7 @@ export class ChatTemplate {
       messages: pairCallsWithAnswers(messages).map((message) => toTemplateMessage(message, form, this.source)),
       add_generation_prompt: options.addGenerationPrompt ?? false,
     };
-    // Left out, not undefined: templates ask `tools is defined`.
+    // Absent, not undefined: templates test `tools is defined`.
     if (options.tools && options.tools.length > 0) variables["tools"] = options.tools;
     return variables;
   }

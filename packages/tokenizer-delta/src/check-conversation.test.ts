@@ -6,7 +6,7 @@ import { ChatTemplate, checkConversation, checkTokenization, DeltaTokenizer, typ
 const AB = 5000;
 const bytes = new FakeTokenizer();
 const endOfTurn = bytes.idOf("<|im_end|>");
-/** Bytes, but "ab" is one token: the smallest vocabulary in which a text has two spellings. */
+/** Bytes, except that "ab" is one token: the smallest vocabulary in which a text has two spellings. */
 const merging: TextTokenizer = {
   tokenize(text, options) {
     const ids: number[] = [];

@@ -15,17 +15,18 @@ export interface ConversationToCheck {
   tools?: readonly ToolSchema[];
   /** Prompt, sampled turns and deltas, in order. */
   tokenIds: ArrayLike<number>;
-  /** 1 where a token was sampled; as long as `tokenIds`. */
+  /** 1 for sampled tokens; as long as `tokenIds`. */
   mask?: ArrayLike<number>;
   mode?: SanityCheckMode;
 }
 
 /**
- * The sanity check at the end of a rollout: its tokens against the template's rendering of the whole conversation,
- * which is rendered and tokenized once. What a template prints after the last token that the rollout could have (the
- * newline after an end-of-turn token, or that token itself when the turn was cut) is left out.
- * Images are compared by the hash of their files. "rewritten" and "other_end" are told from "mismatch" by the mask; without one they are mismatches too.
- * Never throws: a template that refuses, and sampled bytes that are no text, give "unchecked".
+ * The sanity check at the end of a rollout: compares its tokens with the template's rendering of the whole
+ * conversation, which is rendered and tokenized once. It ignores text after the last token that the rollout could have
+ * (the newline after an end-of-turn token, or that token itself when the turn was cut).
+ * Images are compared by the hash of their files. The mask distinguishes "rewritten" and "other_end" from "mismatch";
+ * without it they are mismatches too.
+ * Never throws: a template that refuses, and sampled bytes that are not text, give "unchecked".
  */
 export function checkConversation(tokenizer: DeltaTokenizer, conversation: ConversationToCheck): TokenizationCheck {
   const { messages, tools = [], tokenIds, mask, mode = "strict" } = conversation;
@@ -51,7 +52,7 @@ export function checkConversation(tokenizer: DeltaTokenizer, conversation: Conve
   }
 }
 
-/** The rendering up to where the last turn was sampled. */
+/** The rendering up to the end of the sampled last turn. */
 function cutTail(tokenizer: DeltaTokenizer, whole: RenderedText, ids: ArrayLike<number>): RenderedText {
   const ends = tokenizer
     .listEndTexts()
@@ -64,7 +65,7 @@ function cutTail(tokenizer: DeltaTokenizer, whole: RenderedText, ids: ArrayLike<
   return sliceRendered(whole, 0, ended ? end.at + end.text.length : end.at);
 }
 
-/** Without the BOS token in front, where the template does not print it. */
+/** Removes a leading BOS token that the template does not print. */
 function stripBos(tokenizer: DeltaTokenizer, tokenIds: ArrayLike<number>, whole: string): ArrayLike<number> {
   const bos = tokenizer.bosToken;
   if (bos === null || tokenIds[0] !== bos) return tokenIds;

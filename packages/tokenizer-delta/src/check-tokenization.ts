@@ -1,21 +1,21 @@
 import type { TextTokenizer } from "./text-tokenizer.js";
 
-/** strict compares texts exactly; ignore_strippable leaves out whitespace; disable compares nothing. */
+/** strict compares texts exactly; ignore_strippable ignores whitespace; disable compares nothing. */
 export type SanityCheckMode = "strict" | "ignore_strippable" | "disable";
 
 export interface TokenizationCheck {
   /**
    * "drift": the same text in other tokens where the policy sampled (sampling need not follow the tokenizer's merges).
-   * "rewritten": the template prints what the policy said in another way once it is history (an empty `<think>` block
-   * added, reasoning dropped), and everything else as it was. "other_end": likewise, for the policy ends its turns with
-   * another end-of-turn token than the template prints.
+   * "rewritten": in history the template changes the policy's text (adds an empty `<think>` block, drops reasoning),
+   * and everything else is the same. "other_end": the same, because the policy ends its turns with another end-of-turn
+   * token than the template prints.
    * "mismatch": other text, or other tokens where nothing was sampled. "unchecked": there is nothing to compare with.
    */
   kind: "equal" | "drift" | "rewritten" | "other_end" | "mismatch" | "unchecked";
-  /** Around the first difference, for a reader. */
+  /** The text around the first difference, for a reader. */
   expected?: string;
   received?: string;
-  /** Why it is unchecked. */
+  /** The reason why it is unchecked. */
   reason?: string;
 }
 
@@ -27,7 +27,7 @@ const AFTER = 40;
 
 /**
  * Compares concatenated ids with the tokenization of the whole rendered conversation. Never throws.
- * @param mask 1 where a token was sampled, as long as `tokenIds`; without it, every token may have been.
+ * @param mask 1 for sampled tokens, as long as `tokenIds`; without it, every token may be sampled.
  */
 export function checkTokenization(
   tokenIds: ArrayLike<number>,
@@ -52,7 +52,7 @@ function compare(
   mask: ArrayLike<number> | undefined,
 ): TokenizationCheck {
   const whole = tokenizer.tokenize(wholeText);
-  // Through the tokenizer both: some vocabularies normalize text, or strip a leading space.
+  // Both go through the tokenizer: some vocabularies normalize text, or strip a leading space.
   const expected = tokenizer.detokenize(whole);
   const received = tokenizer.detokenize(tokenIds);
   const place = findTextDifference(expected, received, mode === "ignore_strippable");
@@ -75,7 +75,7 @@ function compare(
   };
 }
 
-/** Where two texts first differ, in each of them; null when they do not. */
+/** The index of the first difference in each of two texts; null when they are equal. */
 function findTextDifference(a: string, b: string, skipSpace: boolean): { a: number; b: number } | null {
   if (a === b) return null;
   let i = 0;
@@ -92,7 +92,7 @@ function findTextDifference(a: string, b: string, skipSpace: boolean): { a: numb
   }
 }
 
-/** A stretch of the same text in two spellings: tokens [a, aEnd) of one sequence, [b, bEnd) of the other. */
+/** A range of the same text in two spellings: tokens [a, aEnd) of one sequence, [b, bEnd) of the other. */
 interface Span {
   a: number;
   aEnd: number;
@@ -100,7 +100,7 @@ interface Span {
   bEnd: number;
 }
 
-/** Where two token sequences of the same text differ. */
+/** The ranges in which two token sequences of the same text differ. */
 function findDrifts(a: ArrayLike<number>, b: ArrayLike<number>, tokenizer: ComparedTokenizer): Span[] {
   const spans: Span[] = [];
   const lengthsOf = (ids: ArrayLike<number>) => {
@@ -126,7 +126,7 @@ function findDrifts(a: ArrayLike<number>, b: ArrayLike<number>, tokenizer: Compa
       continue;
     }
     const span: Span = { a: i, aEnd: i, b: j, bEnd: j };
-    // Grow the shorter side until both spell the same; lengths only say which side to grow.
+    // Extends the shorter side until both spell the same text; lengths only decide which side to extend.
     let textA = 0;
     let textB = 0;
     for (;;) {

@@ -2,7 +2,7 @@ import type { SpecialToken } from "@cria/core";
 import { findFirst, type RenderedText } from "./rendered-text.js";
 import { countBytes } from "./special-tokens.js";
 
-/** A stretch of a text: a special token with the whitespace that it takes away, or text between special tokens. */
+/** A part of a text: a special token with the whitespace that it removes, or text between special tokens. */
 export interface Cut {
   from: number;
   to: number;
@@ -13,17 +13,17 @@ export interface Cuts {
   /** They cover the whole text, in order. */
   cuts: Cut[];
   /**
-   * False when two tokens of the same length overlap: llama.cpp's order among those is not defined, so the cuts may
-   * be others than its own.
+   * False when two tokens of the same length overlap: llama.cpp's order among those is undefined, so its cuts may be
+   * different.
    */
   certain: boolean;
 }
 
 /**
  * Cuts a text at its special tokens exactly as llama.cpp does (tokenizer_st_partition): token by token, the longest
- * first, each from left to right in what is still text. llama.cpp keeps the stretches in a list that it walks again for
- * each match, so its time grows with the square of their number; here it is linear.
- * @param spelled the special tokens that the text spells, the longest (in bytes) first.
+ * first, each from left to right in the remaining text. llama.cpp walks a list of all parts again for each match, so
+ * its time grows with the square of their number; here it is linear.
+ * @param spelled the special tokens that occur in the text, the longest (in bytes) first.
  */
 export function cutAtSpecialTokens(
   { text, plainAt }: Omit<RenderedText, "images">,
@@ -31,7 +31,7 @@ export function cutAtSpecialTokens(
 ): Cuts {
   const found: (Cut & { token: SpecialToken })[] = [];
   let certain = true;
-  /** For each character, 1 + the index in `found` of the cut that has it; 0: still text. */
+  /** For each character, 1 + the index in `found` of its cut; 0: remaining text. */
   const owners = new Int32Array(text.length);
   for (const token of spelled) {
     const { length } = token.text;
@@ -58,19 +58,19 @@ export function cutAtSpecialTokens(
   return { cuts: fillGaps(found, text.length), certain };
 }
 
-/** The first owner of a character in [from, to); 0 when all of it is still text. */
+/** The first owner of a character in [from, to); 0 when all of it is remaining text. */
 function findOwner(owners: Int32Array, from: number, to: number): number {
   for (let i = from; i < to; i++) if (owners[i]) return owners[i]!;
   return 0;
 }
 
-/** Whether a control token's text at this place is what others said. */
+/** Whether a control token's text at this place comes from users or tools. */
 function isPlain(plainAt: readonly number[], at: number, length: number): boolean {
   const first = plainAt[findFirst(plainAt, length === 1 ? at : at + 1)];
   return first !== undefined && first < at + length;
 }
 
-/** C's isspace, as llama.cpp asks it. */
+/** C's isspace, as in llama.cpp. */
 function isSpace(code: number): boolean {
   return code === 32 || (code >= 9 && code <= 13);
 }

@@ -9,59 +9,59 @@ import type { SpecialTokens } from "./special-tokens.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
 import { TurnEnds } from "./turn-ends.js";
 
-/** What `DeltaTokenizer.forModel` leaves to choose. */
+/** Options of `DeltaTokenizer.forModel`. */
 export interface ModelTokenizerOptions {
-  /** Further variables of the template, the same for every rendering. */
+  /** Additional variables of the template, the same for every rendering. */
   kwargs?: Record<string, unknown>;
   /**
-   * true: what users and tools say is read with special tokens, so that their text can end a turn or begin another
-   * one. Default false: a control token that they spell stays plain text.
+   * true: reads text of users and tools with special tokens, so that it can end a turn or begin another one. Default
+   * false: a control token that they spell stays plain text.
    */
   allowControlTokens?: boolean;
 }
 
 export interface DeltaTokenizerOptions extends ModelTokenizerOptions {
-  /** Token in front of a whole prompt, put there unless the template has printed it; null where the model wants none. */
+  /** Token in front of a whole prompt, added unless the template has printed it; null if the model needs none. */
   bosToken: number | null;
-  /** Tokens that end a turn; the template's own end-of-turn text is found with them. */
+  /** Tokens that end a turn; they locate the template's own end-of-turn text. */
   endOfTurnTokens: readonly number[];
-  /** Gives images their tokens. Absent: messages with images are refused. */
+  /** Assigns tokens to images. Absent: messages with images are refused. */
   images?: ImagePlacer;
 }
 
-/** What `DeltaTokenizer.forModel` reads of a model; every PolicyEngine has it. */
+/** The properties of a model that `DeltaTokenizer.forModel` reads; every PolicyEngine has them. */
 export interface TokenizedModel extends TextTokenizer {
   readonly chatTemplate: string | null;
   readonly info: Pick<ModelInfo, "path" | "bosToken" | "eosToken" | "endOfGenerationTokens" | "addBos">;
-  /** Absent where the model has no projector. */
+  /** Absent if the model has no projector. */
   readonly images?: ImagePlacer;
 }
 
 /**
- * Called when others spell control tokens and the rendering does not show where: the text is then tokenized with
- * special tokens.
+ * Called when users or tools spell control tokens and the rendering does not show where: the text is then tokenized
+ * with special tokens.
  */
 export type OnUnsplit = () => void;
 
 /** An assistant message as sampled tokens. */
 export interface AssistantTokens {
   tokenIds: Int32Array;
-  /** Whether they end with the end-of-turn token; some templates leave it to what comes next. */
+  /** Whether they end with the end-of-turn token; some templates print it only with the next message. */
   ended: boolean;
-  /** Whether they follow the whole generation prompt; else its opening must be left out before them. */
+  /** Whether they follow the whole generation prompt; if not, its opening must be left out before them. */
   continuesOpening: boolean;
 }
 
 /**
- * Turns conversations into tokens piece by piece, so that what the model sampled is never tokenized again.
+ * Turns conversations into tokens piece by piece, so that sampled text is never tokenized again.
  * A delta is rendered against a fixed base conversation: its cost does not grow with the real one, and templates that
  * rewrite earlier turns (dropping their reasoning) cannot change it.
- * Text of the template, of system messages and of the assistant is read with special tokens; what users and tools say
+ * Text of the template, of system messages and of the assistant is read with special tokens; text of users and tools
  * never becomes a control token, whatever it spells.
  */
 export class DeltaTokenizer {
   private readonly pieces: PieceTokenizer;
-  /** Token in front of a whole prompt; null where the model wants none. */
+  /** Token in front of a whole prompt; null if the model needs none. */
   readonly bosToken: number | null;
   private readonly base: BaseConversation;
   private readonly turnEnds: TurnEnds;
@@ -79,7 +79,7 @@ export class DeltaTokenizer {
   }
 
   /**
-   * The delta tokenizer of a model, as its GGUF describes it: chat template, BOS and EOS, tokens that end a turn.
+   * The delta tokenizer of a model, from the facts in its GGUF: chat template, BOS and EOS, tokens that end a turn.
    * @throws ConfigError when it has no chat template.
    */
   static forModel(model: TokenizedModel, options: ModelTokenizerOptions = {}): DeltaTokenizer {
@@ -109,15 +109,18 @@ export class DeltaTokenizer {
     return this.pieces.specialTokens;
   }
 
-  /** The template's text of a whole conversation, with the variables that every rendering gets, and a word for each image. */
+  /**
+   * The template's text of a whole conversation, with the variables of every rendering, and a placeholder for each
+   * image.
+   */
   render(messages: readonly ChatMessage[], tools: readonly ToolSchema[] = [], addGenerationPrompt = false): string {
     return this.template.render(messages, { kwargs: this.options.kwargs, tools, addGenerationPrompt });
   }
 
   /**
-   * The same text, and where users and tools spelled control tokens and images stand in it.
-   * @throws ConfigError for a message with an image where the model has no projector; TokenizerError where the template does not
-   * print each image once.
+   * The same text, with the places of images, and of control tokens that users and tools spelled.
+   * @throws ConfigError for a message with an image if the model has no projector; TokenizerError if the template does
+   * not print each image once.
    */
   renderMarked(
     messages: readonly ChatMessage[],
@@ -131,12 +134,12 @@ export class DeltaTokenizer {
     return this.mark(messages, render, onUnsplit);
   }
 
-  /** Tokens of rendered text, without BOS. Takes time linear in the text, whatever special tokens it holds. */
+  /** Tokens of rendered text, without BOS. Takes time linear in the text, whatever special tokens it contains. */
   tokenize(rendered: RenderedText): Int32Array {
     return this.pieces.tokenize(rendered);
   }
 
-  /** The same, with long texts beside the event loop. */
+  /** The same, with long texts off the event loop. */
   tokenizeAside(rendered: RenderedText): Promise<Int32Array> {
     return this.pieces.tokenizeAside(rendered);
   }
@@ -151,7 +154,7 @@ export class DeltaTokenizer {
     return this.pieces.tokenizePieces(rendered);
   }
 
-  /** How many tokens `encodePrompt` gives; images are not placed for it, nor need their files be in memory. */
+  /** Number of tokens of `encodePrompt`. It places no images, and their files need not be in memory. */
   countPromptTokens(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[] = [],
@@ -160,16 +163,16 @@ export class DeltaTokenizer {
     return this.addBos(this.pieces.tokenizeUnplaced(this.renderMarked(messages, tools, true, onUnsplit))).length;
   }
 
-  /** Tokens of a prompt that ends where the assistant begins to speak. */
+  /** Tokens of a prompt that ends at the start of the assistant's turn. */
   encodePrompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[] = [], onUnsplit?: OnUnsplit): Int32Array {
     return this.encodeWhole(messages, tools, true, onUnsplit);
   }
 
   /**
-   * Tokens of what comes after a sampled assistant turn: the template's text after the end-of-turn token, `messages`
-   * (tool responses or a user's text) and the next generation prompt. All of it is mask 0.
-   * Tools are described in the prompt alone: some templates would otherwise print them again before a later message.
-   * Some templates want `name` and `tool_call_id` of tool messages.
+   * Tokens after a sampled assistant turn: the template's text after the end-of-turn token, `messages` (tool responses
+   * or a user's text) and the next generation prompt. All of them have mask 0.
+   * Tools are described only in the prompt: some templates would otherwise print them again before a later message.
+   * Some templates need `name` and `tool_call_id` of tool messages.
    * @param ended whether the turn was sampled up to its end-of-turn token; if not, that token is part of the delta.
    * @throws TokenizerError when the template cannot place such messages after an assistant turn.
    */
@@ -177,7 +180,7 @@ export class DeltaTokenizer {
     return this.tokenize(this.renderMarkedDelta(messages, ended, onUnsplit));
   }
 
-  /** `encodePrompt` for prompts of any length: long texts are tokenized beside the event loop. */
+  /** `encodePrompt` for prompts of any length: long texts are tokenized off the event loop. */
   async encodePromptAside(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[] = [],
@@ -186,7 +189,7 @@ export class DeltaTokenizer {
     return this.addBos(await this.tokenizeAside(this.renderMarked(messages, tools, true, onUnsplit)));
   }
 
-  /** `encodeDelta` likewise. */
+  /** The same for `encodeDelta`. */
   async encodeDeltaAside(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): Promise<Int32Array> {
     return this.tokenizeAside(this.renderMarkedDelta(messages, ended, onUnsplit));
   }
@@ -210,7 +213,7 @@ export class DeltaTokenizer {
     return { text, plainAt: plainAt ?? [], images };
   }
 
-  /** The text that `encodeDelta` tokenizes, with a word for each image. */
+  /** The text that `encodeDelta` tokenizes, with a placeholder for each image. */
   renderDelta(messages: readonly ChatMessage[], ended: boolean): string {
     const marked = markImages(messages);
     return showImages(this.renderDeltaMarks(marked.messages, ended), marked.images);
@@ -231,10 +234,10 @@ export class DeltaTokenizer {
   }
 
   /**
-   * A whole conversation with a mask, as supervised training sees it: 1 on each token of assistant messages and on
-   * their end-of-turn token, 0 elsewhere. Every assistant message is tokenized by itself, as if it had been sampled;
-   * what follows the last of them is left out. A generation prompt that opens the reasoning does so only before
-   * messages that have some.
+   * A whole conversation with a mask for supervised training: 1 on each token of assistant messages and on their
+   * end-of-turn token, 0 elsewhere. Every assistant message is tokenized by itself, as if it had been sampled; text
+   * after the last of them is left out. A generation prompt that opens the reasoning does so only before messages that
+   * have some.
    */
   encodeMessagesWithMask(
     messages: readonly ChatMessage[],
@@ -266,7 +269,7 @@ export class DeltaTokenizer {
         rendered = sliceRendered(rendered, 0, rendered.text.length - this.base.renderOpening(after).length);
       const heard = this.tokenize(rendered);
       add(previous ? heard : this.addBos(heard), 0);
-      // The end-of-turn token is the model's to say, whoever prints it.
+      // The model decides its end-of-turn token, even where the template prints it.
       if (previous && !previous.ended && this.options.endOfTurnTokens.includes(ids[start]!)) mask[start] = 1;
       add(said.tokenIds, 1);
       previous = said;
@@ -276,10 +279,10 @@ export class DeltaTokenizer {
   }
 
   /**
-   * An assistant message as sampled tokens: its text and, where the template prints it, the end-of-turn token.
-   * @param after who spoke before it; some templates begin the turn in another way after a tool's answer.
-   * @throws TokenizerError when the template does not continue its own generation prompt with this message, and for one with
-   * an image, which no model can sample.
+   * An assistant message as sampled tokens: its text and, if the template prints it, the end-of-turn token.
+   * @param after role of the previous message; some templates begin the turn differently after a tool's answer.
+   * @throws TokenizerError when the template does not continue its own generation prompt with this message, and for one
+   * with an image, which no model can sample.
    */
   encodeAssistant(message: ChatMessage, after: "user" | "tool" = "user"): AssistantTokens {
     if (listImages(message.content).length > 0) throw noSuchTurn();
@@ -293,19 +296,22 @@ export class DeltaTokenizer {
   }
 
   /**
-   * What the generation prompt says in the assistant's name, for example `<think>` and a newline; often empty. A
-   * message that records a sampled turn holds this text and then what was sampled.
+   * The part of the generation prompt that belongs to the assistant's turn, for example `<think>` and a newline; often
+   * empty. A message that records a sampled turn contains this text and then the sampled text.
    */
   renderOpening(after: "user" | "tool" = "user"): string {
     return this.base.renderOpening(after);
   }
 
-  /** What of the generation prompt the template no longer prints once others have followed the turn; often empty. */
+  /**
+   * The part of the generation prompt that the template no longer prints once others have followed the turn; often
+   * empty.
+   */
   renderDropped(after: "user" | "tool" = "user"): string {
     return this.base.renderDropped(after);
   }
 
-  /** Tokens of a whole conversation as the template prints it. */
+  /** Tokens of a whole conversation in the template's rendering. */
   encodeWhole(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[] = [],
@@ -315,7 +321,7 @@ export class DeltaTokenizer {
     return this.addBos(this.tokenize(this.renderMarked(messages, tools, addGenerationPrompt, onUnsplit)));
   }
 
-  /** Puts the BOS token in front of a whole prompt where it belongs and is not there yet. */
+  /** Adds the BOS token in front of a whole prompt if it is needed and missing. */
   addBos(ids: Int32Array): Int32Array {
     if (this.bosToken === null || ids[0] === this.bosToken) return ids;
     return Int32Array.from([this.bosToken, ...ids]);
@@ -326,7 +332,7 @@ export class DeltaTokenizer {
     return this.turnEnds.listTexts();
   }
 
-  /** The same, and those that the template prints in their place once the conversation goes on, as far as it was seen. */
+  /** The same, and texts that the template has been seen to print instead of them once the conversation continues. */
   listPrintedEndTexts(): string[] {
     return this.turnEnds.listPrintedTexts();
   }
@@ -336,7 +342,7 @@ function noProjector(): ConfigError {
   return new ConfigError("has an image, and the model has no projector", {
     code: "config/no-projector",
     subject: "message",
-    expected: "text alone, or a model with the projector that its images need",
+    expected: "only text, or a model with a projector for its images",
     remedy: "name the projector's file (model.mmproj in a config, `mmproj` of loadModel)",
   });
 }
@@ -350,7 +356,7 @@ function noSuchTurn(): TokenizerError {
   });
 }
 
-/** Where the last occurrence of any of `parts` ends; -1 when there is none. */
+/** The end of the last occurrence of any of `parts`; -1 when there is none. */
 function findLast(text: string, parts: readonly string[]): number {
   let end = -1;
   for (const part of parts) {

@@ -56,7 +56,7 @@ describe("the embedded policy: its own template and vocabulary", () => {
     const [scored] = await model.score([{ tokenIds, from: promptIds.length }]);
     const scoredSecond = scored!.logprobs.slice(tokenIds.length - second.tokenIds.length);
     for (const [i, logprob] of second.logprobs.entries()) expect(scoredSecond[i]).toBeCloseTo(logprob, 4);
-    // A score without what came before the tool's answer is another one: the agreement above is no accident.
+    // Without the tokens before the tool's answer the score differs: the agreement above is no coincidence.
     const [reset] = await model.score([{ tokenIds: [...delta, ...second.tokenIds], from: delta.length }]);
     const resetSecond = reset!.logprobs.slice(delta.length);
     expect(Math.max(...second.logprobs.map((logprob, i) => Math.abs(resetSecond[i]! - logprob)))).toBeGreaterThan(1e-3);
@@ -81,7 +81,7 @@ describe("the embedded policy: its own template and vocabulary", () => {
       said.push(answer);
       delta = tokenizer.encodeDelta([answer], turn.finishReason === "stop");
       production.addSampled(turn.tokenIds);
-      // Nothing in this template rewrites history, so rendering as in production evaluates the delta and no more.
+      // Nothing in this template rewrites history, so rendering as in production evaluates only the delta.
       const next = production.encodeTurn(said);
       expect([next.keep, ...next.tokenIds]).toEqual([tokenIds.length, ...delta]);
     }

@@ -20,7 +20,7 @@ const load = (template: string) => {
   return loadCase(example, template === "cria-tiny" ? chatTemplate : undefined);
 };
 
-/** A rollout: what the policy says and what others answer, in turns; the last turn is the policy's. */
+/** A rollout: texts of the policy and answers of others, in turns; the last turn is the policy's. */
 function play(tokenizer: DeltaTokenizer, said: string[], heard: ChatMessage[], end?: string): Played {
   const { tokenizer: vocabulary } = tokenizer;
   const messages: ChatMessage[] = [user("What is 2 + 3?")];

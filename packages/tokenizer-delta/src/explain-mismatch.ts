@@ -6,7 +6,7 @@ import { type RenderedText, sliceRendered } from "./rendered-text.js";
 
 export interface Mismatch {
   messages: readonly ChatMessage[];
-  /** Folded, as `wholeIds` is. */
+  /** Folded, like `wholeIds`. */
   ids: ArrayLike<number>;
   /** As long as `ids`. */
   mask: ArrayLike<number>;
@@ -23,10 +23,10 @@ interface Stretch {
 }
 
 /**
- * Why the text of a rollout is not that of its whole conversation, where the template alone is the reason; null where
- * something else is wrong. "rewritten": the messages record what was sampled, and between the turns the rendering has
- * exactly the text that the policy saw, each time right after the end of a turn; the template has only added to the
- * turns or left out of them. "other_end": the same, and turns end with another end-of-turn token.
+ * Explains why the text of a rollout differs from that of its whole conversation, if only the template is the reason;
+ * null if something else is wrong. "rewritten": the messages record the sampled text, and between the turns the
+ * rendering has exactly the text that the policy saw, each time right after the end of a turn; the template has only
+ * added to the turns or removed parts of them. "other_end": the same, and turns end with another end-of-turn token.
  */
 export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): "rewritten" | "other_end" | null {
   const { messages, rendered, wholeIds, mode, folded } = mismatch;
@@ -46,7 +46,7 @@ export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): 
   const ends = tokenizer.listPrintedEndTexts().map(normalize);
   let otherEnd = false;
   let turn = -1;
-  /** Of the last sampled turn: what was said, how it ended ("" when it was cut), and where the rendering has it. */
+  /** State of the last sampled turn: its text, its end ("" when it was cut), and its place in the rendering. */
   let said = "";
   let ended = "";
   let at = 0;
@@ -69,8 +69,8 @@ export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): 
     const found = findHeard(whole, at, heard, openings, turn < 0 ? null : ended, ends);
     if (!found) return null;
     if (turn >= 0 && !isMadeOf(whole.slice(at, found.turnEnd), said, recorded[turn]!.message)) return null;
-    // Tokens too, where places in the tokens' text are places in the rendering: not where whitespace is left out, or the
-    // vocabulary normalizes text.
+    // Compares tokens too, if places in the tokens' text are places in the rendering. They are not if whitespace is
+    // ignored, or the vocabulary normalizes text.
     if (whole === rendered.text) {
       const seen = sliceRendered(rendered, found.from, found.to);
       const ids = folded.tokenize({ ...seen, text: seen.text + heard.slice(seen.text.length) });
@@ -84,9 +84,9 @@ export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): 
 }
 
 /**
- * Whether a template has printed a turn so: it may add to what was said (an empty `<think>` block) or leave out of it
- * (reasoning), whitespace aside; other words in its place are no rewriting. Calls that a message holds by themselves
- * are printed in the template's own way.
+ * Whether a template may have printed this for a turn: it may add to the text (an empty `<think>` block) or remove
+ * parts of it (reasoning), ignoring whitespace; other words are not rewriting. Calls in a message's `tool_calls` are
+ * printed in the template's own notation.
  */
 function isMadeOf(printed: string, said: string, message: ChatMessage): boolean {
   if (message.tool_calls && message.tool_calls.length > 0) return true;
@@ -94,14 +94,14 @@ function isMadeOf(printed: string, said: string, message: ChatMessage): boolean 
   return a.length > b.length ? isWithin(b, a) : isWithin(a, b);
 }
 
-/** Whether the characters of `part` occur in `text` in their order. */
+/** Whether the characters of `part` occur in `text` in the same order. */
 function isWithin(part: string, text: string): boolean {
   let at = 0;
   for (let i = 0; i < text.length && at < part.length; i++) if (text[i] === part[at]) at++;
   return at === part.length;
 }
 
-/** Where the rendering has what was heard, and where the turn before ends: before its end-of-turn text. */
+/** Place of a message in the rendering, and the end of the previous turn, before its end-of-turn text. */
 interface Found {
   turnEnd: number;
   from: number;
@@ -110,8 +110,8 @@ interface Found {
 }
 
 /**
- * Where the rendering has what was heard, with or without the opening of the next turn: at `at` when nobody has spoken
- * (`end` null), else after the end of a turn, which may be another one than was sampled.
+ * Finds a message in the rendering, with or without the opening of the next turn: at `at` before the first turn (`end`
+ * null), else after the end of a turn, which may differ from the sampled end.
  */
 function findHeard(
   whole: string,
@@ -137,7 +137,10 @@ function findHeard(
   return null;
 }
 
-/** Whether a message holds what was sampled: a turn that ended exactly, one that was stopped at least its beginning. */
+/**
+ * Whether a message records the sampled text: exactly for a turn that ended, at least its beginning for one that was
+ * stopped.
+ */
 function records(
   message: ChatMessage,
   openings: readonly string[],
@@ -152,14 +155,14 @@ function records(
   return forms.some((form) => (ended ? said === form : said.startsWith(form)));
 }
 
-/** What the generation prompt says in the assistant's name after this message, where that is not printed later. */
+/** Openings of the assistant's turn in the generation prompt after this message, if they are not printed later. */
 function listOpenings(tokenizer: DeltaTokenizer, before: ChatMessage | undefined): string[] {
   const after = before?.role === "tool" ? "tool" : "user";
   const openings = [() => tokenizer.renderOpening(after), () => tokenizer.renderDropped(after)].map((render) => {
     try {
       return render();
     } catch {
-      // Such a template cannot go on after a turn.
+      // Such a template cannot continue after a turn.
       return "";
     }
   });

@@ -5,10 +5,10 @@ const WORD = makeMark();
 const image = markOf({ hash: "" });
 
 /**
- * What a template prints for an image part, from its first bracket to its last (`<image>` without the newline after it): it is
- * compared with the same message without the image. A number in it (`<|image_1|>`) may be any number. Null where the template
- * prints nothing for an image, changes what is around it, or prints a second one otherwise.
- * @param render a user's message, by its content.
+ * The template's text of an image part, from its first bracket to its last (`<image>` without the newline after it),
+ * found by comparing with the same message without the image. A number in it (`<|image_1|>`) may be any number. Null if
+ * the template prints nothing for an image, changes the text around it, or prints a second one differently.
+ * @param render renders a user's message with this content.
  */
 export function findImageText(render: (content: string) => string): RegExp | null {
   try {
@@ -22,7 +22,7 @@ export function findImageText(render: (content: string) => string): RegExp | nul
   }
 }
 
-/** What `longer` has that `shorter` has not, at one place; null where they differ in another way. */
+/** The text added to `shorter` at one place to give `longer`; null if they differ in another way. */
 function findAdded(shorter: string, longer: string): string | null {
   const added = longer.length - shorter.length;
   if (added <= 0) return null;
@@ -31,13 +31,14 @@ function findAdded(shorter: string, longer: string): string | null {
   let from = shorter.length - after;
   if (longer.slice(0, from) !== shorter.slice(0, from)) return null;
   const take = () => longer.slice(from, from + added);
-  // Where it ends as what is before it, it may as well stand further right: "\n<image>" or "<image>\n", "><image" or "<image>".
+  // If it ends like the text before it, it may be further to the right: "\n<image>" or "<image>\n", "><image" or
+  // "<image>".
   const inText = longer.slice(0, from).includes(WORD);
   while (!inText && /^[^<[({]*[>\])}]/.test(take()) && longer[from] === longer[from + added]) from++;
   return take();
 }
 
-/** Of the text from its first bracket to its last, or all of it but the space around it. */
+/** Pattern of the text from its first bracket to its last, or of all of it without surrounding space. */
 function toPattern(added: string): string | null {
   const text = /[<[({>\])}].*[<[({>\])}]/s.exec(added)?.[0] ?? added.trim();
   if (text === "") return null;

@@ -4,16 +4,16 @@ import { markOf, showImages } from "./image-marks.js";
 import { cutAtImages, type RenderedText } from "./rendered-text.js";
 
 /**
- * Token sequences of a conversation with one token, below zero, in the place of each image, the same for the same file: so
- * sequences with images are compared, and become text, as others do.
+ * Token sequences of a conversation in which each image is one negative token, the same for the same file, so that
+ * sequences with images are compared and converted to text like any others.
  */
 export class FoldedImages {
-  /** -1 stands for the first of them, and so on. */
+  /** -1 is the first of them, and so on. */
   private readonly images: ImageRecord[] = [];
   /** By the first of an image's tokens. */
   private readonly known = new Map<number, { ids: Int32Array; folded: number }[]>();
 
-  /** @param whole the rendering that has the images. */
+  /** @param whole the rendering with the images. */
   constructor(
     private readonly tokenizer: Pick<DeltaTokenizer, "tokenize" | "tokenizer">,
     whole: RenderedText,
@@ -30,7 +30,7 @@ export class FoldedImages {
 
   /**
    * @param mask as long as `tokenIds`.
-   * @returns a mask that is 1 on an image where it was on any of the image's tokens.
+   * @returns a mask that is 1 on an image if any of its tokens has 1.
    */
   fold(tokenIds: ArrayLike<number>, mask?: ArrayLike<number>): { ids: Int32Array; mask: Uint8Array | undefined } {
     if (this.images.length === 0) return { ids: Int32Array.from(tokenIds), mask: mask && Uint8Array.from(mask) };
@@ -72,7 +72,7 @@ export class FoldedImages {
     return text;
   }
 
-  /** The same for people, who see a word in the place of each image. */
+  /** The same for people, with a placeholder for each image. */
   show(ids: ArrayLike<number>): string {
     return showImages(this.detokenize(ids), this.images);
   }

@@ -4,22 +4,22 @@ import { makeMark } from "./make-mark.js";
 import type { RenderedImage } from "./rendered-text.js";
 
 /**
- * In a text that a template prints an image is a word: a secret, the hash of its file, and a letter that ends it. Nobody can
- * spell it, templates print it as it is, and two texts with the same image are the same text.
+ * While a template prints a text, an image is a word: a secret, the hash of its file, and a letter that ends it. Users
+ * cannot spell it, templates print it unchanged, and texts with the same image are equal.
  */
 const SECRET = makeMark();
 const END = "z";
 const pattern = new RegExp(`${SECRET}([0-9a-f]*)${END}`, "g");
 
-/** A stretch of a text: an image's mark, or what is between marks. */
+/** A part of a text: an image's mark, or the text between marks. */
 export interface MarkCut {
   text: string;
   from: number;
-  /** Of the image's file; null between marks. */
+  /** Hash of the image's file; null between marks. */
   hash: string | null;
 }
 
-/** The stretches of a text, in order; none is empty. */
+/** The parts of a text, in order; none is empty. */
 export function cutAtMarks(text: string): MarkCut[] {
   const cuts: MarkCut[] = [];
   let at = 0;
@@ -35,7 +35,7 @@ export function cutAtMarks(text: string): MarkCut[] {
   return cuts;
 }
 
-/** Messages whose contents are texts, with a mark in the place of each image; and the images, in order. */
+/** Messages whose contents are texts, with a mark in place of each image; and the images, in order. */
 export function markImages(messages: readonly ChatMessage[]): { messages: ChatMessage[]; images: ImageRecord[] } {
   const images: ImageRecord[] = [];
   const mark = (image: ImageSource) => {
@@ -61,12 +61,12 @@ export function notLoaded(received: string): TokenizerError {
     subject: "image of a message",
     expected: "an image that loadImage has read",
     received,
-    remedy: "give messages what loadImage returns",
+    remedy: "put the result of loadImage into the message",
   });
 }
 
 /**
- * Where a rendering has the images of its messages.
+ * The places of a conversation's images in its rendering.
  * @throws TokenizerError unless it has each of them once, in order.
  */
 export function findImages(text: string, images: readonly ImageRecord[]): RenderedImage[] {
@@ -84,11 +84,11 @@ export function imagesLost(expected: string, received: string): TokenizerError {
     subject: "chat template",
     expected,
     received,
-    remedy: "use a template that prints what these messages say, or messages without images where it does not",
+    remedy: "use a template that prints all of these messages, or no images in messages that it does not print",
   });
 }
 
-/** A text for people, who see a word in the place of each image. */
+/** A text for people, with a placeholder for each image. */
 export function showImages(text: string, images: readonly ImageRecord[] = []): string {
   return text.replaceAll(pattern, (_, hash: string) => {
     const image = images.find((other) => other.hash === hash);

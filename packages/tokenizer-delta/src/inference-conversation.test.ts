@@ -6,7 +6,7 @@ import { ChatTemplate, DeltaTokenizer, InferenceConversation, type TextTokenizer
 const MERGED = 5000;
 const bytes = new FakeTokenizer();
 const endOfTurn = bytes.idOf("<|im_end|>");
-/** ChatML that drops reasoning from turns that a user's message follows, as Qwen3 does. */
+/** ChatML that drops reasoning from turns before a user's message, as Qwen3 does. */
 const forgetful = `{%- set last = namespace(user=-1) -%}
 {%- for m in messages -%}{%- if m.role == 'user' -%}{%- set last.user = loop.index0 -%}{%- endif -%}{%- endfor -%}
 {%- for m in messages -%}
@@ -49,7 +49,7 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
     const turn = conversation.encodeTurn(messages);
     expect(turn.contextIds).toEqual(delta.encodePrompt(messages));
     expect(turn.droppedSampled).toBe(sample(said).length);
-    // Where the turn began, which is where a loop can keep a fork of the sequence.
+    // The beginning of the turn, where a loop can keep a fork of the sequence.
     expect(turn.keep).toBe(prompt.length);
     expect([...turn.contextMask]).not.toContain(1);
 
@@ -92,7 +92,7 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
   });
 
   it("sampled tokens stay as sampled where their text stays", () => {
-    // One token for "ab", which the policy spelled with two.
+    // One token for "ab", where the policy sampled two.
     const merging: TextTokenizer = {
       tokenize: (text, options) => Int32Array.from(merge([...bytes.tokenize(text, options)], [97, 98])),
       detokenize: (ids, options) =>
@@ -127,7 +127,7 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
   });
 });
 
-/** The pair as one token: the smallest vocabulary in which a text has two spellings. */
+/** Merges the pair into one token: the smallest vocabulary in which a text has two spellings. */
 function merge(ids: number[], [first, second]: [number, number]): number[] {
   const merged: number[] = [];
   for (const id of ids) {

@@ -3,31 +3,31 @@ import type { DeltaTokenizer, OnUnsplit } from "./delta-tokenizer.js";
 import { joinIds, type TokenizedPiece } from "./piece-tokenizer.js";
 import { joinRendered, ownText, type RenderedText, sliceRendered } from "./rendered-text.js";
 
-/** What an engine must do before the next turn, when each turn is rendered as in production. */
+/** The engine's work before the next turn, when each turn is rendered as in production. */
 export interface EncodedTurn {
-  /** How many tokens of the last context stay as they are; the engine's KV is valid up to here. */
+  /** Number of unchanged leading tokens of the last context; the engine's KV is valid up to here. */
   keep: number;
-  /** What follows them: to be evaluated before sampling, mask 0. */
+  /** The tokens after them, to evaluate before sampling; mask 0. */
   tokenIds: Int32Array;
   /** The whole context: the kept tokens and `tokenIds`. */
   contextIds: Int32Array;
-  /** 1 where a token of the context is one that the policy sampled. */
+  /** 1 for tokens of the context that the policy sampled. */
   contextMask: Uint8Array;
-  /** Sampled tokens that are no longer in the context as they were sampled; 0 while history stands. */
+  /** Number of sampled tokens that are no longer in the context in their sampled form; 0 while history is unchanged. */
   droppedSampled: number;
 }
 
-/** A stretch of the context with its text. */
+/** A part of the context with its text. */
 interface Piece extends RenderedText {
   ids: Int32Array;
   sampled: boolean;
 }
 
 /**
- * A conversation that is rendered whole before each turn, as a server would do it (`use_inference_chat_template`):
- * what the template rewrites in earlier turns (reasoning that it drops) is then gone for the model too.
- * Only what changed is tokenized and has to be evaluated again, and sampled tokens stay as they were sampled wherever
- * the template still prints their text. One object for each conversation.
+ * A conversation that is rendered whole before each turn, as a server does (`use_inference_chat_template`). When the
+ * template rewrites earlier turns (drops their reasoning), the model sees the rewritten text too.
+ * Only changed parts are tokenized and need evaluation, and sampled tokens stay unchanged where the template still
+ * prints their text. Use one object for each conversation.
  */
 export class InferenceConversation {
   private pieces: Piece[] = [];
@@ -38,12 +38,12 @@ export class InferenceConversation {
     private readonly onUnsplit?: OnUnsplit,
   ) {}
 
-  /** The tokens that the engine holds, as far as this object was told. */
+  /** The tokens that the engine holds, according to the calls so far. */
   get contextIds(): Int32Array {
     return joinIds(this.pieces);
   }
 
-  /** Appends what the policy sampled after the last `encodeTurn`. */
+  /** Appends the tokens that the policy sampled after the last `encodeTurn`. */
   addSampled(tokenIds: ArrayLike<number>): void {
     if (tokenIds.length === 0) return;
     const ids = Int32Array.from(tokenIds);
@@ -51,8 +51,8 @@ export class InferenceConversation {
   }
 
   /**
-   * Renders the conversation so far with the generation prompt and says which tokens stay.
-   * @param messages all of them; assistant messages as production would keep them.
+   * Renders the conversation so far with the generation prompt and determines which tokens stay.
+   * @param messages all of them; assistant messages in the form that production keeps.
    * @throws TokenizerError when the template refuses the conversation.
    */
   encodeTurn(messages: readonly ChatMessage[]): EncodedTurn {
@@ -70,8 +70,8 @@ export class InferenceConversation {
   }
 
   /**
-   * The longest run of pieces that the rendering still begins with and that the rest can be joined to without a seam
-   * that no tokenizer would make.
+   * The longest run of pieces that the rendering still begins with, and that joins the rest with the tokens that the
+   * tokenizer would choose.
    */
   private match(whole: RenderedText): { kept: Piece[]; added: TokenizedPiece[] } {
     const { tokenizer } = this;
@@ -95,8 +95,8 @@ export class InferenceConversation {
   }
 
   /**
-   * Whether a control token or an image stands on one side of the join (text beside it is tokenized apart), or else the last
-   * piece and the rest have the same tokens together as one by one.
+   * Whether one side of the join is a control token or an image (text next to it is tokenized separately), or else the
+   * last piece and the rest have the same tokens when they are tokenized together.
    */
   private joins(kept: readonly Piece[], added: readonly TokenizedPiece[], whole: RenderedText, at: number): boolean {
     const last = kept.at(-1)!;
@@ -119,14 +119,16 @@ function divides(piece: TokenizedPiece): boolean {
   return piece.control || piece.images.length > 0;
 }
 
-/** Whether a rendering goes on with this piece at this place, with the same words of others and the same images in it. */
+/**
+ * Whether a rendering continues with this piece at this place, with the same text of others and the same images in it.
+ */
 function continues(whole: RenderedText, at: number, piece: Piece): boolean {
   if (!whole.text.startsWith(piece.text, at)) return false;
   const { plainAt } = sliceRendered(whole, at, at + piece.text.length);
   return plainAt.length === piece.plainAt.length && plainAt.every((place, i) => place === piece.plainAt[i]);
 }
 
-/** Pieces joined up to each control token or image, so that later turns can keep as much of them as stays the same. */
+/** Joins pieces up to each control token or image, so that later turns can keep as much of them as stays the same. */
 function joinUpToControl(pieces: readonly TokenizedPiece[]): Piece[] {
   const joined: Piece[] = [];
   let open: TokenizedPiece[] = [];

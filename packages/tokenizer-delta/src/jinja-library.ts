@@ -1,8 +1,8 @@
 import { Environment as LibraryEnvironment, Interpreter as LibraryInterpreter, Template } from "@huggingface/jinja";
 
-// The library's own types do not resolve under Node's rules; these are the parts of them that are used here.
+// Types of the used parts of the library, because its own types do not resolve under Node's rules.
 
-/** A node of a parsed program; what it holds besides depends on its type. */
+/** A node of a parsed program; its other fields depend on its type. */
 export interface Node {
   type: string;
   [key: string]: unknown;
@@ -20,14 +20,14 @@ export interface Environment {
 }
 export const Environment = LibraryEnvironment as unknown as new () => Environment;
 
-/** Everything that a template does passes through `evaluate`. */
+/** Every step of a template goes through `evaluate`. */
 export interface Interpreter {
   run(program: Node): Value;
   evaluate(node: Node | undefined, environment: Environment): Value;
 }
 export const Interpreter = LibraryInterpreter as unknown as new (environment: Environment) => Interpreter;
 
-/** @throws Error for what is no template. */
+/** @throws Error for an invalid template. */
 export function parseProgram(source: string): Node {
   return new Template(source).parsed as unknown as Node;
 }
@@ -35,7 +35,7 @@ export function parseProgram(source: string): Node {
 type Format = (args: readonly { value: string }[]) => { value: string };
 let format: Format | undefined;
 
-/** The library's strftime_now, which it gives to templates alone. */
+/** The library's strftime_now, which it only provides to templates. */
 export function formatNow(pattern: string): string {
   const take = (given: Format) => {
     format = given;

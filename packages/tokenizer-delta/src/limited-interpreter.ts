@@ -3,26 +3,27 @@ import type { RenderMeter } from "./render-limits.js";
 
 type FunctionBody = (args: Value[], scope: Environment) => Value;
 
-/** What a value takes when it is written as text. */
+/** Size of a value when it is written as text. */
 interface Weight {
   characters: number;
-  /** Values in it, itself included. */
+  /** Number of values in it, including itself. */
   count: number;
   depth: number;
-  /** Whether it may be another one later. */
+  /** Whether it may change later. */
   changes: boolean;
 }
 
-/** Filters with arguments that can make far more than they are given. */
+/** Filters with arguments whose output can be far larger than their input. */
 const growingFilters = ["join", "replace", "indent", "tojson"];
-/** Methods of texts that can, or that search. */
+/** Methods of texts whose output can be far larger, or that search. */
 const guardedMethods = ["split", "replace"];
 
 /**
- * The library's interpreter, with a meter: everything that a template does passes through `evaluate`, a node at a time.
- * Each step is charged, and each value weighed, so that one node's work is bounded by what went before. The few nodes whose
- * work is not (a text put between or in place of many others, a search) are looked at before they run: their operands are
- * evaluated first and put in their place. `markGuarded` gives those nodes types of their own, for this is the hot path.
+ * The library's interpreter with a meter: every step of a template goes through `evaluate`, one node at a time. Each
+ * step is charged, and each value weighed, so that one node's work is bounded by the work before it. A few nodes have
+ * unbounded work (a text put between or in place of many others, a search). These are checked before they run: their
+ * operands are evaluated first and inserted as values. `markGuarded` gives those nodes separate types, because this is
+ * the hot path.
  */
 export class LimitedInterpreter extends Interpreter {
   constructor(
@@ -47,13 +48,13 @@ export class LimitedInterpreter extends Interpreter {
         return this.admit(this.evaluateMember(node, environment));
       case "Macro":
       case "CallStatement":
-        // The library reads the whole body for each.
+        // The library reads the whole body for each macro.
         this.meter.charge(1024);
     }
     return this.admit(super.evaluate(node, environment));
   }
 
-  /** Charges for a value that a node gave, and for the work of the next one on it. */
+  /** Charges for a node's value, and for the next node's work on it. */
   private admit(value: Value | undefined): Value {
     let characters = 0;
     if (value?.type === "StringValue") {
@@ -76,8 +77,8 @@ export class LimitedInterpreter extends Interpreter {
   }
 
   /**
-   * `a == b`: lists and mappings are equal where their entries are, as in Jinja; the library compares which object they are.
-   * Other values keep the library's rule, but for texts, which are equal to texts alone.
+   * `a == b`: lists and mappings are equal if their entries are, as in Jinja; the library compares object identity.
+   * Other values keep the library's rule, except that texts only equal texts.
    */
   private guardEquality(node: Node, environment: Environment): Node {
     const left = this.evaluate(node["left"] as Node, environment);
@@ -113,7 +114,7 @@ export class LimitedInterpreter extends Interpreter {
     return { type: "FilterExpression", operand: asNode(operand), filter: { ...filter, args } };
   }
 
-  /** The arguments with their values in the place of their expressions, and these values by name or position. */
+  /** The arguments with values instead of expressions, and these values by name or position. */
   private evaluateArgumentNodes(nodes: readonly Node[], environment: Environment) {
     const values = new Map<string | number, Value>();
     let position = 0;
@@ -180,20 +181,21 @@ export class LimitedInterpreter extends Interpreter {
 
   private checkReplace(text: string, [before, after]: readonly (Value | undefined)[]): void {
     if (!before || !after || !isText(before) || !isText(after)) return;
-    // The library makes a regular expression of it, which compares character by character at each place.
+    // The library converts it to a regular expression, which compares character by character at each place.
     this.meter.checkSearch(Math.max(text.length, before.value.length) * before.value.length);
     const most = before.value === "" ? text.length + 1 : text.length / before.value.length;
     if (most * after.value.length < text.length) return;
     this.meter.checkSize(countOccurrences(text, before.value) * after.value.length);
   }
 
-  /** V8 looks at the last 250 characters of a long text that it searches for before it moves on. */
+  /** V8 compares the last 250 characters of a long search text before it moves on. */
   private checkSearch(text: string, needle: string): void {
     if (needle.length <= text.length) this.meter.checkSearch((text.length * needle.length) / 250);
   }
 
   /**
-   * The value keeps its weight, but for a namespace, which changes, and what holds one: these are weighed each time.
+   * Caches the weight of a value, except for a namespace, which changes, and values that contain one: these are weighed
+   * each time.
    * @throws TemplateLimitError when it is too much.
    */
   private weigh(value: Weighed): Weight {
@@ -230,7 +232,7 @@ export class LimitedInterpreter extends Interpreter {
 
 type Weighed = Value & { weight?: Weight };
 
-/** Gives the nodes of a parsed program that must be looked at before they run their own types. */
+/** Gives the nodes of a parsed program that must be checked before they run separate types. */
 export function markGuarded(node: Node): void {
   if (node.type === "BinaryExpression" && ["in", "not in"].includes((node["operator"] as Node)["value"] as string))
     node.type = "GuardedSearch";
@@ -242,7 +244,7 @@ export function markGuarded(node: Node): void {
     if (filter.type === "CallExpression" && growingFilters.includes(name as string)) node.type = "GuardedFilter";
   }
   if (node.type === "MemberExpression" && mayBeGuarded(node)) node.type = "GuardedMember";
-  // What is assigned is not read.
+  // The target of an assignment is not read.
   const target = node.type === "Set" ? (node["assignee"] as Node) : undefined;
   if (target?.type === "GuardedMember") target.type = "MemberExpression";
 }
@@ -260,7 +262,7 @@ function isContainer(value: Value): boolean {
   return typeof value.value === "object" && value.value !== null;
 }
 
-/** Whether a member may be one of the guarded methods, as far as the source tells. */
+/** Whether a member may be one of the guarded methods, as far as the source shows. */
 function mayBeGuarded({ computed, property }: Node): boolean {
   const { type, value } = property as Node;
   if (!computed || type === "StringLiteral") return guardedMethods.includes(value as string);

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-/** A word that nobody can guess and that templates print as it is. */
+/** A word that cannot be guessed and that templates print unchanged. */
 export function makeMark(): string {
   return randomBytes(12).toString("hex");
 }

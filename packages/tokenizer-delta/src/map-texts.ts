@@ -1,4 +1,4 @@
-/** A value with each text in it replaced; keys stay. */
+/** A copy of a value with each text in it replaced; keys stay. */
 export function mapTexts(value: unknown, map: (text: string) => string): unknown {
   if (typeof value === "string") return map(value);
   if (Array.isArray(value)) return value.map((item) => mapTexts(item, map));

@@ -4,15 +4,17 @@ import { makeMark } from "./make-mark.js";
 import { mapTexts } from "./map-texts.js";
 import type { SpecialTokens } from "./special-tokens.js";
 
-/** Who speaks for the model's owner or for the model itself; all others are users, tools and what else a row holds. */
+/**
+ * Roles that speak for the model's owner or the model itself. All others are users, tools and any other role in a row.
+ */
 const ownRoles = ["assistant", "system", "developer"];
 
 /**
- * Where a rendering holds control tokens that users and tools have spelled (see `RenderedText.plainAt`); null when that
- * cannot be told. A random word is put into each of them, the messages are rendered again, and where the word comes out
- * is such a place: so it does not matter how the template trims, escapes, moves or repeats what they said. Messages
- * that spell none cost no second rendering.
- * @param text what `render` gives for `messages`.
+ * Places in a rendering where users and tools have spelled control tokens (see `RenderedText.plainAt`); null when they
+ * cannot be determined. A random word is put into each of these control tokens, the messages are rendered again, and
+ * the word's places in the output are the result. So it does not matter how the template trims, escapes, moves or
+ * repeats the text. Messages that spell no control token need no second rendering.
+ * @param text output of `render` for `messages`.
  */
 export function findPlainPlaces(
   messages: readonly ChatMessage[],
@@ -47,7 +49,8 @@ function markMessages(
 ): ChatMessage[] | null {
   const replaced = new Map<string, string>();
   const markText = (text: string) => {
-    // Each stretch between images by itself: a template that prints images elsewhere brings the texts beside them together.
+    // Handles each part between images separately: a template that prints images elsewhere joins the texts next to
+    // them.
     const places = cutAtMarks(text).flatMap((cut) =>
       cut.hash === null ? specialTokens.listControlPlaces(cut.text).map((place) => cut.from + place) : [],
     );
@@ -62,7 +65,7 @@ function markMessages(
     return { role, ...(mapTexts(said, markText) as Omit<ChatMessage, "role">) };
   });
   if (replaced.size === 0) return null;
-  // A call keeps the id that its answer names.
+  // A call keeps the id that its answer refers to.
   return others.map((message) => {
     if (message.role !== "assistant" || !message.tool_calls) return message;
     const tool_calls = message.tool_calls.map((call) => ({ ...call, ...withId(replaced.get(call.id ?? "")) }));

@@ -6,7 +6,7 @@ import { conversations } from "./matrix/conversations.js";
 import { readReadmeTable } from "./matrix/readme-table.js";
 import { createLlamaTemplate, listBundledTemplates, readBundledTemplate } from "./testing/index.js";
 
-/** What both engines print, or that they refuse; their complaints need not agree. */
+/** The output of an engine, or that it refuses; the engines' error messages need not agree. */
 function attempt(render: () => string): string {
   try {
     return render();
@@ -77,7 +77,7 @@ describe("parseTemplate", () => {
         if (text !== ours.render(messages, { tools })) changed.push(`${name}: ${conversation}`);
       }
     }
-    // Both strip newlines from what the assistant said; the library alone strips its tab and its spaces too.
+    // Both strip newlines from the assistant's text; only the library also strips its tab and its spaces.
     expect(changed).toEqual(["Qwen-Qwen3-0.6B: whitespace", "Qwen-QwQ-32B: whitespace"]);
   });
 

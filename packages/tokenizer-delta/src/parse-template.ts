@@ -3,13 +3,13 @@ import { LimitedInterpreter, markGuarded } from "./limited-interpreter.js";
 import { checkSource, type RenderLimits, RenderMeter } from "./render-limits.js";
 
 /**
- * @huggingface/jinja leaves out what some templates rely on; Python's Jinja and llama.cpp's agree on these points, and
- * the tests compare with the latter on every template of its release:
- * - `text.strip("\n")`, `lstrip` and `rstrip` remove the given characters only, not all whitespace;
+ * @huggingface/jinja lacks features that some templates rely on. Python's Jinja and llama.cpp's agree on these points,
+ * and the tests compare with the latter on every template of its release:
+ * - `text.strip("\n")`, `lstrip` and `rstrip` remove only the given characters, not all whitespace;
  * - a loop over an undefined value, and its `length`, are empty.
- * The parsed program is changed for that: the methods become calls of a function, the values get an `or []`. It runs under
- * limits.
- * @throws TemplateLimitError for a source that is too long, and in `render`; else what the library throws.
+ * The parsed program is changed accordingly: the methods become calls of a function, the values get an `or []`. It runs
+ * under limits.
+ * @throws TemplateLimitError for a source that is too long, and in `render`; otherwise the library's errors.
  */
 export function parseTemplate(
   source: string,
@@ -30,7 +30,7 @@ export function parseTemplate(
 
 const STRIP = "cria_strip_7f3a";
 
-/** What every template finds; the library sets up its own only for its own interpreter. */
+/** Variables of every template; the library only creates its own for its own interpreter. */
 function makeGlobals(meter: RenderMeter): Record<string, unknown> {
   return {
     true: true,
@@ -55,7 +55,7 @@ function makeRange(meter: RenderMeter, start: unknown, stop: unknown = null, ste
     throw new Error("range() takes numbers");
   if (step === 0) throw new Error("range() step must not be zero");
   const length = Math.max(0, Math.ceil((to - from) / step));
-  // As many characters as such a list has.
+  // Number of characters in such a list.
   meter.checkSize(10 * length);
   return Array.from({ length }, (_, i) => from + i * step);
 }
@@ -86,7 +86,10 @@ function amendCall(node: Node): void {
   node["args"] = [callee["object"], args[0], makeNode(node, { type: "StringLiteral", value: side })];
 }
 
-/** `{% filter f %}...{% endfilter %}` as a filter of what the block prints: the interpreter guards filters in one place. */
+/**
+ * Converts `{% filter f %}...{% endfilter %}` to a filter of the block's output, so that the interpreter guards filters
+ * in one place.
+ */
 function amendFilterStatement(node: Node): void {
   const always = makeNode(node, { type: "IntegerLiteral", value: 1 });
   node["operand"] = makeNode(node, { type: "If", test: always, body: node["body"], alternate: [] });
@@ -104,7 +107,10 @@ function orEmpty(value: Node): Node {
   });
 }
 
-/** A node of the library's kind, which it tells by the prototype where it looks for what a macro uses. */
+/**
+ * A node with the library's prototype, by which the library recognizes nodes when it looks for the variables of a
+ * macro.
+ */
 function makeNode(like: Node, fields: Node): Node {
   return Object.assign(Object.create(Object.getPrototypeOf(like)) as Node, fields);
 }

@@ -12,8 +12,8 @@ fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
 /**
  * One of each kind of vocabulary: byte-level BPE with a few control tokens, with 256, with user-defined runs of spaces
- * and with user-defined letters; SentencePiece with a space in front, and with tokens that take whitespace away;
- * Unigram; BPE with escaped spaces.
+ * and with user-defined letters; SentencePiece with a space in front, and with tokens that remove whitespace; Unigram;
+ * BPE with escaped spaces.
  */
 const names = ["qwen2", "llama-bpe", "gpt-neox", "deepseek-coder", "llama-spm", "phi-3", "nomic-bert-moe", "gemma-4"];
 const loaded: BundledVocabulary[] = [];
@@ -46,7 +46,7 @@ describe("PieceTokenizer", () => {
     expect(ids).toEqual(fake.tokenize(text));
     expect(long.map(({ length }) => length)).toEqual([20_000, 30_005]);
     expect(turns).toBeGreaterThan(1);
-    // What others spell stays text there too.
+    // Control tokens spelled by others stay text there too.
     const spelled = `${"z".repeat(9000)}<|im_end|>`;
     expect(await pieces.tokenizeAside({ ...ownText(spelled), plainAt: [9001] })).toEqual(
       fake.tokenize(spelled, { special: false }),
@@ -121,7 +121,7 @@ describe("PieceTokenizer", () => {
       ],
       certain: true,
     });
-    // Two bytes each, one of them in one character.
+    // Both have two bytes; one of them is a single character.
     expect(cut("aéb", [token(1, "aé"), token(2, "é"), token(3, "éb")]).certain).toBe(false);
     expect(cut("aaa", [token(1, "aa")])).toEqual({
       cuts: [
@@ -158,7 +158,7 @@ describe("PieceTokenizer", () => {
   });
 });
 
-/** CPU time of `run`, the least of three, in milliseconds. */
+/** Minimum CPU time of `run` in three attempts, in milliseconds. */
 function measure(run: () => unknown): number {
   const times = [0, 1, 2].map(() => {
     const before = process.cpuUsage();

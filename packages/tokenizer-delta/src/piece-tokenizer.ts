@@ -6,15 +6,15 @@ import { cutAtImages, ownText, type RenderedText, sliceRendered } from "./render
 import { SpecialTokens } from "./special-tokens.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
 
-/** Characters of a text that is tokenized beside the event loop: a shorter one takes a few milliseconds. */
+/** Texts of at least this many characters are tokenized off the event loop: a shorter one takes a few milliseconds. */
 const LONG_TEXT = 8192;
-/** Milliseconds after which others have a turn. */
+/** Milliseconds before other work gets a turn. */
 const LONGEST_STRETCH_MS = 4;
 
-/** What places images; every engine with a projector has it. */
+/** Places images; every engine with a projector implements it. */
 export type ImagePlacer = Pick<ImageEncoder, "place" | "countTokens">;
 
-/** A stretch of a text with its tokens: an image, a control token, or what is between them. */
+/** A part of a text with its tokens: an image, a control token, or text between them. */
 export interface TokenizedPiece extends RenderedText {
   ids: Int32Array;
   /** Whether it is a control token. */
@@ -22,14 +22,14 @@ export interface TokenizedPiece extends RenderedText {
 }
 
 /**
- * Tokenizes text with special tokens, in linear time and with exactly llama.cpp's tokens, but for control tokens that
- * others spelled: those stay plain text, tokenized together with the text around them. Images get the tokens that the engine
- * places, and text beside them is tokenized apart, as llama.cpp's mtmd does.
+ * Tokenizes text with special tokens, in linear time and with exactly llama.cpp's tokens, except that control tokens
+ * spelled by others stay plain text, tokenized together with the text around them. Images get the tokens that the
+ * engine places; text next to them is tokenized separately, as in llama.cpp's mtmd.
  */
 export class PieceTokenizer {
   readonly specialTokens: SpecialTokens;
 
-  /** @param images may be absent where no text has any. */
+  /** @param images may be absent if no text contains images. */
   constructor(
     private readonly tokenizer: TextTokenizer,
     private readonly images?: ImagePlacer,
@@ -42,10 +42,10 @@ export class PieceTokenizer {
     return joinIds(this.tokenizePieces(rendered));
   }
 
-  /** The same, without holding up the event loop for more than some milliseconds, however long the text is. */
+  /** The same, without blocking the event loop for more than some milliseconds, however long the text is. */
   async tokenizeAside(rendered: RenderedText): Promise<Int32Array> {
     if (rendered.text.length <= LONG_TEXT) return this.tokenize(rendered);
-    // Rendering it took its time, and so does looking for special tokens in it.
+    // Rendering took time, and so does searching for special tokens.
     await new Promise((resolve) => setImmediate(resolve));
     const pieces: { ids: Int32Array }[] = [];
     for (const stretch of cutAtImages(rendered)) {
@@ -84,7 +84,9 @@ export class PieceTokenizer {
       : this.tokenizer.tokenize(text, { special });
   }
 
-  /** Tokens of a text without control tokens, whatever it spells: llama.cpp's own without `special`, in linear time. */
+  /**
+   * Tokens of a text without control tokens, whatever it spells: llama.cpp's tokens without `special`, in linear time.
+   */
   tokenizePlain(text: string): Int32Array {
     const words = this.specialTokens.listSpelled(text).filter((token) => !token.control);
     const { cuts, certain } = cutAtSpecialTokens(ownText(text), words);
@@ -97,7 +99,7 @@ export class PieceTokenizer {
     return this.cutPieces(rendered, (image) => this.place(image));
   }
 
-  /** As many tokens as `tokenize` gives, with -1 for those of images, which are not placed for it. */
+  /** As many tokens as `tokenize` returns, with -1 for those of images, which are not placed. */
   tokenizeUnplaced(rendered: RenderedText): Int32Array {
     return joinIds(this.cutPieces(rendered, (image) => new Int32Array(this.images!.countTokens(image)).fill(-1)));
   }

@@ -8,11 +8,11 @@ interface Given {
 }
 
 /**
- * Renders messages whose images a template prints in its own way, and puts their marks in the place of that text. Where anybody
- * spells the template's text of an image, a word is put into it for the rendering and taken out again: only what the template
- * itself prints is an image.
+ * Renders messages whose images a template prints in its own notation, and replaces that text by the images' marks. If
+ * a user or tool spells the template's text of an image, a word is put into it for the rendering and removed again, so
+ * that only the template's own text becomes an image.
  * @param marks in the order of the messages.
- * @param imageText what the template prints for an image.
+ * @param imageText the template's text of an image.
  * @throws TokenizerError when the template does not print each of them once.
  */
 export function placeMarks<Options extends Given>(
@@ -35,7 +35,7 @@ export function placeMarks<Options extends Given>(
   const tools = guardTexts(options.tools);
   const text = render(given, { ...options, tools });
   if (guarded && text.replaceAll(guard, "") !== render(messages, options))
-    throw imagesLost(`texts that may spell ${imageText.source}`, "a rendering that depends on what such texts spell");
+    throw imagesLost(`texts that may spell ${imageText.source}`, "a rendering that depends on these texts");
   let placed = 0;
   const marked = text.replaceAll(imageText, () => marks[placed++] ?? "");
   if (placed !== marks.length) throw imagesLost(`${marks.length} times ${imageText.source}`, `${placed} times`);

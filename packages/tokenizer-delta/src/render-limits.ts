@@ -2,15 +2,15 @@ import { getHeapStatistics } from "node:v8";
 import { TokenizerError } from "@cria/core";
 
 /**
- * What one rendering of a chat template may take. Templates come with models that others made: a loop without an end or a
- * text that doubles must end with an error. What a template is given adds to what it may make.
+ * Limits of one rendering of a chat template. Templates come with other people's models: an endless loop or a text that
+ * doubles must end with an error. The limits grow with the template's input.
  */
 export interface RenderLimits {
   /** Seconds of work. */
   seconds: number;
-  /** Characters of any text or data that it makes, besides 16 for each character that it is given. */
+  /** Characters of any text or data that it makes, plus 16 for each character of its input. */
   characters: number;
-  /** Bytes by which the heap may grow, besides 64 for each character that it is given. */
+  /** Bytes by which the heap may grow, plus 64 for each character of its input. */
   bytes: number;
 }
 
@@ -21,7 +21,7 @@ const longestSource = 2 ** 18;
 /** The parser takes quadratic time for such a run. */
 const longestSpace = 2000;
 
-/** A template takes more than it may. */
+/** A template exceeds a limit. */
 export class TemplateLimitError extends TokenizerError {
   constructor(summary: string, expected: string, received?: string) {
     super(summary, {
@@ -34,7 +34,7 @@ export class TemplateLimitError extends TokenizerError {
   }
 }
 
-/** @throws TemplateLimitError for a source that nobody should parse. */
+/** @throws TemplateLimitError for a source that must not be parsed. */
 export function checkSource(source: string): void {
   if (source.length > longestSource)
     throw new TemplateLimitError(
@@ -52,12 +52,12 @@ export function checkSource(source: string): void {
   }
 }
 
-/** Units between two looks at the clock; one is a step of the interpreter, or 1024 characters that it works on. */
+/** Units between two checks of the clock; one is a step of the interpreter, or 1024 characters that it processes. */
 const unitsPerLook = 1024;
-/** A longer time between two looks is that of a process that was stopped, or had no CPU. */
+/** A longer time between two checks means that the process was stopped, or had no CPU. */
 const longestGapMs = 1000;
 
-/** Counts what one rendering takes. */
+/** Measures one rendering. */
 export class RenderMeter {
   private units = 0;
   private lastLook = performance.now();
@@ -77,7 +77,7 @@ export class RenderMeter {
     if (this.units >= unitsPerLook) this.look();
   }
 
-  /** @throws TemplateLimitError when a text or data would have so many characters. */
+  /** @throws TemplateLimitError when a text or data would have this many characters. */
   checkSize(characters: number): void {
     const { limits } = this;
     if (characters <= limits.characters || characters <= limits.characters + 16 * this.countGiven()) return;
@@ -88,7 +88,9 @@ export class RenderMeter {
     );
   }
 
-  /** @throws TemplateLimitError when a search may take so many comparisons: those of longer texts would not end. */
+  /**
+   * @throws TemplateLimitError when a search may take this many comparisons: searches in longer texts would not end.
+   */
   checkSearch(comparisons: number): void {
     const most = 1e9;
     if (comparisons > most)
@@ -122,7 +124,7 @@ export class RenderMeter {
       );
   }
 
-  /** Looked at only where it matters: what most renderings make is below any limit. */
+  /** Checked only when it matters: most renderings are below any limit. */
   private countGiven(): number {
     this.givenCharacters ??= countCharacters(this.given);
     return this.givenCharacters;

@@ -1,6 +1,6 @@
 import type { ImageRecord } from "@cria/core";
 
-/** An image's place in a text, where its mark stands: from the first character to before `to`. */
+/** An image's place in a text, which is that of its mark: from the first character to before `to`. */
 export interface RenderedImage {
   readonly from: number;
   readonly to: number;
@@ -8,16 +8,17 @@ export interface RenderedImage {
 }
 
 /**
- * Text of a conversation that knows where others spelled control tokens, and where images stand. Places count UTF-16 units.
+ * Text of a conversation with the places of images, and of control tokens that others spelled. Places count UTF-16
+ * units.
  */
 export interface RenderedText {
   readonly text: string;
   /**
-   * Places inside of control tokens' texts that a user or a tool has spelled; ascending. Text that has such a place
-   * within it stays plain text.
+   * Places inside control tokens' texts that a user or a tool has spelled; ascending. Text with such a place in it
+   * stays plain text.
    */
   readonly plainAt: readonly number[];
-  /** In order. A private word stands for each of them in the text. */
+  /** In order. Each of them is a private word in the text. */
   readonly images: readonly RenderedImage[];
 }
 
@@ -26,7 +27,7 @@ export function ownText(text: string): RenderedText {
   return { text, plainAt: [], images: [] };
 }
 
-/** No image is cut: either all of its mark lies between `from` and `to`, or nothing. */
+/** Cuts no image: its mark must be entirely between `from` and `to`, or outside. */
 export function sliceRendered(rendered: RenderedText, from: number, to = rendered.text.length): RenderedText {
   const { text, plainAt, images } = rendered;
   const places = plainAt.length === 0 ? plainAt : plainAt.slice(findFirst(plainAt, from), findFirst(plainAt, to));
@@ -46,7 +47,7 @@ export function joinRendered(parts: readonly RenderedText[]): RenderedText {
   return { text: parts.map((part) => part.text).join(""), plainAt, images };
 }
 
-/** Stretches without images, and each image by itself; none is empty. */
+/** Parts without images, and each image by itself; none is empty. */
 export function cutAtImages(rendered: RenderedText): RenderedText[] {
   const { text, images } = rendered;
   if (images.length === 0) return text === "" ? [] : [rendered];
@@ -58,7 +59,7 @@ function moveImages(images: readonly RenderedImage[], by: number): RenderedImage
   return images.map(({ from, to, image }) => ({ from: from + by, to: to + by, image }));
 }
 
-/** The first entry of an ascending list that is not below `value`; the list's length when all are. */
+/** Index of the first entry of an ascending list that is not below `value`; the list's length when all are. */
 export function findFirst(ascending: readonly number[], value: number): number {
   let low = 0;
   let high = ascending.length;

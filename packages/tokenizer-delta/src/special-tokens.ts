@@ -2,16 +2,16 @@ import type { SpecialToken } from "@cria/core";
 
 interface Node {
   token: SpecialToken | null;
-  /** Whether the text of a control token goes on from here. */
+  /** Whether the text of a control token continues from here. */
   leadsToControl: boolean;
   readonly next: Map<number, Node>;
 }
 
-/** The special tokens of a vocabulary, and where texts spell them. All searches take time linear in the text. */
+/** The special tokens of a vocabulary, and searches for them in texts. All searches take time linear in the text. */
 export class SpecialTokens {
   private readonly root: Node = makeNode();
   private readonly controlTexts = new Map<number, string>();
-  /** Place of each token in llama.cpp's order: longest first, in UTF-8 bytes. */
+  /** Index of each token in llama.cpp's order: longest first, in UTF-8 bytes. */
   private readonly ranks = new Map<SpecialToken, number>();
 
   constructor(tokens: readonly SpecialToken[]) {
@@ -40,7 +40,7 @@ export class SpecialTokens {
     return this.controlTexts.get(id) ?? null;
   }
 
-  /** The special tokens that a text spells somewhere, in llama.cpp's order. */
+  /** The special tokens that occur in a text, in llama.cpp's order. */
   listSpelled(text: string): SpecialToken[] {
     const spelled = new Set<SpecialToken>();
     this.scan(text, (token) => {
@@ -50,8 +50,8 @@ export class SpecialTokens {
   }
 
   /**
-   * Places inside of each control token that a text spells, or begins to spell at its end: right after the first
-   * character, or before it where that is all of the token. Ascending.
+   * Places inside each control token in a text, including one that begins at its end: after the first character, or
+   * before it for a token of one character. Ascending.
    */
   listControlPlaces(text: string): number[] {
     const places = new Set<number>();
@@ -61,7 +61,7 @@ export class SpecialTokens {
     return [...places].sort((a, b) => a - b);
   }
 
-  /** Calls `found` with each token where it is spelled, and with null where the text ends within one. */
+  /** Calls `found` with each token and its place, and with null if the text ends within one. */
   private scan(text: string, found: (token: SpecialToken | null, at: number) => void): void {
     for (let at = 0; at < text.length; at++) {
       let node = this.root.next.get(text.charCodeAt(at));

@@ -23,7 +23,7 @@ export class TemplateForms {
 
   constructor(private readonly render: Render) {}
 
-  /** How the template wants tool calls: the first form in which it prints name and arguments of a call. */
+  /** The form of tool calls for the template: the first one in which it prints name and arguments of a call. */
   findCallForm(): CallForm {
     const works = (form: CallForm) =>
       this.prints([question, calls], { calls: form, contentOf: (role) => this.contentOf(role) }, [
@@ -36,8 +36,8 @@ export class TemplateForms {
   }
 
   /**
-   * How the template wants what messages of a role say: as a text, where it prints that. A template that insists on parts for
-   * users is asked about each role, and whether it prints images there by itself.
+   * The form of contents of a role for the template: text, if it prints that. A template that requires parts for users
+   * is tested with each role, and for whether it prints images there itself.
    */
   contentOf(role: Role): ContentForm {
     const known = this.contentForms.get(role) ?? this.findContentForm(role);
@@ -45,7 +45,7 @@ export class TemplateForms {
     return known;
   }
 
-  /** What the template prints for an image; null where that cannot be told from the text around it. */
+  /** The template's text of an image; null if it cannot be told from the text around it. */
   findImageText(): RegExp | null {
     if (this.imageText !== undefined) return this.imageText;
     const form = this.formWith("user", "image parts");
@@ -88,7 +88,7 @@ export class TemplateForms {
   }
 }
 
-/** A conversation in which a role says this. */
+/** A conversation in which this role has this content. */
 function around(role: Role, content: string): ChatMessage[] {
   const message: ChatMessage = { role, content };
   if (role === "user") return [message];

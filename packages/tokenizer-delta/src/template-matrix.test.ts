@@ -7,9 +7,9 @@ import { expandNames, readReadmeTable } from "./matrix/readme-table.js";
 import { templateCases } from "./matrix/templates.js";
 
 /**
- * Semantic 8 of the rollout: deltas and sampled turns add up to the whole rendering, in text and in tokens. Every real
- * template is played with every conversation; what comes out otherwise is listed in the README with its reason, and
- * a listed case that comes out equal fails too.
+ * Semantic 8 of the rollout: deltas and sampled turns add up to the whole rendering, in text and in tokens. Plays every
+ * real template with every conversation. The README lists other results with their reasons, and a listed case that is
+ * equal fails too.
  */
 const names = Object.keys(conversations);
 const listed = new Map<string, Outcome>();
@@ -41,7 +41,7 @@ describe.each(templateCases)("$template with the vocabulary $vocabulary", (examp
   });
 });
 
-/** Templates whose delta before a user's message is not what they print there; see the README. */
+/** Templates whose delta before a user's message differs from their own text there; see the README. */
 const unlike = ["google-gemma-2-2b-it", "mistralai-Mistral-Nemo-Instruct-2407"];
 
 describe.each(templateCases.filter(({ template }) => !unlike.includes(template)))(

@@ -1,10 +1,10 @@
 import type { ChatMessage, Role } from "@cria/core";
 import { cutAtMarks } from "./image-marks.js";
 
-/** How a template wants the tool calls of an assistant message. */
+/** A template's form of an assistant message's tool calls. */
 export interface CallForm {
   arguments: "object" | "json";
-  /** What `content` is when a message makes calls and says nothing. */
+  /** Value of `content` in a message with calls and no text. */
   noContent: "" | null;
 }
 
@@ -17,8 +17,8 @@ export const callForms: readonly CallForm[] = [
 ];
 
 /**
- * How a template wants what messages say: as a text with the marks of images in it, or as a list of parts, in which an image
- * is a part of its own or a text part with its mark.
+ * A template's form of contents: a text with the marks of images in it, or a list of parts, in which an image is a
+ * separate part or a text part with its mark.
  */
 export type ContentForm = "text" | "image parts" | "text parts";
 
@@ -28,9 +28,9 @@ export interface MessageForm {
 }
 
 /**
- * Gives calls and their answers ids where they have none: some templates insist on them (Mistral's on nine characters),
- * or find a call's name by them. An answer belongs to the call at the same place of its turn, so the ids are the same
- * whether a whole conversation is rendered or its end alone.
+ * Adds ids to calls and their answers without them: some templates require them (Mistral's with nine characters), or
+ * find a call's name by them. An answer belongs to the call at the same index in its turn, so the ids are the same when
+ * only the end of a conversation is rendered.
  */
 export function pairCallsWithAnswers(messages: readonly ChatMessage[]): ChatMessage[] {
   let ids: string[] = [];
@@ -52,11 +52,11 @@ function makeId(place: number): string {
   return `call${String(place + 1).padStart(5, "0")}`;
 }
 
-/** A message as a template reads it; its content is a text, with the marks of its images. */
+/** A message in a template's form; its content is a text with the marks of its images. */
 export function toTemplateMessage(message: ChatMessage, form: MessageForm, source: string): Record<string, unknown> {
   const contentForm = form.contentOf(message.role);
   const result: Record<string, unknown> = { ...message, content: toTemplateContent(message.content, contentForm) };
-  // gpt-oss and its relatives call the field by another name.
+  // gpt-oss and related models use another name for the field.
   if (message.reasoning_content !== undefined && /message\.thinking\b/.test(source))
     result["thinking"] = message.reasoning_content;
   if (!message.tool_calls || message.tool_calls.length === 0) {
@@ -72,7 +72,7 @@ export function toTemplateMessage(message: ChatMessage, form: MessageForm, sourc
   return result;
 }
 
-/** Other values than texts stay: a template may want them. */
+/** Values other than texts stay: a template may need them. */
 function toTemplateContent(content: unknown, form: ContentForm): unknown {
   if (form === "text" || typeof content !== "string") return content;
   if (content === "") return [{ type: "text", text: "" }];

@@ -1,12 +1,12 @@
 import type { SpecialToken } from "@cria/core";
 
-/** What delta tokenization needs of a model; every PolicyEngine has it. */
+/** The parts of a model that delta tokenization uses; every PolicyEngine has them. */
 export interface TextTokenizer {
-  /** `special` (default true) lets text like `<|im_end|>` become its special token. */
+  /** `special` (default true) converts text such as `<|im_end|>` to its special token. */
   tokenize(text: string, options?: { special?: boolean }): Int32Array;
-  /** The same beside the event loop, for long texts; absent where texts take no time. */
+  /** The same off the event loop, for long texts; absent if tokenizing takes no time. */
   tokenizeAside?(text: string, options?: { special?: boolean }): Promise<Int32Array>;
-  /** `special` (default true) writes special tokens out. */
+  /** `special` (default true) includes the text of special tokens. */
   detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string;
   /** Control tokens and user-defined tokens of the vocabulary. */
   listSpecialTokens(): readonly SpecialToken[];

@@ -2,9 +2,9 @@ import type { PieceTokenizer } from "./piece-tokenizer.js";
 import { ownText } from "./rendered-text.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
 
-/** How the template ends an assistant's turn that others follow. */
+/** The template's end of an assistant's turn that others follow. */
 export interface TurnEnd {
-  /** From the assistant's last word through the end-of-turn text. */
+  /** From the assistant's last word to the end of the end-of-turn text. */
   closing: string;
   endText: string;
 }
@@ -12,10 +12,10 @@ export interface TurnEnd {
 /** The texts that end turns. */
 export class TurnEnds {
   private endTexts: string[] | undefined;
-  /** By shape of the base conversation. */
+  /** By the base conversation's shape. */
   private readonly ends = new Map<string, TurnEnd>();
 
-  /** @param tokens of the model, which end a turn. */
+  /** @param tokens the model's tokens that end a turn. */
   constructor(
     private readonly tokenizer: TextTokenizer,
     private readonly pieces: PieceTokenizer,
@@ -28,13 +28,13 @@ export class TurnEnds {
     return this.endTexts;
   }
 
-  /** The same, and those that the template prints in their place once the conversation goes on, as far as it was seen. */
+  /** The same, and texts that the template has been seen to print instead of them once the conversation continues. */
   listPrintedTexts(): string[] {
     const printed = Array.from(this.ends.values(), ({ endText }) => endText);
     return [...new Set([...this.listTexts(), ...printed])].filter((text) => text !== "");
   }
 
-  /** How the turn ends before this text, which follows the assistant's last word. */
+  /** The end of the turn before this text, which follows the assistant's last word. */
   find(shape: string, text: string, renderTransition: () => string): TurnEnd {
     let end = this.ends.get(shape);
     if (!end || !text.startsWith(end.closing)) {
@@ -45,9 +45,9 @@ export class TurnEnds {
   }
 
   /**
-   * How a turn ends in the text between the assistant's last word and a next message's first. With none of the model's
-   * own end-of-turn tokens there, the first special token counts: gpt-oss samples `<|return|>`, and its template
-   * prints `<|end|>` in that place once the conversation goes on.
+   * The end of a turn in the text between the assistant's last word and a next message's first. If that has none of the
+   * model's own end-of-turn tokens, the first special token counts: gpt-oss samples `<|return|>`, and its template
+   * prints `<|end|>` instead once the conversation continues.
    */
   private findIn(transition: string): TurnEnd {
     let endTexts = this.listTexts().filter((text) => transition.includes(text));

@@ -18,21 +18,21 @@ import { defaultRenderLimits } from "./render-limits.js";
 import { listBundledTemplates, readBundledTemplate } from "./testing/index.js";
 
 /**
- * Every template of a vision model is played with every conversation with pictures; what comes out otherwise than the whole
- * rendering, or than the template's own text of lists of parts, is in the README with its reason, and a listed case that comes
- * out equal fails too.
+ * Plays every template of a vision model with every conversation with pictures. The README lists results that differ
+ * from the whole rendering, or from the template's own text of lists of parts, with their reasons, and a listed case
+ * that is equal fails too.
  */
 const names = Object.keys(visionConversations);
 const listed = new Map<string, string>();
-const listedRows = readReadmeTable("### Where pictures come out otherwise");
+const listedRows = readReadmeTable("### Differences with pictures");
 for (const [template, which, outcome] of listedRows) {
   const kind = outcome === "other parts" ? "parts" : "delta";
   for (const name of expandNames(which!, names)) listed.set(`${template}/${name}/${kind}`, outcome!);
 }
 
 /**
- * What the template prints when it gets each message's parts, as Hugging Face's processors give them, with our word for an image
- * in the place of its own text of one.
+ * The template's text for each message's parts in the form of Hugging Face's processors, with our word for an image
+ * instead of the template's.
  */
 function renderParts(
   example: VisionTemplateCase,
@@ -54,7 +54,7 @@ function renderParts(
   return count === images.length ? text : `${count} images: ${text}`;
 }
 
-/** The tokens of the images that messages show, as the engine places them. */
+/** The tokens of the images in messages, as placed by the engine. */
 function listPlaced(tokenizer: DeltaTokenizer, { messages }: Conversation): number[] {
   const shown = messages.slice(
     0,

@@ -9,9 +9,9 @@ import type { Conversation } from "./conversations.js";
 
 /**
  * equal: at every turn the concatenated tokens are those of the whole rendering. drift: the same text in other tokens.
- * rewritten: the template prints the delta as we do, but changes earlier turns. moved: the template prints more or
- * less than the delta there. other prompt: the template prints this turn in a way that does not continue its own
- * generation prompt, so that no model can have sampled it. refused: the template throws. failed: we do.
+ * rewritten: the template prints the delta as we do, but changes earlier turns. moved: the template prints more or less
+ * than the delta there. other prompt: the template prints this turn in a way that does not continue its own generation
+ * prompt, so that no model can have sampled it. refused: the template throws. failed: our code throws.
  */
 export type Outcome = "equal" | "drift" | "rewritten" | "moved" | "refused" | "failed";
 
@@ -21,15 +21,15 @@ export interface Comparison {
   outcome: Outcome;
   detail: string;
   /**
-   * Whether production rendering held the whole rendering at each turn: its text, and its tokens but for those that were
-   * sampled otherwise. Null when refused.
+   * Whether production rendering equals the whole rendering at each turn: its text, and its tokens except those that
+   * were sampled differently. Null when refused.
    */
   inferenceEqual: boolean | null;
   /** The delta path's tokens. */
   tokenIds: number[];
 }
 
-/** Plays a conversation turn by turn and compares with rendering and tokenizing it whole at each of them. */
+/** Plays a conversation turn by turn and compares each turn with rendering and tokenizing the whole. */
 export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Conversation): Comparison {
   const result: Comparison = { outcome: "equal", detail: "", inferenceEqual: true, tokenIds: [] };
   const note = (outcome: Outcome, detail: string) => {
@@ -110,7 +110,7 @@ export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Con
   return result;
 }
 
-/** By the vocabulary itself, special tokens and all, but for images, which stand apart. */
+/** Tokenizes with the vocabulary itself, including special tokens, but with images separate. */
 function tokenizeApart(tokenizer: DeltaTokenizer, whole: RenderedText): Int32Array {
   return joinIds(
     cutAtImages(whole).map((stretch) => ({

@@ -60,7 +60,10 @@ const answers = (id: string, name: string, content: string): ChatMessage => ({
 
 const tools = [calculator, search];
 
-/** What rollouts and data sets look like, one difficulty each. Call ids have the nine characters that Mistral wants. */
+/**
+ * Typical conversations of rollouts and data sets, one difficulty each. Call ids have the nine characters that Mistral
+ * requires.
+ */
 export const conversations: Record<string, Conversation> = {
   plain: {
     messages: [user("Hello"), says("Hi. What is it?"), user("Nothing."), says("Good.")],

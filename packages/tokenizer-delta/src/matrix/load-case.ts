@@ -5,7 +5,7 @@ import type { TemplateCase } from "./templates.js";
 
 const vocabularies = new Map<string, Promise<BundledVocabulary>>();
 
-/** The delta tokenizer of a case, of another template if given; each vocabulary is loaded once. */
+/** The delta tokenizer of a case, or of another template if given; each vocabulary is loaded once. */
 export async function loadCase(
   example: TemplateCase,
   source = readBundledTemplate(example.template),

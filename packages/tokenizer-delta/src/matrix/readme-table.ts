@@ -17,7 +17,7 @@ export function readReadmeTable(heading: string): string[][] {
   );
 }
 
-/** "all", "all but a, b" or "a, b" as the names it stands for. @throws for a name that is not one of `names`. */
+/** Expands "all", "all but a, b" or "a, b" to names. @throws for a name that is not one of `names`. */
 export function expandNames(text: string, names: readonly string[]): string[] {
   const but = text.startsWith("all but ");
   const listed = text === "all" ? [] : text.replace("all but ", "").split(", ");

@@ -1,12 +1,12 @@
-/** A template of the llama.cpp release, the vocabulary it is tested with, and how turns end. */
+/** A template of the llama.cpp release, the vocabulary that it is tested with, and its ends of turns. */
 export interface TemplateCase {
   /** File in `models/templates`, or "cria-tiny" for the embedded policy's own. */
   template: string;
   /** `models/ggml-vocab-*.gguf`. */
   vocabulary: string;
-  /** Whether that is the model's own vocabulary; else it is the nearest one in the release. */
+  /** Whether it is the model's own vocabulary; if not, it is the nearest one in the release. */
   own: boolean;
-  /** Special tokens that the template prints and the vocabulary does not know. */
+  /** Special tokens that the template prints and the vocabulary lacks. */
   added?: readonly string[];
   /** Texts of the tokens that end a turn. */
   ends: readonly string[];

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { ChatMessage, ContentPart, LoadedImage, ToolSchema } from "@cria/core";
 import type { Conversation } from "./conversations.js";
 
-/** An image of its own for each name; nothing decodes it. */
+/** A different image for each name; nothing decodes it. */
 export function makeImage(name: string, width = 24, height = 16): LoadedImage {
   const bytes = new TextEncoder().encode(name);
   return { bytes, hash: createHash("sha256").update(bytes).digest("hex"), width, height, mimeType: "image/png" };
@@ -45,7 +45,9 @@ const answers = (id: string, ...said: (string | LoadedImage)[]): ChatMessage => 
   tool_call_id: id,
 });
 
-/** Where pictures stand in rollouts, one difficulty each. Call ids have the nine characters that Mistral wants. */
+/**
+ * Typical uses of pictures in rollouts, one difficulty each. Call ids have the nine characters that Mistral requires.
+ */
 export const visionConversations: Record<string, Conversation> = {
   "a picture": {
     messages: [say("user", cat, "What is it?"), says("A cat."), say("user", "Sure?"), says("Yes.")],

@@ -7,16 +7,16 @@ import { ChatTemplate } from "../chat-template.js";
 import { DeltaTokenizer } from "../delta-tokenizer.js";
 import { readBundledTemplate } from "../testing/index.js";
 
-/** A chat template of a vision model, and what its family prints around images. */
+/** A chat template of a vision model, and its family's text around images. */
 export interface VisionTemplateCase {
   /** File in `models/templates` of the llama.cpp release, or in `fixtures/vision-templates`. */
   template: string;
   source: "release" | "published format";
-  /** The template's own text of an image; "" where it knows none. */
+  /** The template's own text of an image; "" if it has none. */
   imageText: string;
-  /** What llama.cpp's mtmd puts before and after an image's vectors: one token each, or "". */
+  /** Text before and after an image's vectors in llama.cpp's mtmd: one token each, or "". */
   around: readonly [before: string, after: string];
-  /** Further special tokens that the template prints. */
+  /** Additional special tokens that the template prints. */
   added: readonly string[];
   ends: readonly string[];
   bos?: string;
@@ -117,7 +117,7 @@ export function readVisionTemplate({ template, source }: Pick<VisionTemplateCase
   return readFileSync(join(import.meta.dirname, "../../fixtures/vision-templates", `${template}.jinja`), "utf8");
 }
 
-/** With bytes as tokens, and as many vectors for an image as it has squares of 8 pixels. */
+/** Bytes are tokens, and an image has one vector for each square of 8 pixels. */
 export function loadVisionCase(example: VisionTemplateCase): DeltaTokenizer {
   const { added, around, ends, bos = "", eos = "" } = example;
   const tokenizer = new FakeTokenizer([...new Set([...added, ...around, ...ends, bos])].filter((text) => text !== ""));

@@ -4,8 +4,8 @@ import type { TextTokenizer } from "../text-tokenizer.js";
 const FIRST_ADDED = 1_000_000;
 
 /**
- * A vocabulary with further special tokens, as a model's own vocabulary has those that its template prints. Special
- * tokens divide a text before anything else happens, in llama.cpp too, so this is exactly a vocabulary that knows them.
+ * A vocabulary with additional special tokens, as a model's own vocabulary includes those of its template. Special
+ * tokens divide a text before anything else happens, in llama.cpp too, so this equals a vocabulary that includes them.
  */
 export class AddedTokens implements TextTokenizer {
   private readonly added: string[];
@@ -24,7 +24,7 @@ export class AddedTokens implements TextTokenizer {
   tokenize(text: string, options: { special?: boolean } = {}): Int32Array {
     if (!this.pattern || options.special === false) return this.vocabulary.tokenize(text, options);
     const ids: number[] = [];
-    // Splitting by a pattern with a group keeps the separators, at the odd places.
+    // Splitting by a pattern with a group keeps the separators, at odd indices.
     for (const [i, part] of text.split(this.pattern).entries()) {
       if (i % 2 === 1) ids.push(FIRST_ADDED + this.added.indexOf(part));
       else if (part !== "") for (const id of this.vocabulary.tokenize(part)) ids.push(id);

@@ -4,7 +4,7 @@ import type { Llama } from "node-llama-cpp";
 import type { TextTokenizer } from "../text-tokenizer.js";
 import { unpackBundledVocabulary } from "./llama-bundle.js";
 
-/** What we use of node-llama-cpp's addon: the same llama.cpp as the engine's, without weights. */
+/** The used part of node-llama-cpp's addon: the same llama.cpp as the engine's, without weights. */
 interface Bindings {
   AddonModel: new (path: string, options: { addonExports: Bindings; vocabOnly: boolean }) => NativeVocabulary;
   AddonJinjaRenderer: new (template: string) => { render(variables: Record<string, unknown>): string };
@@ -23,19 +23,19 @@ interface NativeVocabulary {
 
 let llama: Promise<Llama> | undefined;
 
-/** Its own model loader reads each file twice and guesses at memory first, which takes seconds; this takes 0.3 s. */
+/** Its own model loader reads each file twice and estimates memory first, which takes seconds; this takes 0.3 s. */
 async function getBindings(): Promise<Bindings> {
   llama ??= loadLlama();
   return ((await llama) as unknown as { _bindings: Bindings })._bindings;
 }
 
-/** Loaded where it is used: it takes half a second, which those who read a template alone need not wait. */
+/** Loaded on first use: it takes half a second, which readers of only a template need not wait for. */
 async function loadLlama(): Promise<Llama> {
   const { getLlama } = await import("node-llama-cpp");
   return getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: "error" as never });
 }
 
-/** llama.cpp's own Jinja engine on one template. */
+/** llama.cpp's own Jinja engine for one template. */
 export async function createLlamaTemplate(
   source: string,
 ): Promise<{ render(variables: Record<string, unknown>): string }> {
@@ -68,7 +68,7 @@ export class BundledVocabulary implements TextTokenizer {
     return new BundledVocabulary(name, path, native);
   }
 
-  /** Null where the model wants no BOS token in front of a prompt. */
+  /** Null if the model needs no BOS token in front of a prompt. */
   get bosToken(): number | null {
     return this.native.shouldPrependBosToken() ? this.native.tokenBos() : null;
   }
@@ -105,7 +105,10 @@ export class BundledVocabulary implements TextTokenizer {
   }
 }
 
-/** Tokens in a GGUF: its key is followed by the types of an array and of its items (4 bytes each) and their number. */
+/**
+ * Number of tokens in a GGUF: its key is followed by the types of an array and of its items (4 bytes each) and their
+ * number.
+ */
 function countTokens(path: string): number {
   const key = "tokenizer.ggml.tokens";
   const file = readFileSync(path);

@@ -7,7 +7,7 @@ import { TokenizerError } from "@cria/core";
 
 /**
  * Files of the llama.cpp release that ships inside node-llama-cpp (a git bundle of its whole source): real chat
- * templates and vocabularies without a download. They are unpacked one by one into a cache folder beside this package.
+ * templates and vocabularies without a download. They are unpacked one by one into a cache folder of this package.
  */
 const MODELS = "models";
 
@@ -31,7 +31,7 @@ export function listBundledTemplates(): string[] {
     .map((path) => basename(path, ".jinja"));
 }
 
-/** Path of the unpacked file. @throws TokenizerError when the release holds no such file. */
+/** Path of the unpacked file. @throws TokenizerError when the release has no such file. */
 function unpack(path: string): string {
   const { cache, repository, version } = openRepository();
   const target = join(cache, path);
@@ -67,7 +67,7 @@ function openRepository(): { cache: string; repository: string; version: string 
   return { cache, repository, version };
 }
 
-/** Several test files may unpack at once: the first one wins. */
+/** Several test files may unpack at the same time: the first one wins. */
 function moveInto(temporary: string, target: string): void {
   try {
     renameSync(temporary, target);
@@ -82,7 +82,7 @@ function git(...args: string[]): Buffer {
 }
 
 function findNodeLlamaCpp(): { root: string; version: string } {
-  // Its exports map hides package.json, so walk up from the entry point.
+  // Its exports map hides package.json, so this walks up from the entry point.
   let root = dirname(createRequire(import.meta.url).resolve("node-llama-cpp"));
   while (!existsSync(join(root, "llama", "gitRelease.bundle"))) root = dirname(root);
   return { root, version: JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version };
