@@ -50,7 +50,7 @@ function checkWithin(call: string, options: object, checks: OptionChecks, prefix
     const subject = `${call}: ${prefix}${key}`;
     if (!Object.hasOwn(checks, key)) {
       const nearest = findNearest(key, Object.keys(checks));
-      throw new ConfigError("is no option", {
+      throw new ConfigError("is not an option", {
         code: "config/unknown-key",
         subject,
         expected: nearest === undefined ? Object.keys(checks).join(", ") : `perhaps "${prefix}${nearest}"`,

@@ -6,6 +6,6 @@ export function formatValue(value: unknown): string {
     return JSON.stringify(value);
   } catch (cause) {
     // Circular, or nested deeper than the stack.
-    return `what JSON cannot hold (${(cause as Error).message.split("\n", 1)[0]})`;
+    return `a value that JSON cannot represent (${(cause as Error).message.split("\n", 1)[0]})`;
   }
 }

@@ -15,13 +15,11 @@ describe("readOrThrow", () => {
 
   it("says what could not be read, and why", async () => {
     const remedy = () => "look elsewhere";
-    const message = /my\.yaml: cannot be read[\s\S]*a readable YAML file[\s\S]*ENOENT[\s\S]*look elsewhere/;
+    const fields = { ...details, received: expect.stringContaining("ENOENT"), remedy: "look elsewhere" };
     const read = () => readOrThrow(() => readFileSync("/none/such", "utf8"), ConfigError, { ...details, remedy });
-    expect(read).toThrow(message);
-    expect(read).toThrow(expect.objectContaining({ code: "config/unreadable", cause: expect.any(Error) }));
+    expect(read).toThrow(expect.objectContaining({ code: "config/unreadable", cause: expect.any(Error), ...fields }));
     const later = readOrThrow(() => readFile("/none/such", "utf8"), DataError, { ...details, remedy });
-    await expect(later).rejects.toThrow(message);
-    await expect(later).rejects.toMatchObject({ code: "data/unreadable", name: "DataError" });
+    await expect(later).rejects.toMatchObject({ code: "data/unreadable", name: "DataError", ...fields });
   });
 
   it("may call it otherwise, and asks for no remedy where nothing failed", () => {
@@ -30,7 +28,11 @@ describe("readOrThrow", () => {
       throw own;
     };
     expect(() => readOrThrow(read, ConfigError, { ...details, summary: "cannot be loaded" })).toThrow(
-      /my\.yaml: cannot be loaded[\s\S]*row 3: is damaged/,
+      expect.objectContaining({
+        code: "config/unreadable",
+        received: own.message,
+        message: expect.stringContaining("my.yaml: cannot be loaded"),
+      }),
     );
     const remedy = () => {
       throw new Error("asked");

@@ -72,6 +72,8 @@ describe("ids of images", () => {
   it("end with the 32-bit integers", () => {
     const ids = new ImageIds(2 ** 31 - 3);
     ids.place(imageOf("a"), () => [{ vectors: 2, ...grid }]);
-    expect(() => ids.place(imageOf("b"), () => [{ vectors: 1, ...grid }])).toThrow(/gets no ids/);
+    expect(() => ids.place(imageOf("b"), () => [{ vectors: 1, ...grid }])).toThrow(
+      expect.objectContaining({ code: "engine/out-of-ids" }),
+    );
   });
 });

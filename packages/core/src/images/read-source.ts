@@ -67,7 +67,7 @@ async function readAll(
     }
     return download(source.url, subject, maxBytes, fetchAddress);
   }
-  return refuseSource(subject, `the hash ${source.hash} alone`, "open the dump that has its file");
+  return refuseSource(subject, `only the hash ${source.hash}`, "open the dump that contains its file");
 }
 
 function refuseSource(subject: string, received: string, remedy: string): never {

@@ -36,7 +36,10 @@ describe("FakeEngine", () => {
     first.dispose();
     second.dispose();
     expect(engine.counts.created).toBe(engine.counts.disposed);
-    await expect(first.generate([], { maxTokens: 1 })).rejects.toThrow(/was disposed/);
+    await expect(first.generate([], { maxTokens: 1 })).rejects.toMatchObject({
+      code: "engine/disposed",
+      subject: "sequence",
+    });
   });
 
   it("honours limits, stops and aborts as the real one does", async () => {
@@ -51,8 +54,12 @@ describe("FakeEngine", () => {
       text: "",
       finishReason: "aborted",
     });
-    await expect(sequence.generate([], { maxTokens: 100 })).rejects.toThrow(/100 tokens[\s\S]*107 tokens/);
-    await expect(sequence.prefill([9999])).rejects.toThrow(/bad token/);
+    await expect(sequence.generate([], { maxTokens: 100 })).rejects.toMatchObject({
+      code: "engine/context-exceeded",
+      expected: "at most 100 tokens",
+      received: "107 tokens",
+    });
+    await expect(sequence.prefill([9999])).rejects.toMatchObject({ code: "engine/bad-token", received: "9999" });
     sequence.dispose();
   });
 

@@ -224,7 +224,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
 }
 
 function noTarget(sequence: number, token: number): EngineError {
-  return new EngineError("is a vector of an image, which nothing predicts", {
+  return new EngineError("is a vector of an image, which cannot be predicted", {
     code: "engine/bad-batch",
     subject: `sequence ${sequence}, token ${token}`,
     expected: "a lossMask of 0",

@@ -92,7 +92,7 @@ export class FakeImages implements ImageEncoder {
         throw new EngineError("is neither a token nor a vector of an image that is held", {
           code: "engine/bad-token",
           subject: `token ${i}`,
-          expected: `0 to ${this.vocabSize - 1}, or an id that \`images.place\` gave`,
+          expected: `0 to ${this.vocabSize - 1}, or an id from \`images.place\``,
           received: `${id}`,
           remedy: "keep the placed image as long as its ids",
         });
