@@ -49,7 +49,7 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
     for (const auto & target : options.targets) {
         if (!is_linear(target)) {
             throw Error("bad-option", "is not a linear layer")
-                .subject("lora.targets")
+                .subject("loadModel.lora.targets")
                 .expected("attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output")
                 .received('"' + target + '"');
         }
@@ -76,7 +76,7 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
     }
     if (pairs.empty()) {
         throw Error("bad-option", "matches no layer of this model")
-            .subject("lora.targets")
+            .subject("loadModel.lora.targets")
             .received(options.targets.empty() ? "(all)" : options.targets.front());
     }
     return pairs;
@@ -137,14 +137,14 @@ class AdapterReader {
             throw mismatch("has another alpha")
                 .expected("alpha " + format_number(*options.alpha))
                 .received("alpha " + format_number(file.alpha))
-                .remedy("leave alpha out: the file's counts");
+                .remedy("leave alpha out to use the file's");
         }
         const std::set<std::string> wanted(options.targets.begin(), options.targets.end());
         if (!wanted.empty() && wanted != targets) {
             throw mismatch("adapts other layers")
                 .expected(list(wanted))
                 .received(list(targets))
-                .remedy("leave targets out: the file's count");
+                .remedy("leave targets out to use the file's");
         }
         return file;
     }
@@ -179,7 +179,7 @@ class AdapterReader {
             .subject(path_)
             .expected("LoRA pairs of attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output")
             .received(name)
-            .remedy("merge the adapter into its model, or train one on linear layers alone");
+            .remedy("merge the adapter into its model, or train one on linear layers only");
     }
 
     void check_metadata() const {
@@ -195,7 +195,7 @@ class AdapterReader {
         if (architecture != expected)
             throw mismatch("is an adapter of another architecture").expected(expected).received(architecture);
         if (gguf_find_key(gguf, "adapter.alora.invocation_tokens") >= 0) {
-            throw unsupported("adapter.alora.invocation_tokens", "applies after an invocation alone (aLoRA)");
+            throw unsupported("adapter.alora.invocation_tokens", "applies only after an invocation (aLoRA)");
         }
     }
 
@@ -223,7 +223,7 @@ class AdapterReader {
             throw mismatch("has another rank")
                 .expected("rank " + std::to_string(*options.rank))
                 .received("rank " + std::to_string(b->ne[0]) + " of " + base)
-                .remedy("leave rank out: the file's counts");
+                .remedy("leave rank out to use the file's");
         }
     }
 

@@ -20,7 +20,7 @@ void throw_assertion(const char * message) {
         return;
     }
     // llama.cpp may catch it on the way and log what(): the message must be in there.
-    throw Error("assertion-failed", std::string("is not what llama.cpp takes for granted: ") + message)
+    throw Error("assertion-failed", std::string("violates an assumption of llama.cpp: ") + message)
         .subject(innermost->subject_)
         .remedy(
             "the file is damaged, badly converted, or of a kind that llama.cpp does not know: fetch or convert it "

@@ -143,7 +143,7 @@ ggml_backend_device * select_device(const std::string & name) {
         throw Error("no-device", "no CUDA device can be used")
             .subject("device")
             .received("device \"cuda\"")
-            .remedy("see what is missing with `cria doctor`, or use device \"cpu\"");
+            .remedy("`cria doctor` shows the missing parts; or use device \"cpu\"");
     }
     throw Error("bad-option", "is not a device")
         .subject("device")

@@ -94,7 +94,7 @@ const float * VectorTable::values_of(int32_t id, const char * subject) const {
         throw Error("vectors-missing", "stands for a vector whose values are not held")
             .subject(subject)
             .received(std::to_string(id))
-            .remedy("hold the image's vectors as long as something evaluates them");
+            .remedy("hold the image's vectors while they are evaluated");
     }
     return values->second.data() + size_t(id - definition->first) * width_;
 }

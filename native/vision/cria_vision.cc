@@ -127,7 +127,7 @@ int64_t cria_vision_layout(
             size_t tokens = 0;
             const llama_token * ids = mtmd_input_chunk_get_tokens_text(chunk, &tokens);
             for (size_t k = 0; k < tokens; k++) {
-                if (ids[k] < 0) throw std::runtime_error("the model's vocabulary lacks a token that stands around images");
+                if (ids[k] < 0) throw std::runtime_error("the model's vocabulary lacks a token for the marks of images");
                 add({ids[k], 0, 0, 0});
             }
         }

@@ -54,7 +54,7 @@ class Reader {
         const auto root = names_.find("root");
         if (root == names_.end() || !grammar_.rules[root->second].is_defined) {
             throw grammar_error(text_, text_.size(), "has no rule named root", "a rule \"root ::= ...\"",
-                names_.empty() ? "no rule" : "other rules alone");
+                names_.empty() ? "no rule" : "only other rules");
         }
         grammar_.root = root->second;
         for (const GrammarRule & rule : grammar_.rules) {
@@ -358,7 +358,7 @@ GrammarRules read_gbnf(const std::string & text, const GrammarTokens & tokens) {
             .subject("generate.grammar")
             .expected("at most " + std::to_string(kLongestGrammar) + " bytes")
             .received(std::to_string(text.size()) + " bytes")
-            .remedy("write what repeats as a rule, and name that");
+            .remedy("move repeated parts into a rule, and refer to it");
     }
     return Reader(text, tokens).read();
 }

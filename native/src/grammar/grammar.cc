@@ -18,7 +18,7 @@ void set_bit(TokenMask & mask, int32_t token) {
 }
 
 Error too_complex() {
-    return Error("grammar-too-complex", "takes too much work to see which tokens it allows")
+    return Error("grammar-too-complex", "needs too much work to find the allowed tokens")
         .subject("generate.grammar")
         .expected("at most " + std::to_string(kMostWork) + " ways to follow for one token")
         .received("more")

@@ -24,7 +24,7 @@ ggml_type parse_kv_type(const std::string & name) {
     if (name == "f16") return GGML_TYPE_F16;
     if (name == "q8_0") return GGML_TYPE_Q8_0;
     throw Error("bad-option", "is not a KV type")
-        .subject("kvType")
+        .subject("loadModel.kvType")
         .expected("\"f32\", \"f16\" or \"q8_0\"")
         .received('"' + name + '"');
 }
@@ -59,7 +59,7 @@ Evaluator::Evaluator(
     }
     if (options.kv_type == "q8_0" && !flash_attention) {
         throw Error("bad-option", "needs flash attention")
-            .subject("kvType")
+            .subject("loadModel.kvType")
             .received("\"q8_0\" with flashAttention false")
             .remedy("set flashAttention true or \"auto\", or use \"f16\"");
     }

@@ -66,7 +66,7 @@ Projector::Projector(std::shared_ptr<llama_model> model, const ProjectorOptions 
     if (!vision_)
         throw refuse(options.path, "cannot be used with this model")
             .received(take_log_errors())
-            .remedy("take the mmproj file that was published beside the model");
+            .remedy("use the mmproj file that was published with the model");
     cria_vision_info info;
     library_->describe(vision_, &info);
     facts_.vector_size = info.vector_size;

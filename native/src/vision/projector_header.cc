@@ -49,9 +49,9 @@ std::string check_projector_header(const gguf_context * gguf, const std::string 
         throw Error("bad-projector", hears ? "is a projector for sound" : "is not a projector")
             .subject(path)
             .expected("a projector for images (llama.cpp's mmproj)")
-            .received(hears ? "clip.has_audio_encoder alone"
+            .received(hears ? "only clip.has_audio_encoder"
                             : "a GGUF of architecture \"" + gguf_string(gguf, "general.architecture") + "\"")
-            .remedy("take the mmproj file that was published beside the model");
+            .remedy("use the mmproj file that was published with the model");
     }
     for (const Range & range : kRanges) check_range(gguf, path, range);
     const std::string type = gguf_string(gguf, "clip.projector_type");

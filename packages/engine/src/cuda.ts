@@ -29,7 +29,7 @@ const remedies: Record<CudaPart["name"], string> = {
   package: `npm install ${CUDA_PACKAGE}@${CUDA_PACKAGE_VERSION}`,
   backend: `install ${CUDA_PACKAGE}@${CUDA_PACKAGE_VERSION} again`,
   device: "check nvidia-smi, and that CUDA_VISIBLE_DEVICES does not hide the GPU",
-  kernels: "build the addon where nvcc is (CUDA 13): pnpm --filter @cria/native build",
+  kernels: "install nvcc of CUDA 13 and build the addon: pnpm --filter @cria/native build",
 };
 
 /** Folder of the CUDA backend: `CRIA_CUDA_BACKEND`, else the installed package; null when there is neither. */

@@ -35,7 +35,7 @@ it("tokenizes beside the event loop as on it", async () => {
   const late = model.tokenizeAside(text).catch((error: unknown) => String(error));
   await model.dispose();
   expect(await late).toSatisfy((result: unknown) => typeof result !== "string" || result.includes("disposed"));
-  await expect(model.tokenizeAside(text)).rejects.toThrow(/disposed/);
+  await expect(model.tokenizeAside(text)).rejects.toMatchObject({ code: "engine/disposed", subject: "model" });
 });
 
 describe("logprobs", () => {
@@ -245,13 +245,19 @@ describe("sequences", () => {
   it("refuses what cannot fit, with numbers", async () => {
     const model = await models.load();
     const sequence = model.createSequence();
-    await expect(sequence.generate(randomTokens(100, 1), { maxTokens: 40 })).rejects.toThrow(
-      /100 new \+ 40 to sample = 140/,
-    );
-    await expect(sequence.generate([999999], { maxTokens: 1 })).rejects.toThrow(/not a token of this vocabulary/);
-    await expect(sequence.generate([], { maxTokens: 1 })).rejects.toThrow(/no tokens/);
-    await expect(sequence.generate([1], { maxTokens: 0 })).rejects.toThrow(/maxTokens/);
-    await expect(sequence.generate([1], { maxTokens: 1, temperature: Number.NaN })).rejects.toThrow(/temperature/);
+    await expect(sequence.generate(randomTokens(100, 1), { maxTokens: 40 })).rejects.toMatchObject({
+      code: "engine/context-exceeded",
+      received: "0 in the sequence + 100 new + 40 to sample = 140",
+    });
+    await expect(sequence.generate([999999], { maxTokens: 1 })).rejects.toMatchObject({
+      code: "engine/bad-token",
+      subject: "deltaTokenIds",
+    });
+    await expect(sequence.generate([], { maxTokens: 1 })).rejects.toMatchObject({ code: "engine/empty-request" });
+    const bad = (option: string) => ({ code: "engine/bad-option", subject: `generate.${option}` });
+    await expect(sequence.generate([1], { maxTokens: 0 })).rejects.toMatchObject(bad("maxTokens"));
+    const temperature = Number.NaN;
+    await expect(sequence.generate([1], { maxTokens: 1, temperature })).rejects.toMatchObject(bad("temperature"));
   });
 });
 

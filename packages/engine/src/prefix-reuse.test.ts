@@ -177,7 +177,7 @@ describe("resident sequences", () => {
     const sequence = model.createSequence();
     const controller = new AbortController();
     const running = sequence.generate([1], { ...sampling, maxTokens: 4000, seed: 2, signal: controller.signal });
-    expect(() => sequence.reset()).toThrow(/still generating/);
+    expect(() => sequence.reset()).toThrow(expect.objectContaining({ code: "engine/sequence-busy" }));
     controller.abort();
     expect((await running).finishReason).toBe("aborted");
     sequence.reset();

@@ -82,8 +82,9 @@ describe("topLogprobs", () => {
   });
 
   it("refuses a wrong number", async () => {
-    await expect(generate({ topLogprobs: 65 })).rejects.toThrow(/generate.topLogprobs/);
-    await expect(generate({ topLogprobs: -1 })).rejects.toThrow(/generate.topLogprobs/);
+    const bad = { code: "engine/bad-option", subject: "generate.topLogprobs" };
+    await expect(generate({ topLogprobs: 65 })).rejects.toMatchObject(bad);
+    await expect(generate({ topLogprobs: -1 })).rejects.toMatchObject(bad);
   });
 });
 

@@ -162,12 +162,14 @@ describe("gradients do not depend on how the batch is computed", () => {
     const train = (compute: TrainOptions["compute"]) =>
       model.train(batch, weightedLogprobs, { learningRate: 1 }, { microBatchTokens: 40, compute });
     const [before] = await model.score([{ tokenIds: [1, 2, 3] }]);
-    await expect(train(async () => ({ gradient: new Float32Array(3), loss: 0, metrics: {} }))).rejects.toThrow(
-      /gradient of a micro-batch: is of another model/,
-    );
+    await expect(train(async () => ({ gradient: new Float32Array(3), loss: 0, metrics: {} }))).rejects.toMatchObject({
+      code: "engine/bad-gradient",
+      subject: "gradient of a micro-batch",
+    });
     let asked = 0;
-    const lose = (here: () => Promise<ShardGradient>) => (asked++ === 1 ? Promise.reject(new Error("lost")) : here());
-    await expect(train((_, here) => lose(here))).rejects.toThrow("lost");
+    const lost = new Error("lost");
+    const lose = (here: () => Promise<ShardGradient>) => (asked++ === 1 ? Promise.reject(lost) : here());
+    await expect(train((_, here) => lose(here))).rejects.toBe(lost);
     expect((await model.score([{ tokenIds: [1, 2, 3] }]))[0]).toEqual(before);
     for (const gradient of (await readGradients(model)).values()) expect(gradient.every((x) => x === 0)).toBe(true);
   });
@@ -316,7 +318,7 @@ describe("updates", () => {
         ({ logprobs }) => ({ loss: Number.NaN, dLogprobs: new Float32Array(logprobs.length).fill(Number.NaN) }),
         { learningRate: 1 },
       ),
-    ).rejects.toThrow(/not finite/);
+    ).rejects.toMatchObject({ code: "engine/bad-gradient", subject: "gradient" });
     expect([...(await model.readTensor("blk.0.attn_q.weight.lora_a"))]).toEqual([...before]);
     const { gradNorm } = await model.train(makeBatch(3), weightedLogprobs, { learningRate: 1e-3 });
     expect(gradNorm).toBeGreaterThan(0);
@@ -347,7 +349,8 @@ describe("updates", () => {
 
   it("a failed save leaves nothing behind", async () => {
     const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
-    await expect(model.saveAdapter("/proc/nowhere/adapter.gguf")).rejects.toThrow(/cannot create it/);
+    const path = "/proc/nowhere/adapter.gguf";
+    await expect(model.saveAdapter(path)).rejects.toMatchObject({ code: "engine/write-failed", subject: path });
     expect(readdirSync(models.folder).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 });
@@ -358,16 +361,30 @@ describe("bad input", () => {
     const good = { tokenIds: [1, 2, 3], lossMask: [0, 1, 1], columns: { weights: [0, 1, 1] } };
     const train = (sequence: Partial<TrainSequence>) =>
       model.train([{ ...good, ...sequence }], weightedLogprobs, { learningRate: 1e-3 });
-    await expect(train({ tokenIds: [1, 2, 1e9] })).rejects.toThrow(/token 2: has a token outside the vocabulary/);
-    await expect(train({ lossMask: [0, 1] })).rejects.toThrow(/lossMask/);
-    await expect(train({ lossMask: [1, 1, 1] })).rejects.toThrow(/first token/);
-    await expect(train({ columns: { weights: [1] } })).rejects.toThrow(/column weights/);
-    await expect(model.train([good], () => ({ loss: 0, dLogprobs: new Float32Array(1) }), null)).rejects.toThrow(
-      /dLogprobs/,
+    const badBatch = (subject: string, more: object = {}) => ({ code: "engine/bad-batch", subject, ...more });
+    await expect(train({ tokenIds: [1, 2, 1e9] })).rejects.toMatchObject({
+      code: "engine/bad-token",
+      subject: "train: sequence 0, token 2",
+    });
+    const mask = "train: sequence 0, lossMask";
+    await expect(train({ lossMask: [0, 1] })).rejects.toMatchObject(badBatch(mask, { received: "2" }));
+    await expect(train({ lossMask: [1, 1, 1] })).rejects.toMatchObject(badBatch(mask, { expected: "0 at index 0" }));
+    await expect(train({ columns: { weights: [1] } })).rejects.toMatchObject(
+      badBatch("train: sequence 0, column weights", { received: "1" }),
     );
-    await expect(model.score([{ tokenIds: [1] }])).rejects.toThrow(/too short/);
-    await expect(model.score([good], { temperature: 0 })).rejects.toThrow(/temperature/);
-    await expect(model.readTensor("nothing")).rejects.toThrow(/nothing/);
+    const shortLoss = () => ({ loss: 0, dLogprobs: new Float32Array(1) });
+    await expect(model.train([good], shortLoss, null)).rejects.toMatchObject(badBatch("loss: dLogprobs"));
+    await expect(model.score([{ tokenIds: [1] }])).rejects.toMatchObject(
+      badBatch("score: sequence 0", { expected: "at least 2 tokens" }),
+    );
+    await expect(model.score([good], { temperature: 0 })).rejects.toMatchObject({
+      code: "engine/bad-option",
+      subject: "temperature",
+    });
+    await expect(model.readTensor("nothing")).rejects.toMatchObject({
+      code: "engine/unknown-tensor",
+      subject: "nothing",
+    });
     expect((await train({})).gradNorm).toBeGreaterThan(0);
   });
 
@@ -392,7 +409,12 @@ describe("bad input", () => {
       { ends: [0, 0, 0, 0, 0, 0, 0, 0], problem: /source outside its rows/ },
       { ends: [8, 8, 8], problem: /unequal length/ },
     ];
-    for (const { ends, problem } of wrong) await expect(train(ends), `${ends}`).rejects.toThrow(problem);
+    for (const { ends, problem } of wrong)
+      await expect(train(ends), `${ends}`).rejects.toMatchObject({
+        code: "bad-batch",
+        subject: "micro-batch",
+        message: expect.stringMatching(problem),
+      });
     for (const ends of [
       [8, 8, 8, 8, 8, 8, 8, 8],
       [3, 2, 3, 6, 5, 6, 0, 0],
@@ -402,31 +424,47 @@ describe("bad input", () => {
   });
 
   it("files and options", async () => {
-    const start = `relative one starts at the working directory, ${process.cwd()}`;
-    await expect(loadModel({ path: "no/such/model.gguf" })).rejects.toThrow(start);
-    const absolute = await loadModel({ path: "/no/such/model.gguf" }).catch((error: Error) => error.message);
-    expect(absolute).toMatch(/No such file[\s\S]*check the path$/);
-    await expect(loadModel({ path: import.meta.filename })).rejects.toThrow(/not a GGUF file/);
+    const missing = { code: "engine/file-not-found" };
+    await expect(loadModel({ path: "no/such/model.gguf" })).rejects.toMatchObject({
+      ...missing,
+      remedy: expect.stringContaining(process.cwd()),
+    });
+    await expect(loadModel({ path: "/no/such/model.gguf" })).rejects.toMatchObject({
+      ...missing,
+      remedy: "check the path",
+    });
+    await expect(loadModel({ path: import.meta.filename })).rejects.toMatchObject({ code: "engine/not-gguf" });
     const path = await models.write();
     const { readFileSync, writeFileSync } = await import("node:fs");
     const bytes = readFileSync(path);
     for (const length of [3, 20, 200, 9000, bytes.length - 1000]) {
       const cut = join(models.folder, "cut.gguf");
       writeFileSync(cut, bytes.subarray(0, length));
-      await expect(loadModel({ path: cut })).rejects.toThrow(/not a GGUF|cannot be read|shorter/);
+      const code = length < 4 ? "engine/not-gguf" : "engine/truncated";
+      await expect(loadModel({ path: cut }), `${length}`).rejects.toMatchObject({ code, subject: cut });
     }
     const load = (options: object) => loadModel({ path, contextSize: 64, ...options } as never);
-    await expect(load({ maxSequences: 0 })).rejects.toThrow(/maxSequences/);
-    await expect(load({ contextSize: "big" })).rejects.toThrow(/contextSize/);
-    await expect(load({ kvType: "q9" })).rejects.toThrow(/kvType/);
-    await expect(load({ lora: { rank: 0 } })).rejects.toThrow(/rank/);
-    await expect(load({ lora: { targets: ["attn_z"] } })).rejects.toThrow(/attn_z/);
-    await expect(load({ lora: { path } })).rejects.toThrow(/not a LoRA adapter/);
-    await expect(load({ trainable: "lora" })).rejects.toThrow(/lora/);
-    await expect(load({ device: "cuda" })).rejects.toThrow(/CUDA/);
-    await expect(load({ contxtSize: 4 })).rejects.toThrow(/contxtSize/);
+    const bad = (subject: string) => ({ code: "engine/bad-option", subject });
+    await expect(load({ maxSequences: 0 })).rejects.toMatchObject(bad("loadModel.maxSequences"));
+    await expect(load({ contextSize: "big" })).rejects.toMatchObject(bad("loadModel.contextSize"));
+    await expect(load({ kvType: "q9" })).rejects.toMatchObject(bad("loadModel.kvType"));
+    await expect(load({ lora: { rank: 0 } })).rejects.toMatchObject(bad("loadModel.lora.rank"));
+    await expect(load({ lora: { targets: ["attn_z"] } })).rejects.toMatchObject({
+      ...bad("loadModel.lora.targets"),
+      received: '"attn_z"',
+    });
+    await expect(load({ lora: { path } })).rejects.toMatchObject({ code: "engine/not-an-adapter", subject: path });
+    await expect(load({ trainable: "lora" })).rejects.toMatchObject(bad("loadModel.lora"));
+    await expect(load({ device: "cuda" })).rejects.toMatchObject({ code: "engine/no-cuda", subject: 'device "cuda"' });
+    await expect(load({ contxtSize: 4 })).rejects.toMatchObject({
+      code: "config/unknown-option",
+      subject: "loadModel.contxtSize",
+    });
     const quantized = await models.write({ type: "q8_0", embedding: 64, feedForward: 64 });
-    await expect(loadModel({ path: quantized, trainable: "full" })).rejects.toThrow(/needs F32 weights/);
+    await expect(loadModel({ path: quantized, trainable: "full" })).rejects.toMatchObject({
+      code: "engine/unsupported-type",
+      subject: quantized,
+    });
   });
 
   it("an architecture that cannot be trained says which can", async () => {
@@ -436,6 +474,10 @@ describe("bad input", () => {
     file.metadata["general.architecture"] = { type: "string", value: "gemma2" };
     const path = join(models.folder, "gemma.gguf");
     await writeGguf(path, file);
-    await expect(loadModel({ path, lora: { rank: 4 } })).rejects.toThrow(/llama, qwen2, qwen3, qwen2vl, qwen3vl/);
+    await expect(loadModel({ path, lora: { rank: 4 } })).rejects.toMatchObject({
+      code: "engine/unsupported-architecture",
+      expected: expect.stringContaining("llama, qwen2, qwen3, qwen2vl, qwen3vl"),
+      received: '"gemma2"',
+    });
   });
 });

@@ -117,7 +117,7 @@ async function readAdapter(path: string, base: GgufHeader): Promise<Map<string, 
     throw makeUnfit(path, `architecture ${architecture(base)}`, architecture(header));
   const alpha = Number(header.metadata.get("adapter.lora.alpha")?.value ?? 0);
   const other = header.tensors.find(({ name }) => !/\.lora_[ab]$/.test(name));
-  if (other) throw makeUnfit(path, "LoRA pairs alone", other.name);
+  if (other) throw makeUnfit(path, "only LoRA pairs", other.name);
   const pairs = new Map<string, Pair>();
   const file = await open(path);
   try {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -34,9 +34,15 @@ describe("reading", () => {
     for (const length of [0, 3, 30, 5000, whole.length - 10]) {
       writeFileSync(file("cut.gguf"), whole);
       truncateSync(file("cut.gguf"), length);
-      await expect(readGguf(file("cut.gguf"))).rejects.toThrow(/cut\.gguf: cannot be read/);
+      await expect(readGguf(file("cut.gguf"))).rejects.toMatchObject({
+        code: "engine/not-gguf",
+        subject: file("cut.gguf"),
+      });
     }
-    await expect(readGguf(file("none.gguf"))).rejects.toThrow(/ENOENT/);
+    await expect(readGguf(file("none.gguf"))).rejects.toMatchObject({
+      code: "engine/not-gguf",
+      received: expect.stringContaining("ENOENT"),
+    });
   });
 });
 
@@ -88,24 +94,25 @@ describe("writing", () => {
     expect(bytesOf(after, written.tensors[0]!).readFloatLE(4)).toBe(2);
   });
 
-  it.each<[string, object, RegExp]>([
-    ["a name twice", { name: "y" }, /tensors\[1\]\.name: is no name[\s\S]*unique[\s\S]*"y"/],
-    ["a long name", { name: "ä".repeat(32) }, /1 to 63 bytes/],
-    ["an unknown type", { type: "q9" }, /x: has no type of ggml[\s\S]*q9/],
-    ["no dimension", { shape: [] }, /wrong shape[\s\S]*1 to 4 dimensions/],
-    ["a dimension of 0", { shape: [64, 0] }, /wrong shape/],
-    ["half blocks", { type: "q8_0", shape: [2, 32] }, /do not divide into blocks[\s\S]*32[\s\S]*received: 2/],
-    ["too few values", { shape: [64, 2] }, /does not fit its data[\s\S]*128 values[\s\S]*64/],
+  const name = { subject: "tensors[1].name", expected: "a unique name of 1 to 63 bytes" };
+  it.each<[string, object, object]>([
+    ["a name twice", { name: "y" }, { ...name, received: '"y"' }],
+    ["a long name", { name: "ä".repeat(32) }, { ...name, received: `"${"ä".repeat(32)}"` }],
+    ["an unknown type", { type: "q9" }, { subject: "x", received: "q9" }],
+    ["no dimension", { shape: [] }, { expected: "1 to 4 dimensions of 1 to 2^31", received: "[]" }],
+    ["a dimension of 0", { shape: [64, 0] }, { expected: "1 to 4 dimensions of 1 to 2^31", received: "[64, 0]" }],
+    ["half blocks", { type: "q8_0", shape: [2, 32] }, { expected: "a multiple of 32", received: "2" }],
+    ["too few values", { shape: [64, 2] }, { expected: "128 values", received: "64" }],
     [
       "a type that needs more than values",
       { type: "iq2_xs", shape: [256], data: new Float32Array(256) },
-      /can be written/,
+      { subject: "tensor.type", received: '"iq2_xs"' },
     ],
-  ])("%s is an error, and leaves nothing behind", async (_, change, message) => {
+  ])("%s is an error, and leaves nothing behind", async (_, change, fields) => {
     const tensor = { name: "x", type: "f32" as const, shape: [64], data: new Float32Array(64) };
     const other = { ...tensor, name: "y" };
     const written = writeGguf(file("wrong.gguf"), { metadata: {}, tensors: [other, { ...tensor, ...change }] });
-    await expect(written).rejects.toThrow(message);
+    await expect(written).rejects.toMatchObject({ code: "engine/bad-option", ...fields });
     expect(readdirSync(models.folder).filter((name) => name.startsWith("wrong"))).toEqual([]);
   });
 
@@ -119,7 +126,7 @@ describe("writing", () => {
     { type: "uint8", value: 1 },
   ])("%j is no value", async (value) => {
     const written = async () => writeGguf(file("wrong.gguf"), { metadata: { key: value as never }, tensors: [] });
-    await expect(written()).rejects.toThrow(/metadata\["key"\]: has (a wrong value|no type)/);
+    await expect(written()).rejects.toMatchObject({ code: "engine/bad-option", subject: 'metadata["key"]' });
   });
 });
 
@@ -234,16 +241,24 @@ describe("merging an adapter into its model", () => {
     expect(distance(await score(again), await score(model))).toBeLessThan(0.5);
     const { types } = await exportModel({ base: path, output, quantize: "F16", threads: 1 });
     expect(types).toEqual({ f16: 15, f32: 9 });
-    await expect(exportModel({ base: path, output, quantize: "Q7_K" })).rejects.toThrow(
-      /quantize: is not a type[\s\S]*F32, F16, BF16, Q8_0[\s\S]*received: Q7_K/,
-    );
-    await expect(exportModel({ base: path, adapter, output: join(path, "x.gguf"), quantize: "Q8_0" })).rejects.toThrow(
-      /cannot be written/,
-    );
-    await expect(quantizeModel({ input: path, output: join(path, "x.gguf"), type: "Q8_0" })).rejects.toThrow(
-      /cannot be written as Q8_0/,
-    );
-    await expect(quantizeModel({ input: adapter, output, type: "Q8_0" })).rejects.toThrow(/cannot be written as Q8_0/);
+    await expect(exportModel({ base: path, output, quantize: "Q7_K" })).rejects.toMatchObject({
+      code: "config/bad-argument",
+      subject: "quantize",
+      expected: expect.stringContaining("F32, F16, BF16, Q8_0"),
+      received: "Q7_K",
+    });
+    const inFile = join(path, "x.gguf");
+    await expect(exportModel({ base: path, adapter, output: inFile, quantize: "Q8_0" })).rejects.toMatchObject({
+      code: "engine/write-failed",
+    });
+    await expect(quantizeModel({ input: path, output: inFile, type: "Q8_0" })).rejects.toMatchObject({
+      code: "engine/quantize-failed",
+      subject: inFile,
+    });
+    await expect(quantizeModel({ input: adapter, output, type: "Q8_0" })).rejects.toMatchObject({
+      code: "engine/quantize-failed",
+      subject: output,
+    });
     expect(readdirSync(models.folder).filter((name) => /tmp|\.merged/.test(name))).toEqual([]);
   });
 
@@ -260,9 +275,14 @@ describe("merging an adapter into its model", () => {
     const { adapter } = await makePair("f32");
     const other = await models.write({ embedding: 64 });
     const output = file("never.gguf");
-    await expect(exportModel({ base: other, adapter, output })).rejects.toThrow(/not an adapter of this model/);
-    await expect(exportModel({ base: other, adapter: other, output })).rejects.toThrow(/adapter\.type/);
-    await expect(readGguf(output)).rejects.toThrow(/ENOENT/);
-    await expect(exportModel({ base: other, output: join(other, "x.gguf") })).rejects.toThrow(/cannot be written/);
+    const unfit = (subject: string) => ({ code: "engine/not-an-adapter", subject });
+    await expect(exportModel({ base: other, adapter, output })).rejects.toMatchObject(unfit(adapter));
+    await expect(exportModel({ base: other, adapter: other, output })).rejects.toMatchObject({
+      ...unfit(other),
+      expected: expect.stringContaining("adapter.type"),
+    });
+    expect(existsSync(output)).toBe(false);
+    const inFile = join(other, "x.gguf");
+    await expect(exportModel({ base: other, output: inFile })).rejects.toMatchObject({ code: "engine/write-failed" });
   });
 });

@@ -96,7 +96,7 @@ export async function writeGguf(path: string, { metadata, tensors }: GgufContent
 function readAlignment(given: GgufValue | GgufEntry | undefined): number {
   const alignment = given?.value ?? 32;
   if (typeof alignment === "number" && alignment >= 8 && alignment % 8 === 0) return alignment;
-  throw fail('metadata["general.alignment"]', "is no alignment", "a multiple of 8", String(alignment));
+  throw fail('metadata["general.alignment"]', "is not an alignment", "a multiple of 8", String(alignment));
 }
 
 /** @returns the types. */
@@ -106,10 +106,10 @@ function checkTensors(tensors: GgufContent["tensors"]): TensorType[] {
     const { name, shape } = tensor;
     const length = Buffer.byteLength(name);
     if (length < 1 || length > 63 || names.has(name))
-      throw fail(`tensors[${i}].name`, "is no name", "a unique name of 1 to 63 bytes", JSON.stringify(name));
+      throw fail(`tensors[${i}].name`, "is not a valid name", "a unique name of 1 to 63 bytes", JSON.stringify(name));
     names.add(name);
     const type = findType(tensor.type);
-    if (!type) throw fail(name, "has no type of ggml", "f32, f16, q8_0, q4_K and so on", tensor.type);
+    if (!type) throw fail(name, "has a type that ggml does not know", "f32, f16, q8_0, q4_K and so on", tensor.type);
     const wrong = shape.find((n) => !Number.isInteger(n) || n < 1 || n > 2 ** 31);
     if (shape.length < 1 || shape.length > 4 || wrong !== undefined)
       throw fail(name, "has a wrong shape", "1 to 4 dimensions of 1 to 2^31", `[${shape.join(", ")}]`);
@@ -140,7 +140,7 @@ function encodeEntry(key: string, entry: GgufValue | GgufEntry): Buffer {
 
 function encodeType(subject: string, type: keyof typeof VALUE_TYPES): Buffer {
   const id = VALUE_TYPES[type];
-  if (id === undefined) throw fail(subject, "has no type", Object.keys(VALUE_TYPES).join(", "), String(type));
+  if (id === undefined) throw fail(subject, "has an unknown type", Object.keys(VALUE_TYPES).join(", "), String(type));
   return encodeU32(id);
 }
 

@@ -59,13 +59,13 @@ async function tryInChild({ model, projector, timeLimit = 600_000 }: ProjectorCh
     });
   });
   if (end !== "") {
-    throw new EngineError("ends the process that tries it", {
+    throw new EngineError("crashes the process that checks it", {
       code: "engine/bad-projector",
       subject: projector.path,
       expected: "a projector that llama.cpp can use",
       received: [end, said.err.trim()].filter(Boolean).join(": "),
       remedy:
-        "the file is damaged, badly converted, or of a kind that llama.cpp does not know: fetch or convert it again",
+        "the file is damaged, badly converted, or of a kind that llama.cpp does not support: download or convert it again",
     });
   }
   const problem = JSON.parse(said.out) as ({ message: string } & Record<string, string>) | null;

@@ -256,7 +256,7 @@ function notHeld(subject: string, id: number): EngineError {
   return new EngineError("is neither a token nor a vector of an image that is held", {
     code: "engine/bad-token",
     subject,
-    expected: "a token of the vocabulary, or an id that `images.place` gave",
+    expected: "a token of the vocabulary, or an id from `images.place`",
     received: `${id}`,
     remedy: "keep the placed image, or the image, as long as its ids",
   });

@@ -230,18 +230,23 @@ describe("vectors of images among tokens", () => {
     const prompt = makePrompt(model, cat, []);
     const { vocabSize } = model.info;
     expect(model.detokenize(prompt)).toBe(model.detokenize(prompt.filter((id) => id < vocabSize)));
-    expect(() => model.detokenize([vocabSize + 12])).toThrow(/not a token of this vocabulary/);
-    await expect(ask(model, [1, vocabSize + 12])).rejects.toThrow(
-      /deltaTokenIds, token 1: is neither a token nor a vector of an image/,
+    const bad = (subject: string) => ({ code: "engine/bad-token", subject });
+    expect(() => model.detokenize([vocabSize + 12])).toThrow(expect.objectContaining(bad("detokenize")));
+    await expect(ask(model, [1, vocabSize + 12])).rejects.toMatchObject(bad("deltaTokenIds, token 1"));
+    await expect(model.score([{ tokenIds: [1, vocabSize + 12] }])).rejects.toMatchObject(
+      bad("score: sequence 0, token 1"),
     );
-    await expect(model.score([{ tokenIds: [1, vocabSize + 12] }])).rejects.toThrow(/score: sequence 0, token 1/);
     const lossMask = prompt.map((_, t) => (t === 11 ? 1 : 0));
     const loss = () => ({ loss: 0, dLogprobs: new Float32Array(1) });
     const trained = await models.loadWithStub({}, { trainable: "full" });
     const batch = [{ tokenIds: makePrompt(trained, cat, []), lossMask }];
-    await expect(trained.train(batch, loss, null)).rejects.toThrow(/train: sequence 0, token 11: is a vector/);
+    await expect(trained.train(batch, loss, null)).rejects.toMatchObject({
+      code: "engine/bad-batch",
+      subject: "train: sequence 0, token 11",
+      expected: "a lossMask of 0",
+    });
     const text = await models.load();
-    await expect(ask(text, [1, vocabSize])).rejects.toThrow(/not a token of this vocabulary, nor a vector of an image/);
+    await expect(ask(text, [1, vocabSize])).rejects.toMatchObject(bad("deltaTokenIds"));
   });
 });
 
@@ -288,16 +293,18 @@ describe("a request whose images are still encoded", () => {
   it("keeps its sequence busy", async () => {
     const { model, open, sequence } = await hold();
     const running = sequence.generate(makePrompt(model, cat), sampling);
-    await expect(sequence.generate([1], sampling)).rejects.toThrow(/still generating/);
-    expect(() => sequence.fork()).toThrow(/still generating/);
-    expect(() => sequence.reset()).toThrow(/still generating/);
+    const busy = { code: "engine/sequence-busy", subject: "sequence" };
+    await expect(sequence.generate([1], sampling)).rejects.toMatchObject(busy);
+    expect(() => sequence.fork()).toThrow(expect.objectContaining(busy));
+    expect(() => sequence.reset()).toThrow(expect.objectContaining(busy));
     open();
     expect((await running).tokenIds).toHaveLength(8);
     expect(sequence.tokenCount).toBe(38);
     sequence.reset();
     expect(sequence.tokenCount).toBe(0);
     // The failed request leaves nothing behind.
-    await expect(sequence.generate([...makePrompt(model, dog), 1, 2], { maxTokens: 999 })).rejects.toThrow(/fit/);
+    const tooLong = sequence.generate([...makePrompt(model, dog), 1, 2], { maxTokens: 999 });
+    await expect(tooLong).rejects.toMatchObject({ code: "engine/context-exceeded" });
     expect(sequence.tokenCount).toBe(0);
   });
 
@@ -350,7 +357,11 @@ describe("loadModel with a projector", () => {
 
   it("says why it cannot", async () => {
     const path = await models.write();
-    await expect(models.load({}, { path, mmproj: join(models.folder, "none.gguf") })).rejects.toThrow(/cannot be read/);
+    const missing = join(models.folder, "none.gguf");
+    await expect(models.load({}, { path, mmproj: missing })).rejects.toMatchObject({
+      code: "engine/file-not-found",
+      subject: missing,
+    });
     await expect(models.load({}, { path, mmproj: path })).rejects.toMatchObject({ code: "engine/bad-projector" });
   });
 });

@@ -133,10 +133,14 @@ describe("training on images", () => {
     expect(found.length).toBeGreaterThan(0);
 
     const text = await models.load({}, options);
-    await expect(text.computeScores(found[0]!)).rejects.toThrow(/takes no images/);
+    await expect(text.computeScores(found[0]!)).rejects.toMatchObject({ code: "engine/no-images" });
     const layout = () => [{ vectors: 3, columns: 0, rows: 0 }];
     const otherwise = await models.loadWithStub({}, options, { layout });
-    await expect(otherwise.computeScores(found[0]!)).rejects.toThrow(/another number of vectors in this engine/);
+    await expect(otherwise.computeScores(found[0]!)).rejects.toMatchObject({
+      code: "engine/bad-batch",
+      subject: expect.stringMatching(/^image [0-9a-f]{12}$/),
+      received: "3",
+    });
     // The failed call leaves nothing pinned.
     otherwise.images.place(cat);
     expect(otherwise.images.stats().held).toBeGreaterThan(0);

@@ -65,7 +65,7 @@ export class GradientSum {
   add({ gradient }: ShardGradient): void {
     const { sum } = this;
     if (gradient.length !== sum.length) {
-      throw new EngineError("is of another model", {
+      throw new EngineError("belongs to another model", {
         code: "engine/bad-gradient",
         subject: "gradient of a micro-batch",
         expected: `${sum.length} values, one for each trained weight`,

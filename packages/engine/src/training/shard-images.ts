@@ -58,7 +58,7 @@ function placedOtherwise({ image, count }: ShardImage, own: number): EngineError
   return new EngineError("has another number of vectors in this engine", {
     code: "engine/bad-batch",
     subject: `image ${image.hash.slice(0, 12)}`,
-    expected: `${count}, as where the micro-batch was planned`,
+    expected: `${count}, as in the engine that planned the micro-batch`,
     received: `${own}`,
     remedy: "load all engines with the same projector, imageMinTokens and imageMaxTokens",
   });

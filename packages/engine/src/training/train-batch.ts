@@ -100,7 +100,7 @@ async function takeStep(native: NativeModel, optimizer: OptimizerOptions): Promi
     }),
   );
   if (!stepped) {
-    throw new EngineError("is not finite; the weights were left as they were", {
+    throw new EngineError("is not finite; the weights are unchanged", {
       code: "engine/bad-gradient",
       subject: "gradient",
       expected: "finite numbers",
@@ -135,7 +135,7 @@ function checkSequence(
   for (let t = 1; t < tokenIds.length; t++) {
     if (!sequence.lossMask[t]) continue;
     if (tokenIds[t]! >= info.vocabSize) {
-      throw new EngineError("is a vector of an image, which nothing predicts", {
+      throw new EngineError("is a vector of an image, which cannot be predicted", {
         code: "engine/bad-batch",
         subject: `${subject}, token ${t}`,
         expected: "a lossMask of 0",
