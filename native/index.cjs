@@ -40,9 +40,9 @@ function loadAddon() {
   if (findPrebuild() === null) tried.push(`${namePrebuild()}: not installed`);
   throw new Error(
     `the native addon could not be loaded; tried\n  ${tried.join("\n  ")}\n` +
-      `Install with optional packages, so that ${namePrebuild()} comes along, or build it (C++17 compiler, CMake) with\n` +
+      `Install with optional packages, so that ${namePrebuild()} is included, or build it (C++17 compiler, CMake) with\n` +
       `  node ${join(__dirname, "scripts", "build.mjs")}\n` +
-      "which installing does by itself where install scripts are allowed (pnpm: pnpm approve-builds).",
+      "which the installation does if install scripts are allowed (pnpm: pnpm approve-builds).",
   );
 }
 

@@ -25,12 +25,12 @@ function explain(problem, reason) {
   ${problem.replaceAll("\n", "\n  ")}
 It could not be built either: ${reason}
 
-What to do, one of:
-  - take the ready-made addon, if there is one for this platform: install with optional packages
+Do one of these:
+  - use the prebuilt addon, if there is one for this platform: install with optional packages
     (${loader.namePrebuild()}@${version}; --omit=optional and --no-optional leave it out)
-  - install what a build needs, then install again:
+  - install the build tools, then install again:
 ${howToInstallTools}
-  - go on without the engine: set CRIA_SKIP_BUILD=1 while installing
+  - continue without the engine: set CRIA_SKIP_BUILD=1 while installing
 `;
 }
 
