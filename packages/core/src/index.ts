@@ -7,7 +7,7 @@ export { EngineError } from "./errors/engine-error.js";
 export { HubError } from "./errors/hub-error.js";
 export { TokenizerError } from "./errors/tokenizer-error.js";
 export { ToolError } from "./errors/tool-error.js";
-export { guardWrite } from "./guard-write.js";
+
 export { hashSeed, makeUniform } from "./hash-seed.js";
 export { encodePng } from "./images/encode-png.js";
 export type { ImageEncoder, ImageStats, Picture, PlacedImage, ProjectorInfo } from "./images/image-encoder.js";

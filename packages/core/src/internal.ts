@@ -16,7 +16,7 @@ export { joinContent, showContent, toContent } from "./content.js";
 export { describeIssue, describeSchema, findSchema, withoutLibraryTexts } from "./describe-schema.js";
 export { findNearest } from "./find-nearest.js";
 export { formatValue } from "./format-value.js";
-export { suggestWriteRemedy } from "./guard-write.js";
+export { guardWrite, suggestWriteRemedy } from "./guard-write.js";
 export { type HashOptions, hashFile, hashFiles } from "./hash-file.js";
 export { shuffleIndices } from "./hash-seed.js";
 export { type ReadImageOptions, toContentPart, toContentParts, toImageSource } from "./images/content-parts.js";

@@ -1,11 +1,10 @@
-export { isAddress, resolveModel } from "@cria/hub";
+export { resolveModel } from "@cria/hub";
 export { type CudaPart, inspectCuda } from "./cuda.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";
 export { listQuantizeTypes, type QuantizeOptions, quantizeModel } from "./gguf-files/quantize-model.js";
 export { type GgufEntry, type GgufHeader, type GgufTensorInfo, readGguf } from "./gguf-files/read-gguf.js";
 export type { TensorType } from "./gguf-files/tensor-types.js";
 export { type GgufContent, type LazyGgufTensor, writeGguf } from "./gguf-files/write-gguf.js";
-export type { TowerShape } from "./images/encoding-memory.js";
 export { inspectVision, type VisionSupport } from "./images/vision-library.js";
 export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";

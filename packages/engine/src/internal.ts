@@ -1,10 +1,9 @@
 // For the other packages of Cria: names of the package that are no part of its interface, and change without notice. `index.ts` has what
 // users' programs need.
 
-export type { ResolveModelOptions } from "@cria/hub";
 export { resolveProjector } from "@cria/hub/internal";
 export { readTensorBytes } from "./gguf-files/read-gguf.js";
-export { estimateLargestEncoding, readTowerShape } from "./images/encoding-memory.js";
+export { estimateLargestEncoding, readTowerShape, type TowerShape } from "./images/encoding-memory.js";
 export { defaultImageMemory } from "./images/open-images.js";
 export { type OpenedProjector, type OpenProjectorOptions, openProjector } from "./images/open-projector.js";
 export * from "./index.js";

@@ -3,4 +3,5 @@
 
 export { readHubSettings } from "./hub-settings.js";
 export * from "./index.js";
+export { isAddress } from "./parse-address.js";
 export { resolveProjector } from "./resolve-model.js";

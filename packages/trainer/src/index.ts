@@ -10,7 +10,7 @@ export type {
   TrainingBus,
 } from "./cluster/training-bus.js";
 export { type LoadedConfig, loadConfig } from "./config/load-config.js";
-export { checkArgument } from "./config/paths.js";
+
 export { type SftConfig, sftConfigSchema } from "./config/sft-config.js";
 export { type TrainConfig, trainConfigSchema } from "./config/train-config.js";
 export { diagnoseRun } from "./diagnose/diagnose-run.js";

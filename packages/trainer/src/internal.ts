@@ -18,7 +18,7 @@ export { convertVerlFiles } from "./config/from-verl/from-verl.js";
 export { ShellReader, showWord } from "./config/from-verl/read-words.js";
 export { listInert } from "./config/list-inert.js";
 export { listWarnings } from "./config/list-warnings.js";
-export { listAddresses, listMissingPaths, pathKeys, resolvePath } from "./config/paths.js";
+export { checkArgument, listAddresses, listMissingPaths, pathKeys, resolvePath } from "./config/paths.js";
 export { writeKey } from "./config/raw-config.js";
 export { configFiles } from "./config/reference/config-files.js";
 export { findConfigFile, findKeys, type KeyDetails } from "./config/reference/find-keys.js";

@@ -5,8 +5,8 @@ import { type MultiTurnOptions, readRecords, type SamplingParams } from "@cria/r
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, disposeTools, loadToolConfig } from "@cria/tools";
 import { loadToolFormat } from "@cria/tools/internal";
-import { checkArgument, openRegistries, type TrainConfig } from "@cria/trainer";
-import { Disposables, makeMultiTurnOptions, resolvePath } from "@cria/trainer/internal";
+import { openRegistries, type TrainConfig } from "@cria/trainer";
+import { checkArgument, Disposables, makeMultiTurnOptions, resolvePath } from "@cria/trainer/internal";
 import { type FindSubjectOptions, findSubject, type Subject } from "../subject/find-subject.js";
 import { makePlainMultiTurn } from "../subject/plain-multi-turn.js";
 

@@ -12,8 +12,7 @@ import {
   isToolSource,
   readConfigList,
 } from "@cria/tools/internal";
-import { checkArgument } from "@cria/trainer";
-import { providePackages } from "@cria/trainer/internal";
+import { checkArgument, providePackages } from "@cria/trainer/internal";
 import { parse as parseYaml } from "yaml";
 import { parseServer } from "../init/from-mcp.js";
 

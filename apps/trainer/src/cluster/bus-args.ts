@@ -1,6 +1,6 @@
 import type { ClusterBus, NatsBusOptions, Role } from "@cria/cluster";
 import { ConfigError } from "@cria/core";
-import { checkArgument } from "@cria/trainer";
+import { checkArgument } from "@cria/trainer/internal";
 
 const bus = {
   type: "string",

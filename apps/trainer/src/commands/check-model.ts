@@ -1,7 +1,6 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
-import { checkArgument } from "@cria/trainer";
-import { fetchModel } from "@cria/trainer/internal";
+import { checkArgument, fetchModel } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { checkModel, type ModelReport } from "../check-model/check-model.js";
 import type { Verdict } from "../check-model/finding.js";

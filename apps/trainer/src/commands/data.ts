@@ -1,10 +1,9 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "@cria/core";
-import { isAddress } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import { convertGsm8k, type Gsm8kShape, gsm8kShapes } from "@cria/rollout";
-import { checkArgument } from "@cria/trainer";
-import { type FetchAddressesOptions, fetchData } from "@cria/trainer/internal";
+import { checkArgument, type FetchAddressesOptions, fetchData } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { showEvents } from "../terminal/show-events.js";
 import { commonArgs, runCommand } from "./run-command.js";

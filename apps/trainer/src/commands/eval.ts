@@ -1,8 +1,9 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
-import { checkArgument, findCheckpoint, openSession, type TrainConfig, trainConfigSchema } from "@cria/trainer";
+import { findCheckpoint, openSession, type TrainConfig, trainConfigSchema } from "@cria/trainer";
 import {
+  checkArgument,
   checkTrainPaths,
   type FetchAddressesOptions,
   fetchModel,

@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import { type ExportModelResult, exportModel, listQuantizeTypes } from "@cria/engine";
-import { checkArgument } from "@cria/trainer";
-import { fetchModel } from "@cria/trainer/internal";
+import { checkArgument, fetchModel } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { type ExportResult, exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";

@@ -1,6 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { checkArgument } from "@cria/trainer";
-import { type FetchAddressesOptions, fetchProjector } from "@cria/trainer/internal";
+import { checkArgument, type FetchAddressesOptions, fetchProjector } from "@cria/trainer/internal";
 
 /** A number of the command line. @throws ConfigError that names the option, when it is none or out of its range. */
 export function readNumber(

@@ -1,7 +1,8 @@
 import { ConfigError } from "@cria/core";
-import { checkArgument, type Tracker } from "@cria/trainer";
+import type { Tracker } from "@cria/trainer";
 import {
   type ChangedJudgement,
+  checkArgument,
   makeTrackers,
   type RescoreCounts,
   type RescoreResult,

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { JobBus } from "@cria/cluster";
 import { ClusterError } from "@cria/core";
-import { checkArgument, type Report } from "@cria/trainer";
+import type { Report } from "@cria/trainer";
+import { checkArgument } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { type BusAddress, nameBus, openBusAs, readBusArgs, requiredBusArgs } from "../cluster/bus-args.js";
 import { WorkerLog } from "../cluster/worker-log.js";

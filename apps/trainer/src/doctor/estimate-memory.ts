@@ -1,4 +1,5 @@
-import type { GgufHeader, TowerShape } from "@cria/engine";
+import type { GgufHeader } from "@cria/engine";
+import type { TowerShape } from "@cria/engine/internal";
 import { defaultImageMemory, estimateLargestEncoding } from "@cria/engine/internal";
 import type { TrainConfig } from "@cria/trainer";
 import { readContextSize, usesLora } from "@cria/trainer/internal";

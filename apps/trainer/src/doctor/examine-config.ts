@@ -1,8 +1,7 @@
 import { stat } from "node:fs/promises";
 import { inspectCuda, readGguf } from "@cria/engine";
 import { readTowerShape } from "@cria/engine/internal";
-import { isAddress } from "@cria/hub";
-import { readHubSettings, resolveProjector } from "@cria/hub/internal";
+import { isAddress, readHubSettings, resolveProjector } from "@cria/hub/internal";
 import type { TrainConfig } from "@cria/trainer";
 import {
   describeContext,

@@ -1,7 +1,8 @@
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ConfigError, guardWrite } from "@cria/core";
+import { ConfigError } from "@cria/core";
+import { guardWrite } from "@cria/core/internal";
 import { type ExportModelResult, exportModel } from "@cria/engine";
 import type { Trained } from "./find-trained.js";
 import { restoreModel } from "./restore-model.js";

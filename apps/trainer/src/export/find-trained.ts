@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DataError, readOrThrow } from "@cria/core";
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
-import { isAddress } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import {
   type Checkpoint,
   CheckpointStore,

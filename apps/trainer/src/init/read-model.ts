@@ -1,10 +1,9 @@
 import { ConfigError, type ToolSchema } from "@cria/core";
 import { type GgufHeader, loadModel, readGguf } from "@cria/engine";
-import { isAddress } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { checkArgument } from "@cria/trainer";
-import { fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer/internal";
+import { checkArgument, fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer/internal";
 import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 import { TRAINABLE } from "../doctor/examine-config.js";
 

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { type ChatMessage, ConfigError, guardWrite, writeFileAtomically } from "@cria/core";
-import { isAddress } from "@cria/hub";
+import { type ChatMessage, ConfigError, writeFileAtomically } from "@cria/core";
+import { guardWrite } from "@cria/core/internal";
+import { isAddress } from "@cria/hub/internal";
 import { loadMessages, placeImages } from "@cria/rollout";
-import { checkArgument } from "@cria/trainer";
+import { checkArgument } from "@cria/trainer/internal";
 import { embeddedPolicy, embeddedProjector } from "../assets/embedded-policy.js";
 import { version } from "../assets/version.js";
 import { fitConfig, type ModelFit } from "./fit-config.js";

@@ -2,16 +2,9 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { ConfigError } from "@cria/core";
 import { type LlamaModel, type LoadModelOptions, loadModel, readGguf } from "@cria/engine";
-import { isAddress } from "@cria/hub";
-import {
-  type Checkpoint,
-  checkArgument,
-  loadConfig,
-  type SftConfig,
-  type TrainConfig,
-  trainConfigSchema,
-} from "@cria/trainer";
-import { describeVision, loadConfiguredModel, resolvePath } from "@cria/trainer/internal";
+import { isAddress } from "@cria/hub/internal";
+import { type Checkpoint, loadConfig, type SftConfig, type TrainConfig, trainConfigSchema } from "@cria/trainer";
+import { checkArgument, describeVision, loadConfiguredModel, resolvePath } from "@cria/trainer/internal";
 import { demoConfigPath } from "../assets/embedded-policy.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
 import { restoreModel } from "../export/restore-model.js";

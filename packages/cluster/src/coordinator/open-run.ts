@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { isAddress } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import type { CoordinatedRun } from "@cria/trainer";
 import type { JobBus } from "../bus/job-bus.js";
 import { identifyEnvironment } from "../environment/identify.js";

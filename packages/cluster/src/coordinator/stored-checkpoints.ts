@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ClusterError, guardWrite } from "@cria/core";
+import { ClusterError } from "@cria/core";
+import { guardWrite } from "@cria/core/internal";
 import type { SharedCheckpoint, StoredCheckpoint } from "@cria/trainer";
 import { z } from "zod";
 import { type CheckpointPointer, type JobBus, PROTOCOL } from "../bus/job-bus.js";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { ClusterError } from "@cria/core";
-import { isAddress } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import type { Task, TrainConfig } from "@cria/trainer";
 import { resolvePath } from "@cria/trainer/internal";
 import { z } from "zod";

@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { guardWrite } from "@cria/core";
+import { guardWrite } from "@cria/core/internal";
 import type { JobBus } from "../bus/job-bus.js";
 
 export interface ReceiveFileOptions {

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ClusterError, guardWrite } from "@cria/core";
-import { userCacheFolder } from "@cria/core/internal";
+import { ClusterError } from "@cria/core";
+import { guardWrite, userCacheFolder } from "@cria/core/internal";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 import { receiveFile } from "../files/receive-file.js";

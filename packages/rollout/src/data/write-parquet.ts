@@ -1,4 +1,5 @@
-import { guardWrite, writeFileAtomically } from "@cria/core";
+import { writeFileAtomically } from "@cria/core";
+import { guardWrite } from "@cria/core/internal";
 import type { SchemaElement } from "hyparquet";
 
 /** Type of a Parquet column. Every value may be null; a struct's missing keys are written as null. */

@@ -1,7 +1,8 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
-import { guardWrite, type PolicyEngine, writeFileAtomically } from "@cria/core";
+import { type PolicyEngine, writeFileAtomically } from "@cria/core";
+import { guardWrite } from "@cria/core/internal";
 import { readJson } from "../config/raw-config.js";
 import { readMetricLines, readStep } from "../step-metrics.js";
 import { describeMachine } from "./machine.js";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { ConfigError } from "@cria/core";
-import { isAddress } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import { isMapping } from "./raw-config.js";
 
 /**

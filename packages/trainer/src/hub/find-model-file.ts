@@ -1,6 +1,6 @@
 import type { HubError } from "@cria/core";
-import { isAddress, resolveModel } from "@cria/hub";
-import { readHubSettings } from "@cria/hub/internal";
+import { resolveModel } from "@cria/hub";
+import { isAddress, readHubSettings } from "@cria/hub/internal";
 
 /** Where a model lies, that of an address in the cache; null: nowhere yet. @throws HubError for what is no address. */
 export async function findModelFile(path: string): Promise<string | null> {

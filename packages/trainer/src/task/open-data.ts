@@ -1,6 +1,7 @@
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { userCacheFolder } from "@cria/core/internal";
-import { isAddress, resolveData } from "@cria/hub";
+import { resolveData } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import {
   agentLoops,
   checkDatasetClass,

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { isAddress } from "@cria/hub";
+import { isAddress } from "@cria/hub/internal";
 import { makeFunctionAgent } from "@cria/rollout";
 import type { Registries } from "../user-code/registries.js";
 import { areFiles } from "./check-definition.js";
