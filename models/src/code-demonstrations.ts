@@ -1,6 +1,5 @@
 import type { ChatMessage } from "@cria/core";
 import { hashSeed } from "@cria/core";
-import { answerGuess } from "@cria/tools";
 import type { Random } from "./random.js";
 
 /** The code game as the policy sees it: digits, up to `guesses` guesses, an answer after each. */
@@ -62,7 +61,7 @@ export function writeCodeDemonstration(random: Random, secret: string, noise: Co
   for (let turn = 1; ; turn++) {
     messages.push({ role: "assistant", content: guess });
     if (guess === secret || turn === codeGame.guesses) return messages;
-    const answer = answerGuess(secret, guess)!;
+    const answer = answerGuess(secret, guess);
     messages.push({ role: "user", content: answer });
     if (kind < noise.repeat) continue;
     const slipping = kind >= noise.repeat + noise.follow;
@@ -74,4 +73,11 @@ export function writeCodeDemonstration(random: Random, secret: string, noise: Co
       })
       .join("");
   }
+}
+
+/** As `examples/code-game` answers; it says what an answer is. */
+export function answerGuess(secret: string, guess: string): string {
+  const answer = (digit: string, i: number) =>
+    secret[i] === digit ? "right" : secret[i]! > digit ? "higher" : "lower";
+  return [...guess].map(answer).join(" ");
 }

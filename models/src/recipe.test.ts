@@ -4,6 +4,8 @@ import { loadModel } from "@cria/engine";
 import { ChatTemplate } from "@cria/tokenizer-delta";
 import { calculate, formatNumber } from "@cria/tools";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { answerGuess as answerOfExample } from "../../examples/code-game/code-game.js";
+import { answerGuess } from "./code-demonstrations.js";
 import {
   calculatorSchema,
   chatTemplate,
@@ -75,6 +77,15 @@ describe("demonstrations", () => {
       expect(corpus.every(({ messages }) => /^#### -?[\d.]+$/.test(String(messages.at(-1)!.content)))).toBe(true);
     });
   }
+
+  it("of the code game: its answers are those of the example", () => {
+    const random = new Random(4);
+    const draw = () => String(random.integer(0, 9999)).padStart(4, "0");
+    for (let i = 0; i < 200; i++) {
+      const [secret, guess] = [draw(), draw()];
+      expect(answerGuess(secret, guess)).toBe(answerOfExample(secret, guess));
+    }
+  });
 
   it("of the code game: following the answers always wins, and held-out codes are never secrets", () => {
     const random = new Random(1);

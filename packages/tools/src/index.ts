@@ -30,12 +30,10 @@ export { Gsm8kTool } from "./gsm8k-tool.js";
 export { ImageZoomTool } from "./image-zoom-tool.js";
 export type { ToolArguments, ToolInput, ToolInputSchema } from "./input-schema.js";
 export {
-  answerGuess,
   BaseInteraction,
   type ChatModel,
   type ChatOptions,
   CodeExecutionInteraction,
-  CodeGameInteraction,
   findLastAnswer,
   Gsm8kInteraction,
   type InteractionClass,

@@ -14,8 +14,6 @@ export {
   EngineChatModel,
 } from "./chat-model.js";
 export { CodeExecutionInteraction, type CodeExecutor } from "./code-execution-interaction.js";
-export { answerGuess } from "./code-game.js";
-export { CodeGameInteraction } from "./code-game-interaction.js";
 export { Gsm8kInteraction } from "./gsm8k-interaction.js";
 export {
   type InteractionConversation,

@@ -2,7 +2,6 @@ import { Registry, ToolError } from "@cria/core";
 import { importExport } from "../user-code/import-export.js";
 import type { BaseInteraction } from "./base-interaction.js";
 import { CodeExecutionInteraction } from "./code-execution-interaction.js";
-import { CodeGameInteraction } from "./code-game-interaction.js";
 import { Gsm8kInteraction } from "./gsm8k-interaction.js";
 import { NumberGuessingInteraction } from "./number-guessing-interaction.js";
 import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
@@ -17,7 +16,6 @@ export const interactionClasses = new Registry<InteractionClass>("interaction cl
   "@cria/tools#Gsm8kInteraction": Gsm8kInteraction,
   "@cria/tools#NumberGuessingInteraction": NumberGuessingInteraction,
   "@cria/tools#CodeExecutionInteraction": CodeExecutionInteraction,
-  "@cria/tools#CodeGameInteraction": CodeGameInteraction,
   "@cria/tools#SimulatedUserInteraction": SimulatedUserInteraction,
   "verl.interactions.gsm8k_interaction.Gsm8kInteraction": Gsm8kInteraction,
   "verl.interactions.collabllm_interation.CollabLLMInteraction": SimulatedUserInteraction,
