@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { ConfigError, type ImageRecord, listImages } from "@cria/core";
 import { type DumpLine, nameImageFile } from "@cria/records";
 import type { EpisodeDetail, GroupPage, PromptEntry, RunDetail, RunSummary } from "@cria/viewer/api";
+import { makeRunAnswers } from "./answers/run-answers.js";
 import { IndexStore } from "./index/index-store.js";
 import { listGroups } from "./index/list-groups.js";
 import { type Asset, readAssets } from "./server/assets.js";
@@ -80,10 +81,11 @@ export async function writeStatic(options: StaticOptions): Promise<number> {
   };
 
   const runs = await keep<RunSummary[]>("runs");
-  total += 5 * runs.length;
+  const names = Object.keys(makeRunAnswers());
+  total += (2 + names.length) * runs.length;
   for (const { id } of runs) {
     const { dumps } = await keep<RunDetail>("runs", id);
-    for (const name of ["metrics", "live", "environment"]) await keep("runs", id, name);
+    for (const name of names) await keep("runs", id, name);
     const prompts = await keep<PromptEntry[]>("runs", id, "prompts");
     total += prompts.length + dumps.length;
     for (const prompt of prompts) await keep("runs", id, "prompts", prompt.id);

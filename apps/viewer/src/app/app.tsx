@@ -7,6 +7,7 @@ import icon from "./icon.svg";
 import { bindKeys } from "./keys.js";
 import { RunPages } from "./pages/run-pages.js";
 import { RunsPage } from "./pages/runs-page.js";
+import { findSection } from "./pages/sections.js";
 import { address, go, place } from "./router.js";
 import { Toast } from "./ui/copy-json.js";
 import { Help } from "./ui/help.js";
@@ -119,14 +120,6 @@ function Crash(props: { error: unknown; reset: () => void }) {
   );
 }
 
-const TITLES: Record<string, string> = {
-  prompts: "Prompts",
-  environment: "Environment",
-  workers: "Workers",
-  live: "Live",
-  config: "Config",
-};
-
 /** Titles and addresses of a page and those above it. */
 function describePlace(path: readonly string[]): { title: string; to: string }[] {
   const [kind, run, section, entry, part, last] = path;
@@ -134,7 +127,8 @@ function describePlace(path: readonly string[]): { title: string; to: string }[]
   if (kind !== "runs" || !run) return crumbs;
   crumbs.push({ title: nameOfRun(run), to: address(["runs", run]) });
   if (!section) return crumbs;
-  if (section !== "dumps") crumbs.push({ title: TITLES[section] ?? section, to: address(["runs", run, section]) });
+  if (section !== "dumps")
+    crumbs.push({ title: findSection(section)?.title ?? section, to: address(["runs", run, section]) });
   if (!entry) return crumbs;
   crumbs.push({
     title: section === "prompts" ? "one prompt" : /^\d/.test(entry) ? `step ${entry}` : entry,

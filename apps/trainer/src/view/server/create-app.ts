@@ -4,18 +4,17 @@ import { diagnoseRun } from "@cria/trainer";
 import type { ApiError, RunDetail } from "@cria/viewer/api";
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
-import { makeMetricTable } from "../../runs/metrics-file.js";
 import type { RunReader } from "../../runs/run-reader.js";
-import { Environments } from "../answers/environment.js";
 import { imageNamePattern, readImageFile } from "../answers/image-file.js";
 import { answerEpisode, answerGroup, answerPage, findDump, refuseUnknown } from "../answers/open-dump.js";
 import { findPrompt, listPrompts } from "../answers/prompts.js";
+import { makeRunAnswers } from "../answers/run-answers.js";
 import { IndexStore } from "../index/index-store.js";
 import { addModelRoutes } from "../model/model-routes.js";
 import type { Asset } from "./assets.js";
 import type { RunCatalog } from "./catalog.js";
 import { EventStreams } from "./event-stream.js";
-import { readNumber, readPageOptions } from "./read-query.js";
+import { readPageOptions } from "./read-query.js";
 import { guard, safeHeaders } from "./viewer-access.js";
 
 /** Of what is named by its content. */
@@ -45,7 +44,6 @@ export interface ViewerApp {
 export function createViewerApp({ catalog, assets, host, token }: ViewerOptions): ViewerApp {
   const app = new Hono<ViewerEnv>();
   const store = new IndexStore();
-  const environments = new Environments();
   const streams = new EventStreams(catalog);
 
   app.use(async (c, next) => {
@@ -65,15 +63,8 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
 
   app.get("/api/runs", async (c) => c.json(await catalog.list()));
   app.get("/api/runs/:run", async (c) => c.json(await describeRun(await findRun(c))));
-  app.get("/api/runs/:run/metrics", async (c) => {
-    const { metrics, heldOut } = await findRun(c);
-    return c.json(makeMetricTable(metrics.rows, heldOut));
-  });
-  app.get("/api/runs/:run/live", async (c) => c.json((await findRun(c)).live));
-  app.get("/api/runs/:run/environment", async (c) => {
-    const [from, to] = [readNumber(c, "from", 0), readNumber(c, "to", Number.MAX_SAFE_INTEGER)];
-    return c.json(await environments.describe(await findRun(c), from, to, c.req.raw.signal));
-  });
+  for (const [name, answer] of Object.entries(makeRunAnswers()))
+    app.get(`/api/runs/:run/${name}`, async (c) => c.json((await answer(await findRun(c), c)) as object));
   app.get("/api/runs/:run/prompts", async (c) =>
     c.json(await listPrompts(store, await findRun(c), c.req.query("search") ?? "", c.req.raw.signal)),
   );

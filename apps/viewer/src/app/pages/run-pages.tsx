@@ -1,4 +1,5 @@
 import { createEffect, For, Match, Show, Switch } from "solid-js";
+import { Dynamic } from "solid-js/web";
 import type { RunDetail } from "../../api/index.js";
 import { onChange, onEvent } from "../data/events.js";
 import { createLoad } from "../data/load.js";
@@ -8,15 +9,11 @@ import { nameRuns } from "../data/run-names.js";
 import { bindKeys } from "../keys.js";
 import { address, go, place } from "../router.js";
 import { Empty } from "../ui/loaded.js";
-import { EnvironmentPage } from "./environment-page.js";
 import { EpisodePage } from "./episode-page.js";
 import { GroupPage } from "./group-page.js";
-import { LivePage } from "./live-page.js";
 import { PromptPage } from "./prompt-page.js";
-import { PromptsPage } from "./prompts-page.js";
-import { RunPage } from "./run-page.js";
+import { findSection, sections } from "./sections.js";
 import { StepPage } from "./step-page.js";
-import { WorkersPage } from "./workers-page.js";
 
 /** The pages of one run, with the tabs between them. */
 export function RunPages(props: { run: string }) {
@@ -74,9 +71,6 @@ export function RunPages(props: { run: string }) {
         </For>
       </nav>
       <Switch fallback={<Empty title="There is no such page" page />}>
-        <Match when={section() === ""}>
-          <RunPage />
-        </Match>
         <Match when={section() === "dumps" && path()[4] === "groups" && path()[5]}>
           <GroupPage dump={path()[3]!} uid={path()[5]!} />
         </Match>
@@ -90,18 +84,7 @@ export function RunPages(props: { run: string }) {
           </Empty>
         </Match>
         <Match when={section() === "prompts" && path()[3]}>{(prompt) => <PromptPage prompt={prompt()} />}</Match>
-        <Match when={section() === "prompts"}>
-          <PromptsPage />
-        </Match>
-        <Match when={section() === "environment"}>
-          <EnvironmentPage />
-        </Match>
-        <Match when={section() === "workers"}>
-          <WorkersPage />
-        </Match>
-        <Match when={section() === "live"}>
-          <LivePage />
-        </Match>
+        <Match when={findSection(section())?.page}>{(page) => <Dynamic component={page()} />}</Match>
       </Switch>
     </RunContext.Provider>
   );
