@@ -4,16 +4,20 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "cria/error.h"
 #include "llama-model.h"
 
 namespace cria {
 
-const char * const kTrainableArchitectures = "llama, qwen2, qwen3, qwen2vl, qwen3vl";
+// Names of architectures that can be trained. packages/engine/src/trainable-architectures.ts has the same, for commands
+// that read a model's header alone.
+static const char * const kTrainableArchitectures = "llama, qwen2, qwen3, qwen2vl, qwen3vl";
 
 void check_trainable_architecture(const std::string & name, const std::string & path) {
-    for (const char * const known : {"llama", "qwen2", "qwen3", "qwen2vl", "qwen3vl"}) {
+    std::istringstream names(kTrainableArchitectures);
+    for (std::string known; std::getline(names >> std::ws, known, ',');) {
         if (name == known) return;
     }
     throw Error("unsupported-architecture", "this architecture cannot be trained")

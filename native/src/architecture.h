@@ -39,9 +39,6 @@ struct Architecture {
     bool has_grids() const { return rope_sections[0] > 0 || rope_sections[1] > 0 || rope_sections[2] > 0; }
 };
 
-// Names of architectures that can be trained.
-extern const char * const kTrainableArchitectures;
-
 // Throws Error("unsupported-architecture" | "unsupported-type" | "unsupported-tensor").
 Architecture describe_architecture(llama_model * model, const std::string & path);
 

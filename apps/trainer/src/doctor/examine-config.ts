@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { inspectCuda, readGguf } from "@cria/engine";
-import { readTowerShape } from "@cria/engine/internal";
+import { readTowerShape, trainableArchitectures } from "@cria/engine/internal";
 import { isAddress, readHubSettings, resolveProjector } from "@cria/hub/internal";
 import type { TrainConfig } from "@cria/trainer";
 import {
@@ -23,9 +23,6 @@ import {
   type ProjectorNeed,
   readModelShape,
 } from "./estimate-memory.js";
-
-/** Architectures that can be trained. */
-export const TRAINABLE: readonly string[] = ["llama", "qwen2", "qwen3", "qwen2vl", "qwen3vl"];
 
 export interface MemoryNeed {
   items: MemoryItem[];
@@ -124,8 +121,13 @@ async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: stri
 function checkModel(path: string, model: ModelShape, config: TrainConfig): Check {
   const { architecture, layers, embedding, vocabulary } = model;
   const found = `${path}: ${architecture}, ${layers} layers of ${embedding}, vocabulary ${vocabulary}, ${formatBytes(model.fileBytes)}`;
-  if (!TRAINABLE.includes(architecture))
-    return bad("problem", "model", found, `choose a model of one of these architectures: ${TRAINABLE.join(", ")}`);
+  if (!trainableArchitectures.includes(architecture))
+    return bad(
+      "problem",
+      "model",
+      found,
+      `choose a model of one of these architectures: ${trainableArchitectures.join(", ")}`,
+    );
   if (!usesLora(config) && model.fileBytes < 4 * model.parameters * 0.99)
     return bad(
       "problem",

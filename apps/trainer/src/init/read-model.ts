@@ -1,11 +1,11 @@
 import { ConfigError, type ToolSchema } from "@cria/core";
 import { type GgufHeader, loadModel, readGguf } from "@cria/engine";
+import { trainableArchitectures } from "@cria/engine/internal";
 import { isAddress } from "@cria/hub/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { checkArgument, fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer/internal";
 import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
-import { TRAINABLE } from "../doctor/examine-config.js";
 
 /** What a task must know of the model that it is written for. */
 export interface ReadModel extends TemplateAbilities {
@@ -41,8 +41,8 @@ export async function readModel(
   const shape = readModelShape(header);
   const refuse = (problem: string, expected: string, received: string) =>
     new ConfigError(problem, { code: "config/model-unfit", subject: address, expected, received, remedy: OTHER });
-  if (!TRAINABLE.includes(shape.architecture))
-    throw refuse("cannot be trained", `an architecture among ${TRAINABLE.join(", ")}`, shape.architecture);
+  if (!trainableArchitectures.includes(shape.architecture))
+    throw refuse("cannot be trained", `an architecture among ${trainableArchitectures.join(", ")}`, shape.architecture);
   const source = readText(header, "tokenizer.chat_template");
   if (source === null)
     throw refuse("has no chat template", "the key tokenizer.chat_template in the GGUF", "a model without it");
