@@ -120,8 +120,9 @@ const listPublic = (index: string): string[] => [
 
 /** Types that stand in the signature of what a node declares: bodies and private members are left out. */
 function listTypes(node: ts.Node): string[] {
-  const isPrivate =
-    ts.canHaveModifiers(node) && node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.PrivateKeyword);
+  // A constructor's private parameters are given from outside.
+  const modifiers = ts.canHaveModifiers(node) && !ts.isParameter(node) ? node.modifiers : undefined;
+  const isPrivate = modifiers?.some(({ kind }) => kind === ts.SyntaxKind.PrivateKeyword);
   if (isPrivate || ts.isBlock(node)) return [];
   if (ts.isIdentifier(node)) return [node.text];
   // Of a value the type alone is written down; a function's is in its parameters.

@@ -32,19 +32,13 @@ export function RunPages(props: { run: string }) {
   const path = () => place().path;
   const section = () => path()[2] ?? "";
   const newest = () => load.data()?.dumps.findLast((dump) => dump.kind === "training") ?? load.data()?.dumps.at(-1);
-  const tabs = () => [
-    { title: "Overview", key: "o", section: "", to: address(["runs", id]) },
-    {
-      title: "Steps",
-      key: "s",
-      section: "dumps",
-      to: address(newest() ? ["runs", id, "dumps", newest()!.id] : ["runs", id, "dumps"]),
-    },
-    { title: "Prompts", key: "p", section: "prompts", to: address(["runs", id, "prompts"]) },
-    { title: "Environment", key: "e", section: "environment", to: address(["runs", id, "environment"]) },
-    { title: "Workers", key: "w", section: "workers", to: address(["runs", id, "workers"]) },
-    { title: "Live", key: "l", section: "live", to: address(["runs", id, "live"]) },
-  ];
+  /** The steps begin with the newest. */
+  const inside = (section: string) => {
+    if (section === "") return [];
+    const first = section === "dumps" ? newest() : undefined;
+    return first ? [section, first.id] : [section];
+  };
+  const tabs = () => sections.map((each) => ({ ...each, to: address(["runs", id, ...inside(each.section)]) }));
   /** Most runs have one process: their workers page is only reachable by a key, without a tab. */
   const isShown = (tab: string) => tab !== "workers" || section() === tab || load.data()?.isShared === true;
   bindKeys(
