@@ -4,12 +4,12 @@ import { defineConfig } from "tsup";
 import { writeReferenceFiles } from "../../packages/trainer/src/config/reference/reference-files.js";
 import { publishedBuild } from "../../tsup.base.js";
 
-/** What travels with the package, besides its code: src/assets/embedded-policy.ts finds it. */
+/** Files of the package besides its code: src/assets/embedded-policy.ts finds them. */
 const ASSETS = ["models/cria-tiny.gguf", "models/dist/cria-tiny-vision.mmproj.gguf"].concat(
   ["config.yaml", "tools.yaml", "data/train.jsonl", "data/val.jsonl"].map((name) => `examples/calculator/${name}`),
 );
 
-/** YAML files name their schema by where it lies in the package. */
+/** YAML files name their schema by its path in the package. */
 function copyAsset(path: string): void {
   const target = join("dist", "assets", path);
   cpSync(join("..", "..", path), target);
@@ -28,7 +28,7 @@ export default defineConfig(() => {
     testing: subpath("testing"),
   };
   const programs = { cli: "src/cli.ts", "check-model-child": "src/check-model/child.ts" };
-  // Of the user's project, where it is installed: `cria check-model` compares with it.
+  // Resolved from the user's project: `cria check-model` compares with it.
   const builds = publishedBuild(entries, { programs, apart: { own: "src/own.ts" }, external: ["node-llama-cpp"] });
   for (const path of ASSETS) copyAsset(path);
   // The viewer's web app, which its own build makes first.

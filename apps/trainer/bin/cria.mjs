@@ -8,6 +8,6 @@ if (!existsSync(fileURLToPath(entry))) {
   console.error("cria is not built yet. Run `npm run bootstrap` in the repository's root, then try again.");
   process.exit(1);
 }
-// Colours for people alone. The libraries that colour look at this when they are loaded.
+// Colours are only for people. The libraries that colour read this when they are loaded.
 if (!process.env.FORCE_COLOR && !(process.stdout.isTTY && process.stderr.isTTY)) process.env.NO_COLOR ??= "1";
 await import(entry.href);

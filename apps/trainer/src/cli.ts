@@ -116,7 +116,7 @@ Pages about all of it: ${docsFolder} (commands.md, config.md, coach.md, ...)`
   },
 });
 
-// What stands below a command's options in its help.
+// Text below the options in a command's help.
 await runProgram(main, {
   show: showNotes,
   view: viewNotes,
@@ -131,5 +131,5 @@ await runProgram(main, {
   worker: workerNotes,
   serve: serveNotes,
 });
-// A tool that was checked may have left a timer or a socket, which would keep the process alive for ever.
+// A checked tool may have left a timer or a socket, which would keep the process alive for ever.
 if (process.argv[2] === "check-env") setTimeout(() => process.exit(), 500).unref();

@@ -1,4 +1,4 @@
-// All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop, configs.
+// Everything that users import: tools and tasks, one call that trains, the parts of an own loop, configs.
 
 export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
 export type {
@@ -54,7 +54,7 @@ export {
   type ToolStart,
   tool,
 } from "@cria/tools";
-// By name: a bundle that the command line shares would lose `export *`.
+// By name: a bundle shared with the command line would lose `export *`.
 export type {
   AdvantageOptions,
   Advantages,

@@ -1,5 +1,5 @@
-// What `cria` adds to what its packages export. The build puts it into chunks of its own, so that `index.js` names things alone:
-// bundlers keep or drop a file as one, so a name that stands beside code would bring that code along.
+// Cria's exports besides those of its packages. The build puts them into separate chunks, so that `index.js` only names
+// things: bundlers keep or drop a whole file, so a name in one file with code would bring that code along.
 
 export { embeddedPolicy } from "./assets/embedded-policy.js";
 export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js";

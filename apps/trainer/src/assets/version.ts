@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
-/** Version of this package, by its own package.json, which lies above dist or src. */
+/** Version of this package, from its package.json, which lies above dist or src. */
 export const version: string = readOwnVersion();
 
 function readOwnVersion(): string {

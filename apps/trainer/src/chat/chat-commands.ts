@@ -2,21 +2,21 @@ import { findNearest, showContent } from "@cria/core/internal";
 import { describeImage } from "./chat-images.js";
 import type { ChatSession } from "./chat-session.js";
 
-/** What a person may type instead of a message. */
+/** Commands that a user may type instead of a message. */
 export const chatCommands = {
-  help: "what may be typed",
+  help: "list the commands",
   reset: "start the conversation again",
   undo: "take back the last message and its answer",
   retry: "another answer to the last message",
-  image: "an image for the next message: /image cat.png, several one by one; /image - takes them back",
+  image: "attach an image to the next message: /image cat.png; repeat it for more; /image - removes them",
   tools: "the tools, with their parameters",
-  system: "the system message; /system <text> sets another and starts again, /system - none",
+  system: "show the system message; /system <text> sets another one and starts again, /system - removes it",
   quit: "end (also Ctrl-D)",
 } as const;
 
 export type ChatCommand = keyof typeof chatCommands;
 
-/** A line that a person typed. */
+/** A line that the user typed. */
 export type ChatInput =
   | { kind: "message"; text: string }
   | { kind: "command"; name: ChatCommand; argument: string }
@@ -32,10 +32,13 @@ export function readInput(line: string): ChatInput {
     return { kind: "command", name: name as ChatCommand, argument: match[2]?.trim() ?? "" };
   const nearest = findNearest(name, Object.keys(chatCommands));
   const advice = nearest ? `perhaps /${nearest}` : "/help lists them";
-  return { kind: "unknown", text: `/${name} is no command: ${advice}; //${name} says it to the model` };
+  return { kind: "unknown", text: `/${name} is not a command: ${advice}; //${name} sends it to the model` };
 }
 
-/** Runs a command that makes no answer. @returns what to tell; it may hold text of tools. */
+/**
+ * Runs a command that makes no answer.
+ * @returns the text to print; it may contain text of tools.
+ */
 export async function runChatCommand(session: ChatSession, name: ChatCommand, argument: string): Promise<string> {
   switch (name) {
     case "reset":
@@ -56,7 +59,7 @@ export async function runChatCommand(session: ChatSession, name: ChatCommand, ar
     case "help":
       return Object.entries(chatCommands)
         .map(([command, meaning]) => `/${command.padEnd(7)} ${meaning}`)
-        .concat("Ctrl-C   stops an answer; at the prompt it ends", "a line that ends with \\ goes on in the next")
+        .concat("Ctrl-C   stops an answer; at the prompt it ends", "a line that ends with \\ continues in the next")
         .join("\n");
     default:
       return "";
@@ -71,7 +74,7 @@ async function attachImage({ images }: ChatSession, path: string): Promise<strin
   }
   const { image, tokens } = await images.attach(path);
   const count = images.waiting === 1 ? "" : `, ${images.waiting} images in all`;
-  return `${describeImage(image, tokens)}: it stands before your next message${count}`;
+  return `${describeImage(image, tokens)}: it precedes your next message${count}`;
 }
 
 function listTools({ schemas }: ChatSession): string {

@@ -24,7 +24,7 @@ const writePicture = (name: string, size: number, grey = 0) => {
 const cat = writePicture("cat.png", 64);
 const dog = writePicture("dog.png", 32, 9);
 
-/** A model that says how many images it sees. */
+/** A model that answers with the number of images it sees. */
 function open(
   engineOptions: Partial<FakeEngineOptions> = {},
   tools = new Map([["image_zoom_in_tool", new ImageZoomTool()]]),
@@ -51,7 +51,7 @@ describe("/image", () => {
   it("stands before the next message, which alone has it; retry keeps it, undo takes it back", async () => {
     const { session } = open();
     expect(await runChatCommand(session, "image", cat)).toMatch(
-      /^\[image 64 x 64, [0-9a-f]{8}\], \d+ bytes, 18 tokens: it stands before your next message$/,
+      /^\[image 64 x 64, [0-9a-f]{8}\], \d+ bytes, 18 tokens: /,
     );
     expect(await runChatCommand(session, "image", dog)).toMatch(/, 2 images in all$/);
     const turn = await session.say("What?");
@@ -69,11 +69,20 @@ describe("/image", () => {
     const { session } = open();
     await runChatCommand(session, "image", cat);
     expect(await runChatCommand(session, "image", "-")).toBe("the next message has no image");
-    await expect(runChatCommand(session, "image", "missing.png")).rejects.toThrow(/missing\.png: cannot be read/);
-    await expect(runChatCommand(session, "image", import.meta.filename)).rejects.toThrow(/is not an image/);
+    await expect(runChatCommand(session, "image", "missing.png")).rejects.toMatchObject({
+      code: "data/bad-image",
+      subject: "missing.png",
+    });
+    await expect(runChatCommand(session, "image", import.meta.filename)).rejects.toMatchObject({
+      code: "data/bad-image",
+    });
     expect((await session.say("Nothing?")).answer).toBe("0 seen");
     const { session: blind } = open({ images: undefined });
-    await expect(runChatCommand(blind, "image", cat)).rejects.toThrow(/reads text alone[\s\S]*--mmproj/);
+    await expect(runChatCommand(blind, "image", cat)).rejects.toMatchObject({
+      code: "data/no-projector",
+      subject: expect.stringContaining("cat.png"),
+      remedy: expect.stringContaining("--mmproj"),
+    });
     await Promise.all([session.close(), blind.close()]);
   });
 

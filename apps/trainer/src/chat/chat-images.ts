@@ -12,16 +12,16 @@ import type { ToolImages } from "@cria/tools";
 
 type Content = ChatMessage["content"];
 
-/** The images of a conversation with a person, who names files of this machine. */
+/** The images of a conversation with a user, who names files of this machine. */
 export class ChatImages {
   private attached: LoadedImage[] = [];
 
-  /** @param encoder undefined: the model reads text alone. */
+  /** @param encoder undefined: the model reads only text. */
   constructor(private readonly encoder: ImageEncoder | undefined) {}
 
   /**
    * Puts an image before the text of the next message.
-   * @returns the image, and how many tokens it takes.
+   * @returns the image, and the number of its tokens.
    * @throws DataError or EngineError for a file that is no image, or a model that sees none.
    */
   async attach(path: string): Promise<{ image: LoadedImage; tokens: number }> {
@@ -31,7 +31,7 @@ export class ChatImages {
         code: "data/no-projector",
         subject: path,
         expected: "a model with a projector",
-        received: "a model that reads text alone",
+        received: "a model that reads only text",
         remedy: "name its projector: --mmproj mmproj.gguf",
       });
     }
@@ -41,7 +41,7 @@ export class ChatImages {
     return { image, tokens: encoder.countTokens(image) };
   }
 
-  /** How many images wait for a message. */
+  /** Number of images that wait for a message. */
   get waiting(): number {
     return this.attached.length;
   }
@@ -55,12 +55,12 @@ export class ChatImages {
     ]);
   }
 
-  /** Forgets what was attached: a message has it now, or nobody wants it any more. */
+  /** Forgets the attached images: a message has them now, or they are no longer wanted. */
   clear(): void {
     this.attached = [];
   }
 
-  /** What tools look at: the images of the newest message of the person that has any. */
+  /** The images for tools: those of the user's newest message with images. */
   forTools(messages: () => readonly ChatMessage[]): ToolImages | undefined {
     const { encoder } = this;
     if (!encoder) return undefined;

@@ -28,17 +28,20 @@ export interface ChatOptions {
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
   multiTurn: MultiTurnOptions;
-  /** The conversation's; a turn's seed comes of it as in a rollout, so that the same seed gives the same conversation. */
+  /**
+   * Sampling of the conversation. Each turn's seed derives from its seed as in a rollout, so that the same seed gives
+   * the same conversation.
+   */
   sampling: SamplingParams;
   /** null: the conversation has no system message. */
   system: string | null;
 }
 
-/** Told of a turn while it happens. */
+/** Callbacks of a turn in progress. */
 export interface ChatListener {
-  /** Text of the assistant as it is sampled, first what the prompt opens in its name. Untrusted. */
+  /** Text of the assistant as it is sampled, after the part that the prompt opens for it. Untrusted. */
   onText?: (text: string) => void;
-  /** A call has its answer. Untrusted, both. */
+  /** A call and its answer. Both are untrusted. */
   onCall?: (call: ChatCall) => void;
 }
 
@@ -46,62 +49,63 @@ export interface ChatCall {
   name: string;
   arguments: Record<string, unknown>;
   result: string;
-  /** Why there is no answer but an error for the model to read: unknown_tool, timeout, ... */
+  /** Kind of the error that the model reads instead of an answer: unknown_tool, timeout, ... */
   failure?: string;
 }
 
-/** What followed a user's message. */
+/** The assistant's turns after a user's message. */
 export interface ChatTurn {
-  /** What the person said; its images in words. */
+  /** The user's text, with images described in words. */
   user: string;
   /** The last assistant message, without calls that were run. */
   answer: string;
   calls: ChatCall[];
   /**
-   * stop: the assistant has finished. length: it may not say more (max tokens). context: no room is left. turns: it went on
-   * calling tools. aborted: it was stopped.
+   * stop: the assistant has finished. length: its answer reached max tokens. context: no room is left. turns: it went
+   * on calling tools. aborted: it was stopped.
    */
   finishReason: "stop" | "length" | "context" | "turns" | "aborted";
-  /** As they stand in the conversation, after the user's. */
+  /** The messages after the user's, as they are in the conversation. */
   messages: ChatMessage[];
   tokens: { prefilled: number; reused: number; sampled: number };
-  /** Of sampling alone, tools aside. */
+  /** Seconds of sampling, without tools. */
   seconds: number;
 }
 
-/** Rounds of tool calls after one message, where the config does not say. */
+/** Most rounds of tool calls after one message, unless the config sets it. */
 const MOST_ROUNDS = 16;
 
-/** What a turn began from. */
+/** The state before a turn. */
 interface Mark {
   user: ChatMessage["content"];
-  /** Null: it is the first. */
+  /** Null: it is the first turn. */
   place: Conversation["place"] | null;
   samplings: number;
   unheard: ChatMessage[];
 }
 
 /**
- * A conversation between a person and a model that calls tools: an episode whose user is that person. What was said stays in the KV
- * cache; what the model sampled is never tokenized again. Turns are read and calls are answered as in rollouts. It prints nothing.
+ * A conversation between a user and a model that calls tools: an episode whose user is a person. Earlier messages stay
+ * in the KV cache; sampled tokens are never tokenized again. It reads turns and answers calls as rollouts do. It prints
+ * nothing.
  */
 export class ChatSession {
   private talk: Conversation | null = null;
   private sequence: PolicySequence | null = null;
-  /** Holds the cache of a longer conversation until its beginning has been taken over. */
+  /** Holds the cache of a longer conversation until a new one has taken over its beginning. */
   private former: PolicySequence | null = null;
   private tools: { session: ToolSession; answers: CallAnswers } | null = null;
   private agentData: Record<string, unknown> = {};
   private marks: Mark[] = [];
-  /** Samplings so far: each has a seed of its own. */
+  /** Number of samplings, each of which has another seed. */
   private samplings = 0;
-  /** Attempts at the present message, beside the first. */
+  /** Number of retries of the current message. */
   private attempt = 0;
-  /** Not shown to the model yet: answers of tools when the turn was stopped. */
+  /** Answers of tools that came when the turn was stopped; the model has not seen them yet. */
   private unheard: ChatMessage[] = [];
   private signal: AbortSignal | undefined;
   private onCall: ((answer: AnsweredCall) => void) | undefined;
-  /** Those that wait for the next message, and those that tools look at. */
+  /** Images that wait for the next message, and those for tools. */
   readonly images: ChatImages;
 
   constructor(private readonly options: ChatOptions) {
@@ -121,20 +125,20 @@ export class ChatSession {
     return [...this.options.tools.values()].map((tool) => tool.schema);
   }
 
-  /** Tokens in use, and how many there may be. */
+  /** Tokens in use, and the size of the context. */
   get context(): { used: number; size: number } {
     return { used: this.talk?.tokenCount ?? 0, size: this.options.engine.info.contextSize };
   }
 
-  /** Everything said so far, the system message included. */
+  /** All messages so far, with the system message. */
   get conversation(): ChatMessage[] {
     return [...(this.talk?.messages ?? []), ...this.unheard];
   }
 
   /**
-   * Adds the user's message, with the images that were attached, and has the assistant answer, calling tools as long as it likes. An
-   * abort ends the turn and keeps what was said.
-   * @throws DataError when the message does not fit; the conversation is then as it was.
+   * Adds the user's message with the attached images, and lets the assistant answer, calling tools as long as it likes.
+   * An abort ends the turn and keeps the messages so far.
+   * @throws DataError when the message does not fit; the conversation is then unchanged.
    */
   async say(text: string, listener: ChatListener = {}, signal?: AbortSignal): Promise<ChatTurn> {
     this.attempt = 0;
@@ -166,7 +170,10 @@ export class ChatSession {
     }
   }
 
-  /** Takes back the last message and all that followed it. @returns the message; null when there is none. */
+  /**
+   * Takes back the last message and everything after it.
+   * @returns the message; null when there is none.
+   */
   undo(): ChatMessage["content"] | null {
     const mark = this.marks.pop();
     if (!mark) return null;
@@ -220,7 +227,10 @@ export class ChatSession {
     return system === null ? said : [{ role: "system", content: system }, ...said];
   }
 
-  /** The tokens by which the user's message goes on. @throws DataError when there is no room for them. */
+  /**
+   * The tokens that append the user's message.
+   * @throws DataError when there is no room for them.
+   */
   private encodeUser(user: ChatMessage["content"]): Int32Array {
     const { tokenizer } = this.options;
     const said = this.listUser(user);
@@ -340,7 +350,7 @@ export class ChatSession {
       multiTurn,
       agentData: this.agentData,
       addMetric,
-      // Each message has a signal of its own, the tools live as long as the conversation.
+      // Each message has its own signal; the tools live as long as the conversation.
       get signal() {
         return currentSignal();
       },
@@ -369,7 +379,7 @@ const finishReasons: Record<TurnEnd, ChatTurn["finishReason"]> = {
   aborted: "aborted",
 };
 
-/** Tools are made for a row of a dataset; a person's conversation has none. */
+/** A dataset row for tools, which need one; a conversation with a user has none. */
 function makeRow(): DatasetRow {
   return parseRow({ prompt: [{ role: "user", content: "" }], data_source: "chat" }, 0, "chat");
 }

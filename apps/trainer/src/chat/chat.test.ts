@@ -34,7 +34,7 @@ describe("with the embedded policy and its calculator", () => {
 
   const question = "There are 70 marbles in a box and 28 marbles in a bag. How many marbles in total?";
 
-  /** What a rollout of the same prompt makes of a seed, and the seed of its conversation. */
+  /** A rollout of the same prompt with this seed, and the seed of the same conversation. */
   async function rollOut(seed: number) {
     const system = { role: "system", content: chat.system };
     const row = parseRow({ data_source: "test", prompt: [system, { role: "user", content: question }] }, 0, "row 0");
@@ -105,7 +105,7 @@ describe("with the embedded policy and its calculator", () => {
     const output = await pipe(open(3), lines);
     const [first, second, undone, again, retried, , anew] = output;
     expect(undone).toMatchObject({ command: "undo", text: "taken back: And 5 more?" });
-    // Of a second message only its own tokens and those of the template are evaluated, and the last sampled one.
+    // A second message evaluates only its tokens, those of the template, and the last sampled one.
     expect(second!.tokens.prefilled).toBeLessThan(40);
     expect(second!.tokens.reused).toBeGreaterThan(first!.tokens.prefilled);
     expect(again!.messages).toEqual(second!.messages);
@@ -119,14 +119,16 @@ describe("with the embedded policy and its calculator", () => {
     const whole = open(1);
     await session.say(question);
     await whole.say(question);
-    await expect(session.say("9 ".repeat(600))).rejects.toThrow(
-      /does not fit into the context[\s\S]*at most \d+ tokens: the conversation has \d+ of 512[\s\S]*\/undo[\s\S]*--context/,
-    );
+    await expect(session.say("9 ".repeat(600))).rejects.toMatchObject({
+      code: "data/context-full",
+      subject: "the message",
+      expected: expect.stringMatching(/^at most \d+ tokens\b.* \d+ of 512$/),
+    });
     expect((await session.say("And 5 more?")).messages).toEqual((await whole.say("And 5 more?")).messages);
     // Until no room is left.
     let error: unknown;
     for (let i = 0; i < 20 && !error; i++) await session.say(question).catch((caught: unknown) => (error = caught));
-    expect(String(error)).toMatch(/does not fit/);
+    expect(error).toMatchObject({ code: "data/context-full" });
     await session.close();
     await whole.close();
   });
@@ -151,7 +153,7 @@ function makeFake(
   return { engine, session };
 }
 
-/** It never answers, unless it is stopped. */
+/** A tool that never answers until it is stopped. */
 class SlowTool extends BaseTool {
   readonly begun = vi.fn();
 
@@ -213,7 +215,7 @@ describe("tools", () => {
   });
 });
 
-/** A terminal that a test types into. */
+/** A terminal that the test types into. */
 function openTerminal(session: ChatSession, signal?: AbortSignal) {
   const input = new PassThrough() as unknown as PassThrough & { isTTY: boolean };
   const output = Object.assign(new PassThrough(), { columns: 80 });
@@ -324,16 +326,28 @@ describe("what is talked to", () => {
     expect(await greet({ target: run.path, step: 60, say, fetch })).toEqual(trained);
     expect(await greet({ target: run.output, say, fetch })).toEqual(trained);
     expect(await greet({ target: path, adapter: run.output, system: "s", say, fetch })).toEqual(elsewhere);
-    // An exported adapter has no run beside it.
+    // An exported adapter outside any run folder.
     const adapter = join(models.folder, "elsewhere.gguf");
     await exportRun(await findTrained(run.path, null, say), { adapter, merged: null, quantize: null });
     expect(existsSync(adapter)).toBe(true);
     expect(await greet({ target: adapter, base: path, system: "s", say, fetch })).toEqual(elsewhere);
-    await expect(openChat({ target: adapter, say, fetch })).rejects.toThrow(/--base model\.gguf/);
-    await expect(openChat({ target: run.path, step: 7, say, fetch })).rejects.toThrow(/--step 7[\s\S]*30, 60/);
-    await expect(openChat({ target: run.path, adapter, say, fetch })).rejects.toThrow(
-      /--adapter: does not go with this/,
-    );
-    await expect(openChat({ target: "nowhere.gguf", say, fetch })).rejects.toThrow(/nowhere\.gguf/);
+    await expect(openChat({ target: adapter, say, fetch })).rejects.toMatchObject({
+      code: "config/no-base-model",
+      subject: expect.stringContaining("elsewhere.gguf"),
+    });
+    await expect(openChat({ target: run.path, step: 7, say, fetch })).rejects.toMatchObject({
+      code: "config/bad-argument",
+      subject: "--step 7",
+      expected: "30, 60",
+    });
+    await expect(openChat({ target: run.path, adapter, say, fetch })).rejects.toMatchObject({
+      code: "config/bad-argument",
+      subject: "--adapter",
+    });
+    await expect(openChat({ target: "nowhere.gguf", say, fetch })).rejects.toMatchObject({
+      code: "config/path-missing",
+      subject: "model, adapter or run",
+      received: expect.stringContaining("nowhere.gguf"),
+    });
   });
 });

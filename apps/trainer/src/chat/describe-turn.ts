@@ -2,7 +2,7 @@ import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
 import type { ChatCall, ChatTurn } from "./chat-session.js";
 
-/** Most characters of a tool's answer on the screen. The model sees what the config's limits leave. */
+/** Most characters of a tool's answer on the screen. The model sees as much as the config's limits allow. */
 const MOST_SHOWN = 2000;
 
 /** A call and its answer, for people. */
@@ -13,7 +13,7 @@ export function describeCall({ name, arguments: args, result, failure }: ChatCal
   return `  ${call}\n    ${failure ? pc.red(answer) : pc.cyan(answer)}`;
 }
 
-/** How a turn went; null where nothing needs saying. */
+/** The end of a turn for people; null when there is nothing to report. */
 export function describeEnd({ finishReason }: ChatTurn, { used, size }: { used: number; size: number }): string | null {
   switch (finishReason) {
     case "aborted":

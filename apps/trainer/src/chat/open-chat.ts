@@ -10,7 +10,7 @@ import { checkArgument, Disposables, makeMultiTurnOptions, resolvePath } from "@
 import { type FindSubjectOptions, findSubject, type Subject } from "../subject/find-subject.js";
 import { makePlainMultiTurn } from "../subject/plain-multi-turn.js";
 
-/** What the command line says; what is undefined is as the run or config has it. */
+/** Options of the command line; undefined ones come from the run or config. */
 export interface OpenChatOptions extends FindSubjectOptions {
   tools?: string;
   format?: string;
@@ -18,7 +18,7 @@ export interface OpenChatOptions extends FindSubjectOptions {
   temperature?: number;
   topP?: number;
   maxTokens?: number;
-  /** Default: drawn. */
+  /** Default: random. */
   seed?: number;
   /** Tokens of the conversation. */
   context?: number;
@@ -26,9 +26,9 @@ export interface OpenChatOptions extends FindSubjectOptions {
   threads?: number;
 }
 
-/** Everything that a conversation needs. */
+/** The parts of a conversation. */
 export interface Chat {
-  /** What is talked to. */
+  /** Name of the model or run. */
   name: string;
   engine: LlamaModel;
   tokenizer: DeltaTokenizer;
@@ -36,22 +36,30 @@ export interface Chat {
   multiTurn: MultiTurnOptions;
   sampling: SamplingParams;
   system: string | null;
-  /** What the first row that the policy was trained on asks; null: there is no such row, or it asks nothing in one line. */
+  /**
+   * The question of the first row that the policy was trained on; null: there is no such row, or its question has
+   * several lines.
+   */
   example: string | null;
   dispose(): Promise<void>;
 }
 
-/** Two, since a conversation that is taken back leaves its cache to the one that goes on from its beginning. */
+/**
+ * Two: after taking a message back, the old sequence keeps its cache until the new one has copied the common beginning.
+ */
 const SEQUENCES = 2;
-/** A file of rows that is larger is not read for a system message. */
+/** Largest file of rows that is read for a system message. */
 const MOST_ROW_BYTES = 64 << 20;
 
-/** Loads what is talked to. @throws ConfigError, DataError or EngineError naming what is wrong; nothing stays open then. */
+/**
+ * Loads the model or run to chat with.
+ * @throws ConfigError, DataError or EngineError; nothing stays open then.
+ */
 export function openChat(options: OpenChatOptions): Promise<Chat> {
   return Disposables.open(async (open) => {
     const subject = await findSubject(options);
     const { config, configFolder } = subject;
-    // Cheap checks first: a typo must not cost the time of loading a model.
+    // Cheap checks first, so that a typo does not cost the time of loading a model.
     const toolFile = findToolFile(options, subject);
     const tools = toolFile === null ? new Map<string, BaseTool>() : await loadToolConfig(toolFile);
     open.add(() => disposeTools(tools.values()));
@@ -107,10 +115,12 @@ function makeSampling(options: OpenChatOptions, config: TrainConfig | null): Sam
   };
 }
 
-/** Characters of the longest question that is shown. */
+/** Characters of the longest example that is shown. */
 const MOST_EXAMPLE = 200;
 
-/** The system message and the question of the first row that a policy was trained on: a small one is lost without either. */
+/**
+ * The system message and the question of the first row that a policy was trained on: a small one needs both to work.
+ */
 async function readFirstRow({ rows }: Subject): Promise<{ system: string | null; example: string | null }> {
   const none = { system: null, example: null };
   if (!rows || !existsSync(rows.file) || statSync(rows.file).size > MOST_ROW_BYTES) return none;
@@ -125,7 +135,7 @@ async function readFirstRow({ rows }: Subject): Promise<{ system: string | null;
     const isShort = question !== null && question.length <= MOST_EXAMPLE && !question.includes("\n");
     return { system: messages?.[0]?.role === "system" ? read("system") : null, example: isShort ? question : null };
   } catch {
-    // Rows that cannot be read any more are no reason not to talk.
+    // Chatting works without readable rows.
     return none;
   }
 }

@@ -8,13 +8,16 @@ import { describeCall, describeEnd } from "./describe-turn.js";
 
 export interface PipedChatOptions {
   input: Readable;
-  /** Takes the answers: text as it is sampled, or with `json` an object a line. */
+  /** Takes the answers: text as it is sampled, or with `json` one object per line. */
   write: (text: string) => void;
   json: boolean;
   signal?: AbortSignal;
 }
 
-/** A conversation for scripts: a message a line, empty lines left out. @throws the signal's reason when it aborts. */
+/**
+ * A conversation for scripts: one message per line; empty lines are skipped.
+ * @throws the signal's reason when it aborts.
+ */
 export async function chatByLines(session: ChatSession, options: PipedChatOptions): Promise<void> {
   const { input, write, json, signal } = options;
   const print = (value: object) => write(`${JSON.stringify(value)}\n`);

@@ -11,15 +11,15 @@ import { describeCall, describeEnd } from "./describe-turn.js";
 export interface TerminalChatOptions {
   input: Pick<ReadStream, "isTTY"> & NodeJS.ReadableStream;
   output: Pick<WriteStream, "columns"> & NodeJS.WritableStream;
-  /** Ends the conversation, as a closed terminal does. */
+  /** Ends the conversation, as closing the terminal does. */
   signal?: AbortSignal;
 }
 
 const CTRL_C = 130;
 
 /**
- * A conversation in a terminal: tokens as they are sampled, calls of tools with their answers, commands. Ctrl-C stops an answer,
- * a second one, or one at the prompt, ends; so does Ctrl-D.
+ * A conversation in a terminal: tokens as they are sampled, calls of tools with their answers, commands. Ctrl-C stops
+ * an answer; a second one, one at the prompt, or Ctrl-D ends the conversation.
  * @returns the exit code.
  */
 export async function chatInTerminal(session: ChatSession, options: TerminalChatOptions): Promise<number> {
@@ -51,14 +51,14 @@ export async function chatInTerminal(session: ChatSession, options: TerminalChat
     if (answering && !answering.signal.aborted) answering.abort();
     else end(CTRL_C);
   });
-  /** What was typed next; null: the terminal is closed. */
+  /** The next typed line; null: the terminal is closed. */
   const read = async (): Promise<string | null> => {
     let text = "";
     for (;;) {
       if (typed.length === 0 && isOpen) {
         screen.isMuted = false;
         reader.setPrompt(pc.bold(text === "" ? "> " : ". "));
-        // Keeps what was typed while the model spoke.
+        // Keeps text that was typed during the answer.
         reader.prompt(true);
         await new Promise<void>((resolve) => {
           awaken = resolve;
@@ -71,7 +71,7 @@ export async function chatInTerminal(session: ChatSession, options: TerminalChat
       text += `${line.slice(0, -1)}\n`;
     }
   };
-  /** What is wrong with one message or command does not end the conversation. */
+  /** Prints an error of one message or command, which does not end the conversation. */
   const tell = (error: unknown): void => {
     if (!(error instanceof CriaError)) throw error;
     output.write(`${pc.red("error")} ${makePrintable(error.message)}\n`);
@@ -109,7 +109,7 @@ export async function chatInTerminal(session: ChatSession, options: TerminalChat
       else if (given.name === "quit") break;
       else await command(given.name, given.argument);
     }
-    // After Ctrl-D and Ctrl-C the cursor stands behind the prompt.
+    // After Ctrl-D and Ctrl-C the cursor is still on the prompt's line.
     if (!isOpen) output.write("\n");
     return exitCode;
   } finally {
@@ -150,7 +150,7 @@ class TurnPrinter implements ChatListener {
   }
 }
 
-/** The terminal as readline sees it: what is typed while the model speaks does not show in between. */
+/** The terminal as readline sees it, which hides text that is typed during an answer. */
 class Screen extends Writable {
   isMuted = true;
 

@@ -5,10 +5,10 @@ import { countHandles, measureState } from "./find-leftovers.js";
 import { type EnvReport, Findings } from "./finding.js";
 import { type CallRecord, recordCalls } from "./record-calls.js";
 
-/** What the scripted model says, in turn: nothing, a text, numbers, a marked answer. */
+/** Answers of the scripted model, in turn: nothing, a text, numbers, a marked answer. */
 export const defaultAnswers = ["I do not know.", "", "42", "#### 42", "```python\nprint(42)\n```"];
 
-/** Answers after which an interaction that never ends a conversation is called so. */
+/** Turns after which an interaction counts as never ending a conversation. */
 const mostTurns = 12;
 
 /** A scripted model talks to the interaction until it ends the conversation. */
@@ -47,7 +47,7 @@ export async function checkInteraction(
 
   for (const call of calls) checkCall(call, options, findings);
   for (const { error } of trajectories) {
-    // What a call did wrong is told already, and more exactly.
+    // The calls' own findings are more exact.
     if (error !== undefined && findings.list.every((finding) => finding.level !== "error"))
       findings.error("conversation", `failed: ${error}`);
   }

@@ -4,8 +4,9 @@ import { findSchemaProblem } from "@cria/tools/internal";
 import type { Findings } from "./finding.js";
 
 /**
- * A tool's OpenAI function schema: what templates print and what arguments are checked against. Returns whether it is usable.
- * @param origin what a server does not tell is nothing that its user can repair there.
+ * Checks a tool's OpenAI function schema, which templates print and arguments are checked against. Returns whether it
+ * is usable.
+ * @param origin of the tool: users cannot repair a server's schema.
  */
 export function checkSchema(schema: ToolSchema | undefined, findings: Findings, origin: ToolOrigin = "own"): boolean {
   const fail = (problem: string, remedy?: string): false => {
@@ -17,7 +18,7 @@ export function checkSchema(schema: ToolSchema | undefined, findings: Findings, 
     else
       findings.hint(
         "schema",
-        `${problem}, and the server is not yours`,
+        `${problem}; only the server's author can repair it`,
         "give one as tool_schema in the config, if the model needs it",
       );
   };
@@ -28,7 +29,7 @@ export function checkSchema(schema: ToolSchema | undefined, findings: Findings, 
   if (typeof definition.name !== "string" || !/^[\w-]{1,64}$/.test(definition.name))
     return fail(`name ${JSON.stringify(definition.name)} is not 1 to 64 letters, digits, _ or -`);
   if (!definition.description)
-    missing(origin === "mcp" ? "has no description" : "has no description: the model learns of the tool by it");
+    missing(origin === "mcp" ? "has no description" : "has no description, from which the model learns its purpose");
   const { parameters } = definition;
   if (typeof parameters !== "object" || parameters === null || (parameters.type ?? "object") !== "object") {
     const problem = findSchemaProblem(schema);

@@ -13,7 +13,7 @@ export interface CheckOptions {
   timeoutS: number;
   /** Conversations at once. */
   conversations: number;
-  /** Characters of a text above which it is called too long. */
+  /** Characters above which a text counts as too long. */
   maxChars: number;
   /** create_kwargs of a tool, interaction_kwargs of an interaction. */
   kwargs: Record<string, unknown>;
@@ -21,10 +21,10 @@ export interface CheckOptions {
 
 export const defaultCheckOptions: CheckOptions = { timeoutS: 5, conversations: 3, maxChars: 2000, kwargs: {} };
 
-/** Longer than this, and other conversations notice. */
+/** Milliseconds above which other conversations notice the delay. */
 const blockedLimitMs = 50;
 
-/** A scripted model calls the tool: twice as it should, once without arguments; then it ends. */
+/** A scripted model calls the tool twice correctly and once without arguments, then ends. */
 export async function checkTool(
   tool: BaseTool,
   options: CheckOptions,
@@ -63,7 +63,7 @@ export async function checkTool(
     n: options.conversations,
   });
   const kwargs = { tools_kwargs: { [name]: { create_kwargs: options.kwargs } } };
-  // A picture, for tools that look at one.
+  // A picture, for tools that read one.
   const bytes = encodePng({ width: 128, height: 128, rgb: new Uint8Array(128 * 128 * 3) });
   const prompt = [{ role: "user", content: "<image>hi" }];
   const trajectories = await run([makeRow({ prompt, images: [{ bytes }], extra_info: kwargs })]);
@@ -113,12 +113,12 @@ function checkCall(call: CallRecord, options: CheckOptions, findings: Findings, 
   }
 }
 
-/** JSON-RPC: invalid request, method, parameters, and internal error: the server lives, and said no. */
+/** JSON-RPC's invalid request, method, parameters, and internal error: the server is alive and refused. */
 const refusals = [-32600, -32601, -32602, -32603];
 
 /**
- * What a tool of the AI SDK throws, and a server says to arguments that it does not want: there this is how a tool answers.
- * Undefined for anything else.
+ * The refusal of a call: tools of the AI SDK throw, and servers answer, when they reject arguments. Undefined for other
+ * outcomes.
  */
 function readRefusal({ outcome }: CallRecord, origin: ToolOrigin | undefined): string | undefined {
   if (outcome.kind !== "threw") return undefined;
@@ -132,7 +132,7 @@ function describeThrown(error: unknown): string {
   return error instanceof Error ? error.message : show(error);
 }
 
-/** What every call has to do: end in time, without an error, and let others run. Returns its value. */
+/** Checks the duties of every call: to end in time, without an error, and to let others run. Returns its value. */
 export function checkOutcome(call: CallRecord, options: CheckOptions, findings: Findings): unknown {
   const { method, outcome } = call;
   const remedy = method === "execute" ? "return the problem as a text that the model can read" : undefined;
@@ -142,7 +142,7 @@ export function checkOutcome(call: CallRecord, options: CheckOptions, findings: 
       "held the event loop: every conversation waits for it",
       "use asynchronous calls, or a worker",
     );
-  if (call.changedArguments) findings.error(method, "changed the messages that it was given");
+  if (call.changedArguments) findings.error(method, "changed the messages of its arguments");
   if (outcome.kind === "pending") findings.error(method, `hangs: no answer within ${options.timeoutS} s`);
   if (outcome.kind === "threw") {
     findings.error(method, `throws: ${describeThrown(outcome.error)}`, remedy);
@@ -161,7 +161,7 @@ export function checkLength(
     findings.warning(method, `answered with more than ${maxChars} characters: such texts are ${consequence}`);
 }
 
-/** After all instances were released nothing may be left of them. */
+/** Checks that nothing is left of instances after their release. */
 export function checkLeftovers(
   target: object,
   before: { state: Map<string, number>; handles: Map<string, number> },

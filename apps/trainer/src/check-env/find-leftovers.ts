@@ -1,4 +1,4 @@
-/** Sizes of the maps, sets, lists and records that an object holds, however deep in its own fields, by their paths. */
+/** Sizes of the maps, sets, lists and records in an object's fields, at any depth, by their paths. */
 export function measureState(target: object): Map<string, number> {
   const sizes = new Map<string, number>();
   const seen = new Set<object>();
@@ -16,12 +16,12 @@ export function measureState(target: object): Map<string, number> {
   return sizes;
 }
 
-/** What has grown: state that was kept after its instances were released. */
+/** Collections that have grown: state that was kept after its instances were released. */
 export function findGrown(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): string[] {
   return (
     [...after]
       .map(([path, size]) => ({ path, more: size - (before.get(path) ?? 0) }))
-      // What is inside of a record that has grown is told by the record itself.
+      // A record that has grown stands for everything inside it.
       .filter(({ path, more }, _, all) => more > 0 && !all.some((o) => o.more > 0 && path.startsWith(`${o.path}.`)))
       .map(({ path, more }) => `${path} (${more} more)`)
   );
@@ -29,7 +29,7 @@ export function findGrown(before: ReadonlyMap<string, number>, after: ReadonlyMa
 
 const watched = ["Timeout", "TCPSocketWrap", "TCPServerWrap", "PipeWrap", "ProcessWrap", "Worker", "MessagePort"];
 
-/** Timers, sockets, processes and workers that are open in this process, by kind. */
+/** Open timers, sockets, processes and workers of this process, by kind. */
 export function countHandles(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const kind of process.getActiveResourcesInfo()) {

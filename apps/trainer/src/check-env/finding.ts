@@ -1,26 +1,26 @@
 /**
- * Something about a tool or an interaction. An error breaks training; a warning may be meant; a hint is about what others wrote,
- * and that works as it is.
+ * A finding about a tool or an interaction. An error breaks training; a warning may be intended; a hint is about
+ * another author's code that works unchanged.
  */
 export interface Finding {
   level: "error" | "warning" | "hint";
-  /** What was looked at: a method or "schema". */
+  /** The checked part: a method or "schema". */
   subject: string;
   problem: string;
   remedy?: string;
 }
 
-/** Everything found about one tool or interaction. */
+/** All findings about one tool or interaction. */
 export interface EnvReport {
   kind: "tool" | "interaction";
   name: string;
-  /** Conversations that the scripted model had with it, and calls that it answered in them. */
+  /** Conversations of the scripted model, and the calls that it made in them. */
   conversations: number;
   calls: number;
   findings: Finding[];
 }
 
-/** Collects findings; the same one is told once, however many conversations had it. */
+/** Collects findings; a finding that repeats in several conversations is kept once. */
 export class Findings {
   readonly list: Finding[] = [];
 

@@ -16,7 +16,7 @@ import { checkArgument, providePackages } from "@cria/trainer/internal";
 import { parse as parseYaml } from "yaml";
 import { parseServer } from "../init/from-mcp.js";
 
-/** Tools and interactions to look at. */
+/** Tools and interactions to check. */
 export interface EnvSubjects {
   tools: BaseTool[];
   interactions: BaseInteraction[];
@@ -25,9 +25,9 @@ export interface EnvSubjects {
 const mcpTools = "@cria/tools#McpTools";
 
 /**
- * What a path names: a YAML file with `tools` or `interaction`; a module's export (`my-tool.ts#myTool`), or all that a module
- * exports: tools, interactions, tools of the AI SDK, records of them, agents with tools; an MCP server by its URL or its command
- * line, or a JSON file of `mcpServers`.
+ * Loads the tools and interactions that a path names: a YAML file with `tools` or `interaction`; a module's export
+ * (`my-tool.ts#myTool`), or all that a module exports: tools, interactions, tools of the AI SDK, records of them,
+ * agents with tools; an MCP server by its URL or its command line, or a JSON file of `mcpServers`.
  * @throws ConfigError or ToolError when it cannot be loaded or has nothing to check.
  */
 export async function loadSubjects(path: string, config: Record<string, unknown>): Promise<EnvSubjects> {
@@ -47,11 +47,11 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   const found: EnvSubjects = { tools: [], interactions: [] };
   for (const [key, value] of Object.entries(exports)) {
     if (name !== undefined && key !== name) continue;
-    // Before what has an `execute` of its own: so have they.
+    // Tested before other objects with `execute`, which AI SDK tools have too.
     const aiSdkTools = findAiSdkTools(key, value);
     if (aiSdkTools) {
       const known = found.tools.map((tool) => tool.name);
-      // Modules often export a tool, and again the agent that has it.
+      // Modules often export a tool, and also the agent that has it.
       for (const tool of (await fromAiSdkTools(aiSdkTools)).values())
         if (!known.includes(tool.name)) found.tools.push(tool);
       continue;
@@ -78,7 +78,7 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   });
 }
 
-/** An instance, where the export is a class of ours or an instance already. */
+/** An instance, where the export is one of our classes or already an instance. */
 function make(value: unknown, config: Record<string, unknown>): unknown {
   if (typeof value !== "function") return value;
   if (!isEnvironmentClass(value)) return undefined;

@@ -1,19 +1,19 @@
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 
-/** One call of a method, and what came of it. */
+/** One call of a method, and its outcome. */
 export interface CallRecord {
   method: string;
-  /** Still running when nobody waited any more: pending. */
+  /** pending: it was still running when the check stopped waiting. */
   outcome: { kind: "pending" } | { kind: "returned"; value: unknown } | { kind: "threw"; error: unknown };
-  /** Milliseconds that it held the event loop before it first gave it back, without those that other processes took. */
+  /** Milliseconds that it blocked the event loop until it first yielded, without the time taken by other processes. */
   blockedMs: number;
-  /** Whether it changed what it was given. */
+  /** Whether it changed its arguments. */
   changedArguments: boolean;
 }
 
 /**
- * The same object, with every call of the methods recorded.
+ * The same object, recording every call of these methods.
  * @param readWaited milliseconds that this thread has waited for the CPU so far.
  */
 export function recordCalls<T extends object>(
@@ -25,7 +25,7 @@ export function recordCalls<T extends object>(
   const record = (method: string, work: (...args: unknown[]) => unknown, args: unknown[]): unknown => {
     const call: CallRecord = { method, outcome: { kind: "pending" }, blockedMs: 0, changedArguments: false };
     calls.push(call);
-    // Signals and shared state may change; a conversation may not.
+    // Signals and shared state may change, but not a conversation.
     const before = args.map((arg) => (Array.isArray(arg) ? structuredClone(arg) : undefined));
     const started = performance.now();
     const waited = readWaited();
@@ -66,7 +66,7 @@ export function recordCalls<T extends object>(
   return { recorded, calls };
 }
 
-/** Milliseconds that this thread was ready to run, and another one had the CPU; 0 where the kernel does not count them. */
+/** Milliseconds for which this thread was ready to run but had no CPU; 0 where the kernel does not count them. */
 function readWaitedMs(): number {
   try {
     return Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[1]) / 1e6 || 0;

@@ -1,6 +1,6 @@
 import type { JsonSchema } from "@cria/core";
 
-/** Arguments that fit a JSON Schema: its own examples where it has some, else the plainest values. */
+/** Arguments that fit a JSON Schema: its examples where it has some, else the simplest values. */
 export function sampleArguments(schema: JsonSchema, depth = 0): unknown {
   if (depth > 8) return null;
   if (schema.const !== undefined) return schema.const;

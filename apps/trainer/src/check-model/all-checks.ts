@@ -6,7 +6,7 @@ import { stockCheck } from "./checks/stock.js";
 import { templateCheck } from "./checks/template.js";
 import type { ModelCheck } from "./model-check.js";
 
-/** In order: without the first no other makes sense. */
+/** In order: the others need the first one. */
 export const allChecks: readonly ModelCheck[] = [
   loadCheck,
   templateCheck,

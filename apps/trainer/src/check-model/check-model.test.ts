@@ -34,7 +34,7 @@ const list = ({ devices }: ModelReport) => devices[0]!.findings;
 const find = (findings: readonly Finding[], name: string) => findings.find((finding) => finding.name === name)!;
 const verdicts = (report: ModelReport) => Object.fromEntries(list(report).map(({ name, verdict }) => [name, verdict]));
 
-/** A check over a model of which `bend` replaces some methods. */
+/** A check over a model whose methods `bend` partly replaces. */
 async function runBent(
   { run }: ModelCheck,
   path: string,
@@ -118,7 +118,7 @@ describe("cria check-model", () => {
     output.stdout = "";
     await runCitty(checkModelCommand, { rawArgs: [path, "--device", "cpu"] });
     expect(output.stdout).toMatch(/damaged\.gguf on CPU.*\nfalls short +generates +.*damaged\.gguf/);
-    expect(output.stdout).toMatch(/something falls short/);
+    expect(output.stdout).toMatch(/falls short/);
   });
 
   it("a process that dies is a row", async () => {
@@ -164,7 +164,7 @@ describe("each check can fail", () => {
     const findings = await runBent(gradientsCheck, path, (model) => ({
       readTensor: async (name, part) => {
         const values = await model.readTensor(name, part);
-        // Half of the rows are missing: along what is left all is well.
+        // Half of the rows are missing: along the rest the derivative is right.
         return part === "gradient" && name.includes("attn_k.weight")
           ? values.map((value, i) => (i < values.length / 2 ? 0 : value))
           : values;
@@ -197,7 +197,7 @@ describe("each check can fail", () => {
         (await model.score(given)).map((result) => ({ ...result, logprobs: result.logprobs.map((x) => x + 1e-3) })),
       createSequence: () => {
         const sequence = model.createSequence();
-        // Those that are alone, and the one with a stop token, sample with other seeds.
+        // The single ones, and the one with a stop token, sample with other seeds.
         const isLater = sequences++ >= 6;
         const generate = sequence.generate.bind(sequence);
         sequence.generate = (delta, options) =>
@@ -288,7 +288,7 @@ describe("models that are new here", () => {
         ],
       });
     await train();
-    expect(output.stderr).toMatch(/this model is new here.*cria check-model .*padded\.gguf/);
+    expect(output.stderr).toMatch(/cria check-model .*padded\.gguf/);
     output.stderr = "";
     await train();
     expect(output.stderr).not.toMatch(/check-model/);

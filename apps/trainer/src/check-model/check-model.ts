@@ -5,7 +5,7 @@ import type { CheckJob, ModelCheck } from "./model-check.js";
 import type { CheckEvents, RunCheck } from "./run-check.js";
 
 export interface DeviceReport {
-  /** As llama.cpp names it. */
+  /** llama.cpp's name of the device. */
   device: string;
   findings: Finding[];
   seconds: number;
@@ -13,7 +13,7 @@ export interface DeviceReport {
 
 export interface ModelReport {
   path: string;
-  /** Whether nothing falls short. */
+  /** Whether no check falls short. */
   ok: boolean;
   devices: DeviceReport[];
 }
@@ -29,7 +29,7 @@ export interface CheckModelOptions {
   onProgress?(done: number, total: number, row: string): void;
 }
 
-/** Runs the list on each device. What does not load is not checked further. */
+/** Runs the list of checks on each device. A model that does not load is not checked further. */
 export async function checkModel(options: CheckModelOptions): Promise<ModelReport> {
   const { path, devices, checks = allChecks } = options;
   const reports: DeviceReport[] = [];
@@ -64,7 +64,7 @@ async function runOne(
   signal?.throwIfAborted();
   const lora = before.some(({ name, verdict }) => name === LORA && verdict === "ok");
   if (check.needsLora && before.length > 0 && !lora)
-    return [other("not supported", check.name, "needs an adapter, which this model does not take", "see above")];
+    return [other("not supported", check.name, "needs an adapter, which this model does not support", "see above")];
   let [row, share] = [check.name, 0];
   const tell = () => onProgress?.(done + share * check.seconds, total, row);
   const events: CheckEvents = {
@@ -88,6 +88,6 @@ async function runOne(
   return run(check, job, events, signal);
 }
 
-/** Whether the model loads; until that was tried nothing speaks against it. */
+/** Whether the model loads, as far as it was tried. */
 const isUsable = (findings: readonly Finding[]): boolean =>
   findings.length > 0 && findings.every(({ name, verdict }) => name !== GENERATES || verdict === "ok");

@@ -1,9 +1,9 @@
-// Runs one check for run-in-child.ts, which reads what it says.
+// Runs one check for run-in-child.ts, which reads its messages.
 import { allChecks } from "./all-checks.js";
 import { runHere } from "./run-check.js";
 import type { ChildJob, ChildMessage } from "./run-in-child.js";
 
-// Who started it is gone, and nobody will read the result.
+// The parent is gone, and nobody will read the result.
 process.on("disconnect", () => process.exit(1));
 
 const { check: name, ...job } = JSON.parse(process.argv[2]!) as ChildJob;

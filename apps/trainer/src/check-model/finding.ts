@@ -1,10 +1,13 @@
 import { CriaError } from "@cria/core";
 import type { Check } from "../doctor/check.js";
 
-/** "not supported": Cria has no way to do it with this file. "not checked": nothing is known, and the remedy says what would tell. */
+/**
+ * "not supported": Cria cannot do it with this file. "not checked": the result is unknown, and the remedy names the way
+ * to find out.
+ */
 export type Verdict = "ok" | "falls short" | "not supported" | "not checked";
 
-/** A row of the table: what was looked at, and what came out. */
+/** A row of the table: the checked property and the result. */
 export interface Finding extends Omit<Check, "verdict" | "key"> {
   verdict: Verdict;
 }
@@ -22,7 +25,7 @@ export const other = (verdict: Exclude<Verdict, "ok">, name: string, found: stri
 export const judge = (name: string, isFine: boolean, found: string, remedy: string): Finding =>
   isFine ? fine(name, found) : other("falls short", name, found, remedy);
 
-/** What the engine says of files that it can read and cannot train. */
+/** The engine's messages about files that it can read but not train. */
 const UNSUPPORTED = [
   "engine/not-trainable",
   "engine/unsupported-architecture",
@@ -31,7 +34,7 @@ const UNSUPPORTED = [
   "engine/unsupported-type",
 ];
 
-/** The row of a check that threw: its first line says what is wrong. */
+/** The row of a check that threw, with the error's first line. */
 export function describeError(name: string, error: unknown, remedy = "see the message"): Finding {
   if (!(error instanceof CriaError))
     return other("falls short", name, String((error as Error)?.stack ?? error), remedy);

@@ -2,16 +2,16 @@ import { readFile, stat } from "node:fs/promises";
 import { writeFileAtomically } from "@cria/core";
 import { userCacheFolder } from "@cria/core/internal";
 
-/** Files whose name, size and date are known; the newest last. */
+/** Number of remembered files, the newest last. */
 const MOST = 100;
-/** Bytes: smaller files are toys and tests, as the embedded policy is. */
+/** Bytes: smaller files, such as the embedded policy, are toys and tests. */
 const SMALL = 32e6;
 
 const findFile = () => userCacheFolder("known-models.json");
 
 /**
- * Whether a training should point to `cria check-model`: the file was neither checked nor trained here before, as far as its path, size
- * and date tell. From then on it is known.
+ * Whether a training should suggest `cria check-model`: the file was neither checked nor trained here before, judged by
+ * its path, size and date. From then on it is known.
  */
 export async function isNewModel(path: string): Promise<boolean> {
   const key = await describeFile(path);
@@ -20,7 +20,7 @@ export async function isNewModel(path: string): Promise<boolean> {
   return true;
 }
 
-/** A folder that cannot be written makes `train` say it again, and nothing else. */
+/** Remembers a model. If the folder cannot be written, `train` only repeats its suggestion. */
 export async function rememberModel(path: string): Promise<void> {
   const key = await describeFile(path);
   if (key === null) return;

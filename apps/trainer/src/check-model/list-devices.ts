@@ -1,8 +1,10 @@
 import { getRuntimeInfo, inspectCuda } from "@cria/engine";
 
-/** What can compute here, as llama.cpp names it: "CPU", and "CUDA0" where the engine finds all that a GPU needs. */
+/**
+ * Devices of this machine, by llama.cpp's names: "CPU", and "CUDA0" where the engine finds everything that a GPU needs.
+ */
 export function listDevices(): string[] {
-  // The GPU's backend must be loaded before it is named.
+  // Only a loaded GPU backend can name its devices.
   const missing = inspectCuda().some(({ name, problem }) => problem !== null && name !== "kernels");
   const gpus = missing ? [] : getRuntimeInfo().devices.filter((name) => name.startsWith("CUDA"));
   return ["CPU", ...gpus];

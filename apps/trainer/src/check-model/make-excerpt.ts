@@ -5,8 +5,8 @@ import { readTensorBytes } from "@cria/engine/internal";
 const BLOCK = /^blk\.(\d+)\./;
 
 /**
- * Writes a model of the first `blocks` blocks of another one: its own weights, embeddings and head, all that a whole model is
- * made of, and small enough for gradients to be checked tensor by tensor.
+ * Writes a model of the first `blocks` blocks of another one, with its weights, embeddings and head: complete, but
+ * small enough to check gradients tensor by tensor.
  */
 export async function writeExcerpt(path: string, output: string, blocks: number): Promise<void> {
   const header = await readGguf(path);

@@ -1,36 +1,36 @@
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
 import type { Finding } from "./finding.js";
 
-/** What a check is told, as a value: it may run in a process of its own. */
+/** Input of a check, as a plain value: the check may run in a separate process. */
 export interface CheckJob {
-  /** The model's file. */
+  /** Path of the model's file. */
   path: string;
-  /** What computes: "cpu" or "cuda". */
+  /** The device: "cpu" or "cuda". */
   device: "cpu" | "cuda";
-  /** Which GPU, where there are several: its place in CUDA's list. */
+  /** Index of the GPU in CUDA's list, if there are several. */
   gpu: number | null;
   threads: number;
-  /** Whether the model loads with an adapter; what needs one is else not supported. */
+  /** Whether the model loads with an adapter; rows that need one are "not supported" otherwise. */
   lora: boolean;
 }
 
 export interface CheckContext extends CheckJob {
   /** An empty folder, which is removed afterwards. */
   folder: string;
-  /** Loads the model of the job. `path`, `device` and `threads` may be others. */
+  /** Loads the job's model; `path`, `device` and `threads` may be overridden. */
   load(options: Partial<LoadModelOptions>): Promise<LlamaModel>;
-  /** Says which row is being found out: it is the one that falls short if the process dies. */
+  /** Announces the row being computed: it falls short if the process dies. */
   begin(row: string): void;
-  /** How much of this check is done, from 0 to 1. */
+  /** Share of this check that is done, from 0 to 1. */
   advance(share: number): void;
 }
 
-/** One entry of the list: it gives a row or a few. */
+/** One entry of the list: it gives one or more rows. */
 export interface ModelCheck {
   name: string;
-  /** Rows of it need a trainable adapter. */
+  /** Whether its rows need a trainable adapter. */
   needsLora: boolean;
-  /** Of the whole time, roughly: seconds for a model of half a billion parameters on two cores. */
+  /** Rough duration in seconds for a model of half a billion parameters on two cores. */
   seconds: number;
   run(context: CheckContext): Promise<Finding[]>;
 }

@@ -6,13 +6,13 @@ import { loadModel } from "@cria/engine";
 import { describeError, type Finding } from "./finding.js";
 import type { CheckContext, CheckJob, ModelCheck } from "./model-check.js";
 
-/** What a running check tells. */
+/** Events of a running check. */
 export interface CheckEvents {
   begin(row: string): void;
   advance(share: number): void;
 }
 
-/** How a check is run: in this process, or in one of its own. */
+/** Runs a check, in this process or in a separate one. */
 export type RunCheck = (
   check: ModelCheck,
   job: CheckJob,
@@ -20,7 +20,7 @@ export type RunCheck = (
   signal?: AbortSignal,
 ) => Promise<Finding[]>;
 
-/** Runs a check here; one that throws gives a row too. */
+/** Runs a check here; an exception gives a row too. */
 export const runHere: RunCheck = async (check, job, events) => {
   let row = check.name;
   const folder = mkdtempSync(join(tmpdir(), "cria-check-"));

@@ -7,7 +7,7 @@ import { type Finding, other } from "./finding.js";
 import type { CheckJob } from "./model-check.js";
 import type { RunCheck } from "./run-check.js";
 
-/** From the child, over its channel. */
+/** Messages from the child, over its channel. */
 export type ChildMessage =
   | { type: "begin"; row: string }
   | { type: "advance"; share: number }
@@ -18,8 +18,8 @@ export interface ChildJob extends CheckJob {
 }
 
 /**
- * Runs a check in a process of its own: llama.cpp ends the process for many kinds of damage, and a system that runs out of memory does
- * too. The row that was being found out then says how the process ended.
+ * Runs a check in a separate process: llama.cpp ends the process for many kinds of damage, and so does a system without
+ * memory. The row being computed then reports how the process ended.
  */
 export const runInChild: RunCheck = (check, job, events, signal) =>
   new Promise((resolve, reject) => {
@@ -57,12 +57,12 @@ export function describeDeath(row: string, end: string, said: string): Finding {
   const found = `the process that tried it ended: ${[end, last].filter(Boolean).join(": ")}`;
   const remedy =
     end === "SIGKILL"
-      ? "the system ended it, most likely for want of memory: close other programs, or choose a smaller model"
+      ? "the system ended it, most likely for lack of memory: close other programs, or choose a smaller model"
       : "fetch or convert the file again; if that changes nothing, report this";
   return other("falls short", row, found, remedy);
 }
 
-/** The child is a file of its own in dist; from sources Node needs the loader of TypeScript. */
+/** The child is a separate file in dist; from sources Node needs the loader of TypeScript. */
 function startChild(job: ChildJob): ChildProcess {
   const here = dirname(fileURLToPath(import.meta.url));
   const built = join(here, "check-model-child.js");
@@ -73,7 +73,7 @@ function startChild(job: ChildJob): ChildProcess {
   });
 }
 
-/** The engine takes the first GPU that it sees. */
+/** Makes only one GPU visible, because the engine takes the first one. */
 function chooseGpu(gpu: number | null): NodeJS.ProcessEnv {
   if (gpu === null) return {};
   const visible = process.env.CUDA_VISIBLE_DEVICES?.split(",") ?? [];

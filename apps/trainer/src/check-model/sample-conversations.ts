@@ -23,7 +23,7 @@ const answers = (id: string, content: string): ChatMessage => ({
 const system: ChatMessage = { role: "system", content: "You are terse." };
 const manyTurns = Array.from({ length: 20 }, (_, i) => [user(`${i} + 1?`), says(String(i + 1))]).flat();
 
-/** What rollouts look like: tools, thoughts, many turns, and texts that are hard for a tokenizer. */
+/** Conversations like those of rollouts: tools, thoughts, many turns, and texts that are hard for a tokenizer. */
 export const sampleConversations: Readonly<Record<string, { messages: ChatMessage[]; tools: ToolSchema[] }>> = {
   plain: { messages: [user("Hello"), says("Hi. What is it?"), user("Nothing."), says("Good.")], tools: [] },
   system: { messages: [system, user("1 + 1?"), says("2"), user("And 2 + 2?"), says("4")], tools: [] },

@@ -1,7 +1,7 @@
 import { type ChatMessage, makeUniform, type ToolSchema } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 
-/** Ordinary text, code and numbers: what the checks feed a model that has no task yet. */
+/** Ordinary text, code and numbers, for checks of a model without a task. */
 const TEXTS = [
   "The library opens at nine in the morning. Whoever wants to borrow a book shows a card, and brings the book back within four weeks.",
   "def area(width, height):\n    return width * height\n\nprint(area(3, 4))  # 12, and area(7, 6) is 42",
@@ -19,7 +19,7 @@ export function samplePrompts(model: Pick<LlamaModel, "tokenize">, count: number
   });
 }
 
-/** A conversation with a tool, in the words of the embedded examples. */
+/** A tool for conversations, taken from the embedded examples. */
 export const sampleTool: ToolSchema = {
   type: "function",
   function: {
@@ -41,7 +41,7 @@ export function makeNormals(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
-/** A new adapter adds nothing, because its B is zero: with values in it, it takes part in every check. */
+/** Fills a new adapter with values: its B is zero, so it would add nothing and escape every check. */
 export async function fillAdapter(
   model: Pick<LlamaModel, "listTensors" | "writeTensor">,
   scale: number,

@@ -2,31 +2,31 @@ import type { LossFunction, TrainSequence } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 import { makeNormals, samplePrompts } from "./sample-text.js";
 
-/** What is needed of a model whose gradients are checked. */
+/** The methods of a model whose gradients are checked. */
 export type GradientModel = Pick<
   LlamaModel,
   "tokenize" | "train" | "score" | "zeroGradients" | "listTensors" | "readTensor" | "writeTensor"
 >;
 
-/** How the loss changes when all tensors of a kind are moved together. */
+/** The change of the loss when all tensors of a kind move together. */
 export interface Slope {
-  /** The tensors' name without their block: "attn_q.weight". */
+  /** The tensors' name without the block: "attn_q.weight". */
   kind: string;
   direction: "along the gradient" | "random";
   /** By the gradient, and by central differences of the loss. */
   analytic: number;
   numeric: number;
-  /** Their distance, relative to what a slope in such a direction comes to. */
+  /** Their distance, relative to the expected slope in such a direction. */
   error: number;
 }
 
-/** Changes of the loss, in nats, and moves relative to the tensors' sizes, that are tried until one agrees well. */
+/** Changes of the loss in nats, and moves relative to the tensors' sizes, in the order of trial. */
 const LOSS_CHANGES = [0.02, 0.005, 0.08];
 const MOVES = [0.02, 0.005, 0.08];
 /** A shared table of normals: its length is a prime that no axis divides. */
 const TABLE = 262_139;
 
-/** Texts whose tokens all have a weight of their own, from 0.5 to 1.5, over their number. */
+/** Texts whose tokens have different weights, from 0.5 to 1.5, divided by their number. */
 export function makeLesson(model: Pick<LlamaModel, "tokenize">, sequences: number, length: number): TrainSequence[] {
   const normal = makeNormals(7);
   const prompts = samplePrompts(model, sequences, length);
@@ -44,7 +44,7 @@ export const weightedSum: LossFunction = ({ logprobs, columns }) => {
   return { loss: logprobs.reduce((sum, value, i) => sum + weights[i]! * value, 0), dLogprobs: weights };
 };
 
-/** The tensors that are trained, by what stands behind their block's number. */
+/** The trainable tensors, grouped by their name after the block's number. */
 export function groupTensors(model: Pick<LlamaModel, "listTensors">): Map<string, string[]> {
   const kinds = new Map<string, string[]>();
   for (const { name, trainable } of model.listTensors()) {
@@ -56,9 +56,10 @@ export function groupTensors(model: Pick<LlamaModel, "listTensors">): Map<string
 }
 
 /**
- * Compares the gradient of each kind of tensor with central differences, along the gradient itself, where the signal is largest, and in
- * a random direction, from which no component can hide. Of several sizes of the move the best agreement counts: small ones drown in
- * the rounding of sums, large ones in the curvature. Weights are as before afterwards, and no gradients are left.
+ * Compares the gradient of each kind of tensor with central differences, along the gradient itself, where the signal is
+ * largest, and in a random direction, which exposes every component. Of several sizes of the move the best agreement
+ * counts: small moves drown in the rounding of sums, large ones in the curvature. Restores the weights, and leaves no
+ * gradients.
  * @param enough an error so small that no further size is tried.
  */
 export async function measureSlopes(
@@ -90,9 +91,9 @@ interface Tensor {
   name: string;
   value: Float32Array;
   gradient: Float32Array;
-  /** Where in the table its random direction begins. */
+  /** Start of its random direction in the table. */
   first: number;
-  /** Root of the mean square of its values: a random move is relative to it. */
+  /** Root mean square of its values, to which a random move is relative. */
   size: number;
 }
 
@@ -118,7 +119,7 @@ async function measureSlope(
     for (let i = 0; i < tensor.gradient.length; i++) analytic += tensor.gradient[i]! * moveAt(tensor, i);
     usual += (isRandom ? tensor.size : 1) ** 2 * sumSquares(tensor.gradient);
   }
-  // A random slope may come out near zero; what it comes to on average is the length of the gradient, in these units.
+  // A random slope may be near zero; its usual size is the gradient's length, in these units.
   const scale = isRandom ? Math.sqrt(usual) : usual;
   const evaluate = async (step: number) => {
     for (const tensor of tensors) {
@@ -139,7 +140,7 @@ async function measureSlope(
   return slope;
 }
 
-/** The loss by `score`, which goes forward alone, summed in double precision. */
+/** The loss by `score`, which only goes forward, summed in double precision. */
 async function computeLoss(model: GradientModel, lesson: readonly TrainSequence[]): Promise<number> {
   const scores = await model.score(lesson);
   let loss = 0;

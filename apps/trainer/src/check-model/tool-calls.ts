@@ -7,7 +7,7 @@ import { type Finding, judge, other } from "./finding.js";
 
 export const CALLS = "tool calls";
 
-/** Arguments of every type, with all that is hard to quote. */
+/** Arguments of every type, with texts that are hard to quote. */
 const ARGUMENTS: readonly Record<string, unknown>[] = [
   { text: 'She said "no";\n\tC:\\new', count: 3, share: 0.25, isOpen: true },
   {
@@ -44,14 +44,14 @@ const schema: ToolSchema = {
 };
 
 /**
- * An assistant's call as the template prints it, in tokens and back, read by the parser of the format that the template announces: the
- * one which `cria train` would take.
+ * Prints an assistant's calls with the template, turns them into tokens and back, and reads them with the parser that
+ * `cria train` would choose for the template.
  */
 export function checkToolCalls(tokenizer: DeltaTokenizer): Finding[] {
   const probe = probeTemplate((...given) => tokenizer.render(...given), tokenizer.listEndTexts());
   if (probe.format === null) {
     const printed = probe.listsTools
-      ? "the template lists tools, and prints no call that a parser reads"
+      ? "the template lists tools, but no parser reads the calls that it prints"
       : "the template knows no tools";
     const remedy = `name a format (multi_turn.format: ${toolFormats.names().join(", ")}), and describe the tools and it in the system message`;
     return [other("not supported", CALLS, printed, remedy)];
@@ -65,17 +65,12 @@ export function checkToolCalls(tokenizer: DeltaTokenizer): Finding[] {
   ];
   if (!probe.showsAnswers)
     findings.push(
-      other(
-        "not supported",
-        `${CALLS}, answers`,
-        "the template does not print what tools answer",
-        "use another template",
-      ),
+      other("not supported", `${CALLS}, answers`, "the template does not print tools' answers", "use another template"),
     );
   return findings;
 }
 
-/** What of the calls of a turn is lost on the way; null: nothing. */
+/** The difference between a turn's calls before and after; null: none. */
 function findDifference(
   tokenizer: DeltaTokenizer,
   format: string,

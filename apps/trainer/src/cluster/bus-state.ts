@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JobBus, PolicyPointer, WorkerInfo } from "@cria/cluster";
 
-/** Milliseconds between two looks at what has changed: busy workers say something all the time. */
+/** Milliseconds between two checks for changes, since busy workers report all the time. */
 const EVERY_MS = 500;
 
-/** What everybody sees of a bus. */
+/** The public state of a bus. */
 export interface BusState {
   /** Null before the first is published. */
   policy: PolicyPointer | null;
-  /** Who is there, by id. */
+  /** Present workers, by id. */
   workers: WorkerInfo[];
 }
 
-/** What there is now. */
+/** The current state. */
 export async function readBusState(bus: JobBus): Promise<BusState> {
   const [policy, workers] = await Promise.all([bus.readPolicy(), bus.listWorkers()]);
   return { policy: policy ? takePointer(policy) : null, workers };
@@ -21,8 +21,8 @@ export async function readBusState(bus: JobBus): Promise<BusState> {
 const takePointer = ({ run, version, weights }: PolicyPointer): PolicyPointer => ({ run, version, weights });
 
 /**
- * Calls with what there is now and whenever it changed, at most twice a second, until the signal is aborted.
- * @throws ClusterError "cluster/shut-out" when the server does not let us look any more.
+ * Calls with the current state and after each change, at most twice a second, until the signal is aborted.
+ * @throws ClusterError "cluster/shut-out" when the server shuts this user out.
  */
 export async function followBusState(
   bus: JobBus,

@@ -6,7 +6,7 @@ import type { BusState } from "./bus-state.js";
 
 const HEADS = ["worker", "host", "class", "jobs in hand", "oldest", "done", "failed", "declined", "cria", "state"];
 const FAILED = HEADS.indexOf("failed");
-/** "failing": some of its slots rest, because it failed too often. "useless": it takes no jobs, though it has looked what it could do. */
+/** "failing": some of its slots pause, because it failed too often. "useless": it has prepared, but takes no jobs. */
 const COLORS = { ready: pc.green, draining: pc.yellow, useless: pc.red, failing: pc.red };
 
 function findState({ draining, slots, class: bits, lacks }: WorkerInfo): keyof typeof COLORS {
@@ -15,10 +15,10 @@ function findState({ draining, slots, class: bits, lacks }: WorkerInfo): keyof t
   return Object.keys(slots).length === 0 && bits !== "" && lacks.length > 0 ? "useless" : "ready";
 }
 
-/** Columns of a text that a worker chose: a long one takes no more. */
+/** Most columns of a text that a worker chose. */
 const WIDEST = 24;
 
-/** Who is on a bus, as a table, below what they roll out with. Lines are at most `width` columns wide. */
+/** The workers of a bus as a table, below the policy of their rollouts. Lines are at most `width` columns wide. */
 export function drawBus(name: string, { policy, workers }: BusState, width: number): string[] {
   const head = `${pc.bold(makePrintableLine(name))}  ${describeWorkers(workers)}, ${describePolicy(policy)}`;
   if (workers.length === 0)
@@ -41,7 +41,7 @@ export function drawBus(name: string, { policy, workers }: BusState, width: numb
     const worker = workers[k]!;
     cells[last] = COLORS[findState(worker)](row[last]!);
     if (worker.failed > 0) cells[FAILED] = pc.red(cells[FAILED]!);
-    // Why it does not do all that it could.
+    // Reasons why it does not do everything.
     const reasons = [...worker.lacks, ...(worker.lastFailure === null ? [] : [`last failure: ${worker.lastFailure}`])];
     const lines = reasons.flatMap((reason) => wrapText(`  ${makePrintableLine(reason)}`, width));
     return [cut(cells.join("  "), width), ...lines.map(pc.yellow)];
@@ -60,7 +60,7 @@ function describePolicy(policy: BusState["policy"]): string {
   return `policy version ${policy.version} (weights ${policy.weights.slice(0, 12)})`;
 }
 
-/** "rollout 3/8 gradient 0/1": jobs in hand of the slots, for each kind that the worker does. */
+/** "rollout 3/8 gradient 0/1": jobs in hand and slots, for each kind that the worker does. */
 function describeSlots({ slots, doing }: WorkerInfo): string {
   return Object.entries(slots)
     .map(([name, places]) => `${name} ${doing.filter(({ kind }) => kind === name).length}/${places}`)

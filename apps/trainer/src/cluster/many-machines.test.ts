@@ -5,7 +5,8 @@ import { type ClusterRunOptions, describeWithNats, NatsServer, runOnCluster } fr
 import { makeUniform } from "@cria/core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-// Processes as on machines of their own: coordinator, workers, nats-server. scripts/nightly/cluster.mjs tries many more.
+// Separate processes, as on many machines: coordinator, workers, nats-server. scripts/nightly/cluster.mjs tries many
+// more.
 const root = join(import.meta.dirname, "..", "..", "..", "..");
 
 describeWithNats("a training over NATS", () => {

@@ -4,14 +4,14 @@ import { type BusState, followBusState } from "./bus-state.js";
 import { drawBus } from "./draw-bus.js";
 
 export interface WatchBusOptions {
-  /** The bus, for people. */
+  /** Name of the bus, for people. */
   name: string;
   input: ScreenInput;
   output: ScreenOutput;
   signal: AbortSignal;
 }
 
-/** Shows who is on a bus on the whole screen until somebody types q. The terminal is as it was afterwards, whatever ended it. */
+/** Shows the workers of a bus on the whole screen until the user types q. The terminal is restored in every case. */
 export async function watchBusOnScreen(bus: JobBus, { name, input, output, signal }: WatchBusOptions): Promise<void> {
   const over = new AbortController();
   let state: BusState | undefined;

@@ -2,11 +2,11 @@ import type { WorkerStatus } from "@cria/cluster";
 import { colors as pc } from "../terminal/colors.js";
 
 const MINUTE = 60_000;
-/** How often the count of jobs is drawn, or written as a line. */
+/** Time between two drawings of the job count, or lines with it. */
 const DRAW_MS = 1000;
 
 export interface WorkerLogOptions {
-  /** Lines of JSON on stdout, and nothing else. */
+  /** Print only JSON lines on stdout. */
   json: boolean;
   /** Default: stderr, if it is a terminal. */
   isTerminal?: boolean;
@@ -14,12 +14,12 @@ export interface WorkerLogOptions {
   print?: (line: string) => void;
 }
 
-/** Says in a few lines what a worker does: when it joins and leaves, and on a terminal how many jobs it does. */
+/** Reports a worker's actions in a few lines: joining, leaving, and on a terminal the number of its jobs. */
 export class WorkerLog {
   private last = "";
   private isDrawn = false;
   private drawnAt = Number.NEGATIVE_INFINITY;
-  /** When jobs were done, in the last minute. */
+  /** Times of jobs in the last minute. */
   private readonly times: number[] = [];
   private done = 0;
   private readonly isTerminal: boolean;

@@ -11,7 +11,7 @@ import { trainCommand } from "./train.js";
 
 const root = join(import.meta.dirname, "..", "..", "..", "..");
 const fixtures = join(root, "packages", "engine", "fixtures");
-/** Made by llama.cpp's convert_lora_to_gguf.py. */
+/** An adapter made by llama.cpp's convert_lora_to_gguf.py. */
 const adapter = (name: string) => join(fixtures, "adapter", `${name}.gguf`);
 const base = (name: string) => join(fixtures, "torch", `${name}.gguf`);
 const expected = JSON.parse(readFileSync(join(fixtures, "adapter", "expected.json"), "utf8")) as Record<
@@ -96,25 +96,25 @@ describe("an adapter of llama.cpp's converter", () => {
     const theirs = await stock.score(base("qwen3"), tokenIds, trained);
     expect(distance(await score(base("qwen3"), tokenIds, trained), theirs)).toBeLessThan(5e-3);
     const moved = distance(theirs, logprobs);
-    // Two steps away from where it started, and not from another start.
+    // Two steps away from its start, and not from another start.
     expect(moved).toBeGreaterThan(0.02);
     expect(moved).toBeLessThan(distance(await stock.score(base("qwen3"), tokenIds), logprobs));
   });
 
   it("with another rank or alpha in the config is refused", async () => {
-    await expect(run(trainCommand, writeRun({ lora_rank: 8 }).config)).rejects.toThrow(/another rank/);
+    await expect(run(trainCommand, writeRun({ lora_rank: 8 }).config)).rejects.toThrow(/\brank 8\b/);
     process.exitCode = undefined;
-    await expect(run(trainCommand, writeRun({ lora_alpha: 32 }).config)).rejects.toThrow(/another alpha/);
+    await expect(run(trainCommand, writeRun({ lora_alpha: 32 }).config)).rejects.toThrow(/\balpha 32\b/);
     process.exitCode = undefined;
     await expect(run(trainCommand, writeRun({ target_modules: ["q_proj"] }).config)).rejects.toThrow(
-      /other layers[\s\S]*expected: attn_q\n/,
+      /expected: attn_q\n/,
     );
   });
 });
 
 describe("quantizing the embedded policy", () => {
-  // Mean distance of a logprob on a prompt and its greedy answer. Its rows are short: where they do not divide into blocks of
-  // 256, K-quants take the next more exact type of blocks of 32.
+  // Mean distance of a logprob on a prompt and its greedy answer. Its rows are short: where they do not divide into
+  // blocks of 256, K-quants take the next more exact type of blocks of 32.
   it("stock llama.cpp loads every type, and the likelier types say the same", async () => {
     const policy = join(root, "models", "cria-tiny.gguf");
     const model = await loadModel({ path: policy, contextSize: 256, maxSequences: 1, threads: 1 });

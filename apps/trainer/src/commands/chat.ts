@@ -17,35 +17,35 @@ const args = {
       "A model or adapter (GGUF, or hf:<owner>/<model>), a run or checkpoint, a config (default: the embedded policy)",
     required: false,
   },
-  step: { type: "string", description: "Of a run: its checkpoint after this step (default: the newest)" },
+  step: { type: "string", description: "The run's checkpoint after this step (default: the newest)" },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the model" },
-  base: { type: "string", description: "The model of an adapter, or of a run that was moved" },
+  base: { type: "string", description: "The base model of an adapter, or of a moved run" },
   mmproj: {
     type: "string",
     description: "The projector with which the model sees images (default: that of the run or config)",
   },
   tools: { type: "string", description: "tools.yaml (default: those of the run or config)" },
-  format: { type: "string", description: "How the model writes calls (default: the run's, or by its template)" },
+  format: { type: "string", description: "Format of tool calls (default: the run's, else the chat template's)" },
   system: { type: "string", description: 'System message (default: that of the run\'s first row; "": none)' },
   temperature: { type: "string", description: "0 is greedy (default: the run's, else 0.7)" },
   "top-p": {
     type: "string",
     description: "Sample from the likeliest tokens whose probabilities add up to this (default: the run's)",
   },
-  "max-tokens": { type: "string", description: "Most tokens of an answer (default: what the context leaves)" },
-  seed: { type: "string", description: "The same seed and messages give the same answers (default: drawn)" },
+  "max-tokens": { type: "string", description: "Most tokens of an answer (default: the rest of the context)" },
+  seed: { type: "string", description: "The same seed and messages give the same answers (default: random)" },
   context: { type: "string", description: "Most tokens of the conversation (default: the model's, at most 4096)" },
   device: { type: "string", description: "auto, cpu or cuda (default: the run's, else auto)" },
   threads: { type: "string", description: "Native threads (default: all cores)" },
   ...commonArgs,
-  json: { type: "boolean", description: "An object a turn on stdout; messages come from stdin, one a line" },
+  json: { type: "boolean", description: "One JSON object per turn on stdout; messages from stdin, one per line" },
 } as const;
 
-/** Below the options in its help. */
+/** Text below the options in its help. */
 export const chatNotes = `cria chat                                        the embedded policy with its calculator
 cria chat model.gguf --tools tools.yaml
 cria chat runs/my-task/default --step 20         with the run's model, tools, sampling and system message
-echo "2+2?" | cria chat model.gguf --json        a message a line, for scripts
+echo "2+2?" | cria chat model.gguf --json        one message per line, for scripts
 
 With a projector (--mmproj, or the config's) /image cat.png shows the model a picture with the next message.
 In a terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.`;
@@ -53,7 +53,7 @@ In a terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.`;
 export const chatCommand = defineCommand({
   meta: {
     name: "chat",
-    description: "Talk to a model, an adapter or what a run trained, tools included",
+    description: "Chat with a model, an adapter or a trained run, with its tools",
   },
   args,
   run: ({ args: given }) =>
@@ -100,7 +100,7 @@ export const chatCommand = defineCommand({
     }),
 });
 
-/** Says on a terminal who is talked to. */
+/** Introduces the model on a terminal. */
 export function introduce({ name, engine, tools, system, example, sampling }: Chat): void {
   const { contextSize, device } = engine.info;
   const line = (label: string, text: string) => console.log(`${pc.dim(label.padEnd(7))} ${makePrintable(text)}`);

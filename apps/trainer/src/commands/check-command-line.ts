@@ -18,24 +18,19 @@ export function isUsageError(error: unknown): boolean {
 }
 
 /**
- * Looks at the words before any of them is acted on: commands and options that do not exist, and arguments that are missing.
+ * Checks the words before any of them has an effect: unknown commands and options, and missing arguments.
  * @param words after the program's name.
- * @param name the program's, for errors.
- * @throws ConfigError, of which `isUsageError` holds.
+ * @param name of the program, for errors.
+ * @throws ConfigError for which `isUsageError` holds.
  */
 export function checkCommandLine(command: CommandDef, words: readonly string[], name = "cria"): void {
   const subCommands = command.subCommands as Record<string, CommandDef> | undefined;
   const [first] = words;
   if (!subCommands) checkWords((command.args ?? {}) as ArgsDef, words, name);
-  // The program alone, or its own options: what they do is the library's.
+  // The program without a command, or its own options: the library handles them.
   else if (first === undefined || PROGRAM_OPTIONS.includes(first)) return;
   else if (first.startsWith("-"))
-    throw refuseOption(
-      first,
-      ["--help", "--version"],
-      name,
-      `options stand after the command: ${name} <command> ${first}`,
-    );
+    throw refuseOption(first, ["--help", "--version"], name, `options follow the command: ${name} <command> ${first}`);
   else if (subCommands[first]) checkCommandLine(subCommands[first], words.slice(1), `${name} ${first}`);
   else throw refuseCommand(first, Object.keys(subCommands), name);
 }
@@ -56,7 +51,7 @@ function checkWords(args: ArgsDef, words: readonly string[], name: string): void
   const optional = Object.fromEntries(entries.map(([key, arg]) => [key, { ...arg, required: false }])) as ArgsDef;
   const parsed = parseArgs<ArgsDef>([...words], optional) as Record<string, unknown> & { _: string[] };
   const options = entries.filter(([, { type }]) => type !== "positional").map(([key]) => key);
-  // Their parser gives each also as it would be written in JavaScript.
+  // The parser also gives each option under its camelCase name.
   const known = new Set([...entries.map(([key]) => key), ...options.map(toCamelCase), "_"]);
   for (const key of Object.keys(parsed))
     if (!known.has(key))

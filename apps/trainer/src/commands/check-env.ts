@@ -15,16 +15,16 @@ const args = {
       "my-tool.ts#myTool, agent.ts#tools, a module (all that it exports), a YAML file of tools or interactions, or an MCP server: its URL, its command line in quotes, or a JSON file of mcpServers",
     required: true,
   },
-  config: { type: "string", description: "JSON: the config that the class is made with" },
+  config: { type: "string", description: "JSON: the config for the class's constructor" },
   kwargs: {
     type: "string",
     description: "JSON: a row's create_kwargs or interaction_kwargs, for example ground_truth",
   },
   args: { type: "string", description: "JSON: arguments of a call (default: made from the tool's schema)" },
-  say: { type: "string", description: "JSON list: what the model says to an interaction, in turn" },
+  say: { type: "string", description: "JSON list: the model's answers to an interaction, in turn" },
   timeout: {
     type: "string",
-    description: "Seconds that a call may take",
+    description: "Most seconds of a call",
     default: String(defaultCheckOptions.timeoutS),
   },
   ...commonArgs,
@@ -33,7 +33,7 @@ const args = {
 export const checkEnvCommand = defineCommand({
   meta: {
     name: "check-env",
-    description: "Let a scripted model use a tool or an interaction, and see what is wrong with it",
+    description: "Check a tool or an interaction with a scripted model",
   },
   args,
   run: ({ args: given }) =>
@@ -91,7 +91,7 @@ function readJson<T>(
     const value: unknown = JSON.parse(text);
     if (fits(value)) return value;
   } catch {
-    // Told below, with the text.
+    // Reported below, with the text.
   }
   throw badArgument(name, `${expected} as JSON`, text);
 }

@@ -20,7 +20,7 @@ const args = {
     description: "A GGUF file, or its address as hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
     required: true,
   },
-  device: { type: "string", description: "auto, cpu or cuda (default: each device that is there)" },
+  device: { type: "string", description: "auto, cpu or cuda (default: every device)" },
   threads: { type: "string", description: "Threads (default: all cores)" },
   ...commonArgs,
 } as const;
@@ -28,7 +28,7 @@ const args = {
 export const checkModelCommand = defineCommand({
   meta: {
     name: "check-model",
-    description: "Does Cria compute this model rightly, here? Minutes; each check beside a reference",
+    description: "Check against references that Cria computes this model right on this machine; takes minutes",
   },
   args,
   run: ({ args: given }) =>

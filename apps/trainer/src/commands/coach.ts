@@ -10,7 +10,7 @@ const args = {
 } as const;
 
 export const coachCommand = defineCommand({
-  meta: { name: "coach", description: "What is wrong with a run: evidence, and what to change" },
+  meta: { name: "coach", description: "Find problems of a run, with evidence and remedies" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async () => {

@@ -27,7 +27,7 @@ const base = write(
 );
 const second = write("elsewhere/second.yaml", "data: { train_batch_size: 32 }\n");
 
-/** Runs the command; returns its exit code and what it printed. */
+/** Runs the command; returns its exit code and output. */
 async function convert(...rawArgs: string[]) {
   let stdout = "";
   const { write } = process.stdout;

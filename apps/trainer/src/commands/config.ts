@@ -13,7 +13,7 @@ const args = {
   },
   of: {
     type: "string",
-    description: `Whose keys: ${configFiles.map(({ name }) => name).join(", ")}`,
+    description: `File whose keys to show: ${configFiles.map(({ name }) => name).join(", ")}`,
     default: "train",
   },
   "from-verl": {
@@ -25,7 +25,7 @@ const args = {
 } as const;
 
 export const configCommand = defineCommand({
-  meta: { name: "config", description: "What each key of a config means, and its default; configs of verl as Cria's" },
+  meta: { name: "config", description: "Explain the keys of a config and their defaults; convert verl's configs" },
   args,
   run: ({ args: given, rawArgs }) =>
     runCommand(given, async () => {
@@ -49,7 +49,7 @@ export const configCommand = defineCommand({
     }),
 });
 
-/** The files of --from-verl, which may stand several times: citty keeps the last one alone. */
+/** The files of --from-verl, which may be given several times: citty keeps only the last one. */
 function listFiles(words: readonly string[], last: string): string[] {
   const files = words.flatMap((word, i) => {
     const [, , value] = /^--(from-verl|fromVerl)=(.*)$/s.exec(word) ?? [];

@@ -24,7 +24,7 @@ const args = {
 } as const;
 
 export const gsm8kCommand = defineCommand({
-  meta: { name: "gsm8k", description: "GSM8K as Parquet, in the format of the field's trainers" },
+  meta: { name: "gsm8k", description: "Write GSM8K as Parquet, in the common format of RL trainers" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -42,7 +42,7 @@ export const gsm8kCommand = defineCommand({
     }),
 });
 
-/** A folder as it was typed; of an address the files of its two splits. */
+/** A folder as typed; for an address the files of its two splits. */
 async function findSource(source: string, options: FetchAddressesOptions) {
   if (!isAddress(source)) return checkArgument("--source", source);
   const [set, revision] = source.split("@");

@@ -8,13 +8,16 @@ import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
-  config: { type: "positional", description: "YAML config of a training: will it fit?", required: false },
+  config: { type: "positional", description: "YAML config of a training, to check whether it fits", required: false },
   overrides: { type: "positional", description: "Any number of key.path=value", required: false },
   ...commonArgs,
 } as const;
 
 export const doctorCommand = defineCommand({
-  meta: { name: "doctor", description: "Libraries, devices, memory: is all well here, and will a config fit?" },
+  meta: {
+    name: "doctor",
+    description: "Check libraries, devices and memory of this machine, and whether a config fits",
+  },
   args,
   run: ({ args: given }) =>
     runCommand(given, async () => {
@@ -34,7 +37,7 @@ function print({ checks, memory, cuda }: Diagnosis): void {
     console.log(`${marks[verdict]}  ${name.padEnd(12)} ${found}`);
     if (remedy) console.log(`${" ".repeat(17)}${pc.bold("try:")} ${remedy}`);
   }
-  // Without a driver there is hardly a GPU: what else it needs matters to who asked for one.
+  // Without a driver there is hardly a GPU: its other parts only matter to users who asked for one.
   if (cuda[0]?.found || checks.some(({ name, verdict }) => name === "GPU" && verdict !== "ok")) {
     console.log(`\n${pc.bold("what a GPU needs")}`);
     for (const { name, found, problem } of cuda)

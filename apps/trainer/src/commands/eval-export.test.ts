@@ -56,7 +56,7 @@ describe("cria eval", () => {
     expect(first.step).toBe(1);
     const adapter = await run<Evaluation>("eval", config, ...out, "--adapter", join(path, "adapter.gguf"));
     const base = await run<Evaluation>("eval", config, ...out);
-    // Greedy, so the draws do not matter: the adapter speaks as the checkpoint does, and not as the base.
+    // Greedy, so the draws do not matter: the adapter speaks like the checkpoint, not like the base.
     expect(adapter.metrics[acc]).toBe(newest.metrics[acc]);
     expect(base.metrics[acc]).not.toBe(newest.metrics[acc]);
     const merged = join(folder, "merged.gguf");
@@ -117,9 +117,9 @@ describe("cria export", () => {
       const expected = await speak(ours);
       expect(await speakStock(base, adapter)).toEqual(expected);
       expect(await speakStock(merged)).toEqual(expected);
-      // What was learned matters: without it the text is another.
+      // The training matters: without it the text differs.
       expect(await speakStock(base)).not.toEqual(expected);
-      // Eight bits may turn near ties of a random model, but the file loads and speaks.
+      // Eight bits may flip near ties of a random model, but the file loads and speaks.
       expect(await speakStock(small)).toHaveLength(24);
     } finally {
       await ours.dispose();
@@ -132,7 +132,7 @@ describe("cria export", () => {
     const merged = join(folder, "full.gguf");
     expect(await run("export", "--run", path, "--merged", merged, "--json")).toMatchObject({ merged: { merged: 0 } });
     expect(readFileSync(merged).equals(readFileSync(join(path, "model.gguf")))).toBe(true);
-    await expect(run("export", "--run", path, "--adapter", join(folder, "x.gguf"))).rejects.toThrow(/trained in full/);
+    await expect(run("export", "--run", path, "--adapter", join(folder, "x.gguf"))).rejects.toThrow(/lora_rank/);
   });
 
   it("a model that no run trained is written in another type", async () => {
@@ -151,10 +151,10 @@ describe("cria export", () => {
       ["base", path],
     ] as const) {
       const wrong = ["--model", path, "--merged", out, `--${name}`, value];
-      await expect(run("export", ...wrong)).rejects.toThrow(new RegExp(`--model and --${name}: exclude each other`));
+      await expect(run("export", ...wrong)).rejects.toThrow(new RegExp(`--model and --${name}: `));
       process.exitCode = undefined;
     }
-    await expect(run("export", "--merged", out)).rejects.toThrow(/--run or --model: is missing/);
+    await expect(run("export", "--merged", out)).rejects.toThrow(/--run or --model: /);
     process.exitCode = undefined;
   });
 
@@ -163,16 +163,16 @@ describe("cria export", () => {
     const out = join(folder, "x.gguf");
     await expect(run("export", "--run", path)).rejects.toThrow(/--adapter or --merged/);
     process.exitCode = undefined;
-    await expect(run("export", "--run", folder, "--adapter", out)).rejects.toThrow(/not the folder of a run/);
+    await expect(run("export", "--run", folder, "--adapter", out)).rejects.toThrow(new RegExp(`\\nerror ${folder}: `));
     process.exitCode = undefined;
     await expect(run("export", "--run", path, "--merged", out, "--quantize", "Q4_9")).rejects.toThrow(
-      /not a type[\s\S]*expected: F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, [\s\S]*received: Q4_9/,
+      /--quantize[\s\S]*expected: F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, [\s\S]*received: Q4_9/,
     );
     process.exitCode = undefined;
     await expect(run("export", "--run", path, "--adapter", out, "--base", "none.gguf")).rejects.toThrow(/none\.gguf/);
     process.exitCode = undefined;
     await expect(run("export", "--run", path, "--adapter", join(folder, "no", "x.gguf"))).rejects.toThrow(
-      /cannot be written/,
+      /no\/x\.gguf: /,
     );
     expect(existsSync(out)).toBe(false);
   });

@@ -21,7 +21,7 @@ import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
-  config: { type: "positional", description: "YAML config; its data.val_files and val_kwargs count", required: true },
+  config: { type: "positional", description: "YAML config; uses its data.val_files and val_kwargs", required: true },
   overrides: {
     type: "positional",
     description: "Any number of key.path=value, for example actor_rollout_ref.rollout.val_kwargs.n=8",
@@ -38,7 +38,7 @@ const args = {
 } as const;
 
 export const evalCommand = defineCommand({
-  meta: { name: "eval", description: "Held-out success of a model, an adapter or a checkpoint" },
+  meta: { name: "eval", description: "Measure the held-out success of a model, an adapter or a checkpoint" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -70,7 +70,7 @@ export const evalCommand = defineCommand({
     }),
 });
 
-/** Training rows are not needed: they may be large, or elsewhere. Reference policy and critic neither. */
+/** Leaves out training rows, which may be large or missing, reference policy and critic. */
 function leaveTrainingOut(config: TrainConfig): TrainConfig {
   const { val_files } = config.data;
   if (!val_files) {
@@ -92,7 +92,10 @@ function leaveTrainingOut(config: TrainConfig): TrainConfig {
 interface Policy {
   engine: LlamaModel;
   name: string;
-  /** Of a checkpoint; it decides the random draws, so that the numbers are those of the training's own validation. */
+  /**
+   * Step of the checkpoint; it determines the random draws, so that the numbers equal those of the training's own
+   * validation.
+   */
   step: number | null;
 }
 
@@ -117,7 +120,7 @@ async function openPolicy(
     const engine = await restoreModel(loadConfiguredModel(config, folder), checkpoint);
     return { engine, name: checkpoint.path, step: checkpoint.step };
   }
-  // The KV cache as in training, so that the numbers are too.
+  // The KV cache as in training, so that the numbers are equal too.
   const fixed = { trainable: "none", kvType: "f32" } as const;
   const adapter = given.adapter ?? null;
   if (given.model !== undefined || adapter !== null) {

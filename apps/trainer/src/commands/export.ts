@@ -10,19 +10,19 @@ import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
   run: { type: "string", description: "Run folder, or one of its checkpoints/global_step_<N>" },
-  model: { type: "string", description: "A model that no run trained, in place of --run: its GGUF or its hf: address" },
+  model: { type: "string", description: "Any other model, instead of --run: its GGUF or its hf: address" },
   adapter: { type: "string", description: "File for the LoRA adapter (llama.cpp: --lora)" },
-  merged: { type: "string", description: "File for the whole model, the adapter added into its weights" },
+  merged: { type: "string", description: "File for the whole model, with the adapter merged into its weights" },
   quantize: {
     type: "string",
     description: "Type of the merged model: F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, ... (a wrong one lists all)",
   },
-  base: { type: "string", description: "The model that was trained, if it is no longer where it was" },
+  base: { type: "string", description: "The run's base model, if it has moved" },
   ...commonArgs,
 } as const;
 
 export const exportCommand = defineCommand({
-  meta: { name: "export", description: "What a run trained, or any model, as GGUF files for stock llama.cpp" },
+  meta: { name: "export", description: "Export a run's weights, or any model, as GGUF files for stock llama.cpp" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -60,7 +60,7 @@ function describeModel({ merged, types, bytes }: ExportModelResult): string {
 
 type Given = Partial<Record<"run" | "model" | "adapter" | "merged" | "base", string>>;
 
-/** @throws ConfigError where nothing says what to write, or of what, or two options say different things. */
+/** @throws ConfigError without an output or a source, or for options that contradict each other. */
 function checkArguments(given: Given): void {
   const { run, model, adapter, merged } = given;
   const refuse = (subject: string, problem: string, expected: string) => {
@@ -74,11 +74,14 @@ function checkArguments(given: Given): void {
     refuse(
       `--model and --${other}`,
       "exclude each other",
-      "beside --model, which no run trained: --merged and --quantize alone",
+      "with --model, which no run trained: only --merged and --quantize",
     );
 }
 
-/** Before anything is loaded or written. @throws ConfigError */
+/**
+ * Checks the type before anything is loaded or written.
+ * @throws ConfigError
+ */
 function readQuantize(text: string | undefined, merged: boolean): string | null {
   if (text === undefined) return null;
   const types = listQuantizeTypes();

@@ -1,26 +1,26 @@
 import { ToolError } from "@cria/core";
 import { findEpisode } from "@cria/episodes";
 
-/** Hears of what ends a process behind its command's back, while the command works. */
+/** Watches for events that would end the process without the command's control. */
 export interface ProcessGuard {
-  /** The command's work is over: the process may end. */
+  /** Stops watching, because the command's work is over. */
   stop(): void;
 }
 
 /**
- * A promise of the user's that rejects and that nobody awaits, or an error that a callback of the user's throws later, would end the
- * process at once, with a stack and nothing else. Here it goes to `interrupt`, which lets the command save what is done. That somebody
- * ends the process before the work is over (`process.exit` in a reward) cannot be stopped; it is told, and is no success.
+ * Handles the user's unawaited promises that reject, and errors that the user's callbacks throw later: they would end
+ * the process at once, with only a stack. Here they go to `interrupt`, which lets the command save its results. A
+ * `process.exit` during the work (in a reward, say) cannot be stopped; it is reported, and counts as a failure.
  * @param describeNext how to go on, after the end.
  */
 export function guardProcess(interrupt: (stray: ToolError) => void, describeNext: () => string): ProcessGuard {
-  const onRejection = (reason: unknown) => interrupt(makeStray(reason, "a promise rejected that nobody awaited"));
+  const onRejection = (reason: unknown) => interrupt(makeStray(reason, "an unawaited promise rejected"));
   const onException = (error: unknown, origin: string) => {
-    // Node tells of a rejection here too, where nobody hears the other event.
+    // Node also reports a rejection here if nobody handles the other event.
     if (origin === "uncaughtException") interrupt(makeStray(error, "a callback threw after its call was over"));
   };
   const onExit = (code: number) => {
-    // The event is told within the call: below `process.exit` on the stack stands who called it.
+    // The event runs within the call: the stack below `process.exit` names the caller.
     const [, callers] = (new Error().stack ?? "").split("at process.exit");
     const [frame = ""] = findOwnFrames(callers);
     const lines = [
@@ -43,7 +43,7 @@ export function guardProcess(interrupt: (stray: ToolError) => void, describeNext
   };
 }
 
-/** The error that names what was lost: which conversation, which line. */
+/** The error that names the loss: which conversation, which line. */
 function makeStray(cause: unknown, how: string): ToolError {
   const episode = findEpisode();
   const where = episode ? `${episode.sample} of step ${episode.step}` : "no conversation";
@@ -66,7 +66,7 @@ function showError(cause: unknown): string {
   }
 }
 
-/** Lines of a stack that are neither Node's nor a package's, nearest first. */
+/** Lines of a stack outside Node and packages, nearest first. */
 function findOwnFrames(stack: string | undefined): string[] {
   const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
   return frames.map((line) => line.trim()).filter((line) => !/\(?node:|node_modules/.test(line));

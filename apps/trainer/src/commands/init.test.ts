@@ -39,7 +39,7 @@ async function runJson<T>(name: keyof typeof commands, ...rawArgs: string[]): Pr
   return JSON.parse(output.stdout) as T;
 }
 
-/** What is said of a task that cannot be made; nothing is written then. */
+/** The refusal of a task that cannot be made; nothing is written then. */
 async function refuse(name: string, ...rawArgs: string[]): Promise<string> {
   output.stderr = "";
   expect(await run("init", join(work, name), ...rawArgs)).toBe(1);
@@ -74,7 +74,7 @@ describe("cria init", () => {
     const manifest = JSON.parse(read("plain", "package.json"));
     expect(manifest.dependencies).toEqual({ cria: `^${version}`, zod: dependencies.zod });
     expect(Object.keys(manifest.devDependencies)).toEqual(["@types/node", "typescript"]);
-    // What the sources import is what the package asks for.
+    // The package's dependencies equal the sources' imports.
     const imports = (file: string) => [...read("plain", file).matchAll(/from "([^"]+)"/g)].map((match) => match[1]!);
     expect(imports("tool.ts").toSorted()).toEqual(Object.keys(manifest.dependencies));
     expect(imports("interaction.ts")).toEqual(["cria"]);
@@ -96,7 +96,7 @@ describe("cria init", () => {
   });
 
   it("refuses options that do not go together", async () => {
-    expect(await refuse("both", "--from-mcp=x", "--from-ai-sdk=y")).toMatch(/exclude each other/);
+    expect(await refuse("both", "--from-mcp=x", "--from-ai-sdk=y")).toMatch(/--from-mcp and --from-ai-sdk: /);
     expect(await refuse("tools", "--tools=a")).toMatch(/--tools: .*--from-mcp/s);
   });
 });
@@ -121,7 +121,7 @@ describe("cria init --model", () => {
     expect(fitted.rollout.multi_turn.format).toBe("hermes");
     expect(data.apply_chat_template_kwargs).toEqual({ enable_thinking: false });
     expect(fitted.model.target_modules).toContain("attn_q");
-    // A token for each byte here: the template's words about tools alone are some hundreds.
+    // Here each byte is a token: the template's words about tools are some hundreds.
     expect(data.max_prompt_length).toBeGreaterThan(700);
     expect(data.max_prompt_length + data.max_response_length).toBeLessThanOrEqual(4096);
     expect(fitted.rollout.response_length).toBe(1024);
@@ -138,19 +138,17 @@ describe("cria init --model", () => {
   });
 
   it("says what a model lacks before anything is written", async () => {
-    expect(await refuse("none", "--model=none.gguf")).toMatch(/--model: does not exist[\s\S]*none\.gguf/);
+    expect(await refuse("none", "--model=none.gguf")).toMatch(/--model: [\s\S]*none\.gguf/);
     writeFileSync(join(work, "text.gguf"), "hello");
-    expect(await refuse("text", `--model=${join(work, "text.gguf")}`)).toMatch(/does not start with "GGUF"/);
+    expect(await refuse("text", `--model=${join(work, "text.gguf")}`)).toMatch(/text\.gguf[\s\S]*"GGUF"/);
     const bare = await writeModel("bare.gguf", null, 512);
-    expect(await refuse("bare", `--model=${bare}`)).toMatch(/has no chat template/);
+    expect(await refuse("bare", `--model=${bare}`)).toMatch(/tokenizer\.chat_template/);
     const gemma = await writeModel("gemma.gguf", readBundledTemplate("google-gemma-2-2b-it"), 512);
-    expect(await refuse("gemma", `--model=${gemma}`)).toMatch(/cannot use tools/);
+    expect(await refuse("gemma", `--model=${gemma}`)).toMatch(/gemma[\s\S]*chat template/);
     const other = await writeModel("mamba.gguf", "{{ messages }}", 512, "mamba");
-    expect(await refuse("mamba", `--model=${other}`)).toMatch(
-      /cannot be trained[\s\S]*llama, qwen2, qwen3[\s\S]*mamba/,
-    );
+    expect(await refuse("mamba", `--model=${other}`)).toMatch(/llama, qwen2, qwen3[\s\S]*mamba/);
     const small = await writeModel("small.gguf", readBundledTemplate("Qwen-Qwen3-0.6B"), 512);
-    expect(await refuse("small", `--model=${small}`)).toMatch(/leave no room for a response[\s\S]*its context has 512/);
+    expect(await refuse("small", `--model=${small}`)).toMatch(/\bits context has 512\b/);
   });
 });
 
@@ -158,7 +156,7 @@ describe("cria init --vision", () => {
   it("writes a task of pictures, with a tool that zooms, that runs on the embedded policy's projector", async () => {
     const { files, remarks } = await runJson<Scaffold>("init", join(work, "sight"), "--vision");
     for (const file of files) expect(existsSync(join(work, "sight", file)), file).toBe(true);
-    expect(remarks.join("\n")).toMatch(/its projector is random/);
+    expect(remarks.join("\n")).toMatch(/projector[\s\S]*--mmproj/);
     const { model, rollout } = readConfig("sight").actor_rollout_ref;
     expect([model.path, model.mmproj]).toEqual(["models/cria-tiny.gguf", "models/cria-tiny-vision.mmproj.gguf"]);
     expect(rollout.multi_turn.tool_config_path).toBe("tools.yaml");
@@ -176,9 +174,9 @@ describe("cria init --vision", () => {
   });
 
   it("takes a model and its projector together, and is a source of its own", async () => {
-    expect(await refuse("v1", "--vision", "--model=m.gguf")).toMatch(/go together in a task of pictures/);
-    expect(await refuse("v2", "--mmproj=p.gguf", "--model=m.gguf")).toMatch(/--mmproj: is for tasks of pictures/);
-    expect(await refuse("v3", "--vision", "--from-mcp=x")).toMatch(/--vision and --from-mcp: exclude each other/);
+    expect(await refuse("v1", "--vision", "--model=m.gguf")).toMatch(/--model and --mmproj: /);
+    expect(await refuse("v2", "--mmproj=p.gguf", "--model=m.gguf")).toMatch(/--mmproj: /);
+    expect(await refuse("v3", "--vision", "--from-mcp=x")).toMatch(/--vision and --from-mcp: /);
     const given = [`--model=${embeddedPolicy}`, `--mmproj=${embeddedProjector}`];
     await runJson("init", join(work, "seen"), "--vision", ...given);
     const { model } = readConfig("seen").actor_rollout_ref;
@@ -191,7 +189,7 @@ describe("cria init --vision", () => {
 });
 
 describe("cria init --from-mcp", () => {
-  /** A server by hand, which starts sooner than one of the SDK. */
+  /** A hand-written server, which starts faster than one of the SDK. */
   const writeServer = (name: string, tools: object[]) => {
     writeFileSync(
       join(work, name),
@@ -260,23 +258,21 @@ for await (const line of createInterface({ input: process.stdin })) {
   it("says what is wrong with a server, in one message", async () => {
     const server = writeServer("probe.mjs", [look, wipe]);
     expect(await refuse("m1", "--from-mcp=no-such-program-7f3a")).toMatch(
-      /MCP server "no-such-program-7f3a": cannot be reached/,
+      /MCP server "no-such-program-7f3a": [\s\S]*ENOENT/,
     );
-    expect(await refuse("m2", `--from-mcp=BROKEN=1 ${server}`)).toMatch(/cannot be reached[\s\S]*the key is missing/);
-    expect(await refuse("m3", `--from-mcp=${server}`, "--tools=fly")).toMatch(/has no fly[\s\S]*look, wipe/);
+    expect(await refuse("m2", `--from-mcp=BROKEN=1 ${server}`)).toMatch(/MCP server [\s\S]*the key is missing/);
+    expect(await refuse("m3", `--from-mcp=${server}`, "--tools=fly")).toMatch(/\bfly\b[\s\S]*look, wipe/);
     const none = writeServer("none.mjs", []);
-    expect(await refuse("m4", `--from-mcp=${none}`)).toMatch(/has no tools/);
+    expect(await refuse("m4", `--from-mcp=${none}`)).toMatch(/none\.mjs[\s\S]*an empty list/);
     const wiping = writeServer("wipe.mjs", [wipe]);
-    expect(await refuse("m5", `--from-mcp=${wiping}`)).toMatch(
-      /has no tools that may be taken[\s\S]*wipe[\s\S]*--tools/,
-    );
-    expect(await refuse("m6", "--from-mcp= ")).toMatch(/--from-mcp: names no server/);
+    expect(await refuse("m5", `--from-mcp=${wiping}`)).toMatch(/wipe[\s\S]*--tools/);
+    expect(await refuse("m6", "--from-mcp= ")).toMatch(/--from-mcp: /);
     const talks = writeServer("talks.mjs", [{ ...look, description: "Looks. ".repeat(200) }]);
     const model = join(work, "narrow.gguf");
     const file = describeTinyModel({ contextLength: 1024 });
     file.metadata["tokenizer.chat_template"] = { type: "string", value: readBundledTemplate("Qwen-Qwen3-0.6B") };
     await writeGguf(model, file);
-    expect(await refuse("m7", `--from-mcp=${talks}`, `--model=${model}`)).toMatch(/leave no room[\s\S]*--tools a,b/);
+    expect(await refuse("m7", `--from-mcp=${talks}`, `--model=${model}`)).toMatch(/\b1024\b[\s\S]*--tools a,b/);
   });
 });
 
@@ -314,15 +310,13 @@ export const other = 5;`,
   });
 
   it("says what is wrong with a module, in one message", async () => {
-    expect(await refuse("a1", "--from-ai-sdk=./none-7f3a.ts")).toMatch(
-      /--from-ai-sdk: does not exist[\s\S]*none-7f3a\.ts/,
-    );
+    expect(await refuse("a1", "--from-ai-sdk=./none-7f3a.ts")).toMatch(/--from-ai-sdk: [\s\S]*none-7f3a\.ts/);
     const throws = write("throws.ts", 'throw new Error("no key today");');
-    expect(await refuse("a2", `--from-ai-sdk=${throws}`)).toMatch(/cannot be loaded[\s\S]*no key today/);
+    expect(await refuse("a2", `--from-ai-sdk=${throws}`)).toMatch(/throws\.ts[\s\S]*no key today/);
     const none = write("none.ts", "export const x = 1;");
-    expect(await refuse("a3", `--from-ai-sdk=${none}`)).toMatch(/exports no tools of the AI SDK[\s\S]*exports x/);
+    expect(await refuse("a3", `--from-ai-sdk=${none}`)).toMatch(/none\.ts[\s\S]*exports x/);
     const idle = write("idle.ts", "export const ask = tool({ inputSchema: z.object({}) });");
-    expect(await refuse("a4", `--from-ai-sdk=${idle}`)).toMatch(/no tool with an execute function[\s\S]*ask/);
-    expect(await refuse("a5", `--from-ai-sdk=${idle}`, "--tools=fly")).toMatch(/has no fly/);
+    expect(await refuse("a4", `--from-ai-sdk=${idle}`)).toMatch(/idle\.ts[\s\S]*received: ask\b/);
+    expect(await refuse("a5", `--from-ai-sdk=${idle}`, "--tools=fly")).toMatch(/\bfly\b/);
   });
 });

@@ -12,7 +12,7 @@ const DEFAULT_NAME = "my-task";
 const args = {
   dir: {
     type: "positional",
-    description: `A new folder; its name is the environment's (default: ${DEFAULT_NAME}; a terminal is asked)`,
+    description: `A new folder; its name becomes the environment's (default: ${DEFAULT_NAME}; asked for on a terminal)`,
     required: false,
   },
   model: {
@@ -37,12 +37,12 @@ const args = {
     type: "string",
     description: "Start from the AI SDK tools that a module exports: ./agent.ts, or ./agent.ts#export",
   },
-  tools: { type: "string", description: "Which of those tools, as a,b (default: all that may be called)" },
+  tools: { type: "string", description: "The tools to take, as a,b (default: all that may be called)" },
   ...commonArgs,
 } as const;
 
 export const initCommand = defineCommand({
-  meta: { name: "init", description: "A new environment that runs at once: tools, rows, a judge, config, test" },
+  meta: { name: "init", description: "Create an environment that runs at once: tools, rows, a judge, config, test" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -67,10 +67,10 @@ function checkSources(fromMcp: string | undefined, fromAiSdk: string | undefined
   if (fromMcp !== undefined && fromAiSdk !== undefined)
     throw fail("exclude each other", "--from-mcp and --from-ai-sdk", "start from one, and add the other to tools.yaml");
   if (tools !== undefined && fromMcp === undefined && fromAiSdk === undefined)
-    throw fail("chooses among tools that exist", "--tools", "give --from-mcp or --from-ai-sdk with it");
+    throw fail("chooses among existing tools", "--tools", "give --from-mcp or --from-ai-sdk with it");
 }
 
-/** A model sees by a projector of its own. */
+/** Checks the options about images: a model sees by its own projector. */
 function checkVision(given: {
   vision?: boolean;
   model?: string;
@@ -92,7 +92,7 @@ function checkVision(given: {
     );
 }
 
-/** What a person types, where there is one. */
+/** Asks for a name, if there is a user to ask. */
 async function askName(signal: AbortSignal): Promise<string> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return DEFAULT_NAME;
   const reader = createInterface({ input: process.stdin, output: process.stderr });
@@ -119,7 +119,7 @@ function print({ name, folder, files, remarks }: Scaffold): void {
   for (const [command, what] of steps) console.log(`  ${command!.padEnd(18)} ${pc.dim(what!)}`.trimEnd());
 }
 
-/** Whether npm finds there what the environment's package asks for: a folder above may have it. */
+/** Whether npm finds the environment's dependencies in this folder or above it. */
 function isInstalled(folder: string): boolean {
   const { resolve } = createRequire(join(folder, "package.json"));
   try {

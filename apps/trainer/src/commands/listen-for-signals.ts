@@ -2,10 +2,10 @@ import { setMaxListeners } from "node:events";
 import { constants } from "node:os";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/** npm passes a Ctrl-C on to a process that the terminal has told already: within this time it is the same one. */
+/** npm forwards a Ctrl-C to a process that the terminal has already signalled: within this time both count as one. */
 const SAME_SIGNAL_MS = 300;
 
-/** Why a command was aborted. SIGPIPE: whoever read its output is gone. */
+/** Reason of an aborted command. SIGPIPE: the reader of its output is gone. */
 export class Interrupted extends Error {
   /** 128 + the signal's number, as shells have it. */
   readonly exitCode: number;
@@ -18,18 +18,19 @@ export class Interrupted extends Error {
 }
 
 export interface ListenOptions {
-  /** Whether the first one lets end what runs, so that there is a second that stops it; default false. */
+  /** Whether the first signal lets running work end, and a second one aborts it; default false. */
   drains?: boolean;
 }
 
-/** Output that nobody reads any more is not worth an error each time; as an uncaught one it would be told, and fail again, for ever. */
+/** Output without a reader needs no further errors: an uncaught one would be reported, and fail again, for ever. */
 const ignore = () => undefined;
 
 /**
- * Aborts at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process as if nobody had listened. With `drains` the second
- * aborts `again`, and a third one ends the process. Output that cannot be written (`cria train | head`, a terminal that was closed)
- * aborts as a signal does, with SIGPIPE.
- * @returns the signals to work under, what aborts the first one for another reason, and what ends the listening.
+ * Aborts at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process like an unhandled signal. With `drains`
+ * the second aborts `again`, and a third one ends the process. Output that cannot be written (`cria train | head`, a
+ * closed terminal) aborts like a signal, with SIGPIPE.
+ * @returns the signals to work under, a function that aborts the first one for another reason, and one that stops
+ * listening.
  */
 export function listenForSignals({ drains = false }: ListenOptions = {}): {
   signal: AbortSignal;
@@ -39,7 +40,7 @@ export function listenForSignals({ drains = false }: ListenOptions = {}): {
 } {
   const controller = new AbortController();
   const again = new AbortController();
-  // Every running conversation listens.
+  // Every running conversation adds a listener.
   setMaxListeners(0, controller.signal, again.signal);
   let first = { name: "", at: 0 };
   const hear = (name: NodeJS.Signals) => {
@@ -56,7 +57,7 @@ export function listenForSignals({ drains = false }: ListenOptions = {}): {
       return;
     }
     first = { name, at };
-    const what = drains ? "letting end what runs" : "ending what runs, saving what is done";
+    const what = drains ? "letting running work end" : "stopping running work, saving finished work";
     process.stderr.write(`\n${name}: ${what} (once more to end at once)\n`);
     controller.abort(new Interrupted(name));
   };
@@ -69,7 +70,7 @@ export function listenForSignals({ drains = false }: ListenOptions = {}): {
   };
   for (const output of outputs) {
     output.on("error", onClosedOutput);
-    // What is said at the end fails as well, after the listening.
+    // The last messages fail as well, after the listening has stopped.
     if (!output.listeners("error").includes(ignore)) output.on("error", ignore);
   }
   for (const { name, listener } of listeners) process.on(name, listener);

@@ -9,7 +9,7 @@ const MOST_USED = [
   "trainer.total_training_steps",
 ];
 
-/** What `cria train --help` says of the config. */
+/** The config part of `cria train --help`. */
 export function describeMostUsedKeys(): string {
   const keys = listKeys(trainConfigSchema);
   const rows = MOST_USED.map((name) => {

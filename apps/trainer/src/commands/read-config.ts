@@ -1,7 +1,10 @@
 import { type LoadedConfig, loadConfig } from "@cria/trainer";
 import type { z } from "zod";
 
-/** A command's config; what of the file has no effect is said on stderr. @throws ConfigError */
+/**
+ * A command's config; keys without an effect are reported on stderr.
+ * @throws ConfigError
+ */
 export function readConfig<T extends z.ZodType>(
   schema: T,
   file: string,

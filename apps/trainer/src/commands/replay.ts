@@ -17,34 +17,33 @@ const args = {
   step: { type: "string", description: "The step (default: the newest)" },
   trajectory: {
     type: "string",
-    description:
-      "Which conversation: its line in the step's dump, from 0, or <uid>#<sample> (default: all of the step)",
+    description: "The conversation: its line in the step's dump, from 0, or <uid>#<sample> (default: all of the step)",
   },
-  validation: { type: "boolean", description: "Of the step's validation instead of its training" },
+  validation: { type: "boolean", description: "Use the step's validation instead of its training" },
   until: { type: "string", description: "Only tokens before this index" },
-  edit: { type: "string", description: "Put another token there and go on: 57=<text, or the id of a token>" },
-  seed: { type: "string", description: "Of what is drawn after --edit (default: it follows from the conversation)" },
+  edit: { type: "string", description: "Replace a token and continue from there: 57=<text, or a token id>" },
+  seed: { type: "string", description: "Seed of the draws after --edit (default: derived from the conversation)" },
   "live-tools": {
     type: "boolean",
-    description: "With --edit: tools and interaction really run, and the reward is computed",
+    description: "With --edit: run tools and interaction, and compute the reward",
   },
   ...commonArgs,
 } as const;
 
-/** Stands below the options in the help. */
+/** Text below the options in the help. */
 export const replayNotes = `EXAMPLES
 
-  cria replay runs/demo --step 30 --trajectory 5           again, to equal token ids and logprobs
+  cria replay runs/demo --step 30 --trajectory 5           replays it, to equal token ids and logprobs
   cria replay runs/demo --step 30                          all conversations of the step
   cria replay runs/demo --step 30 --trajectory 'calculator/0:12#3' --edit 140=7 --live-tools
-                                                           with token 140 changed, as it goes on then
+                                                           with token 140 changed, and sampled from there
 
-The weights are those that the policy had: of the checkpoint before the step, with the steps between trained again. What users and
-tools said is read from the dump. With --edit recorded answers hold as long as the calls are those of the record; after another call
---live-tools is needed. "57=7" puts token 7, 57="7" the text. The exit code is 1 where a conversation comes out otherwise.`;
+The weights are the policy's at that step: those of the checkpoint before it, with the steps in between trained again. Answers of
+users and tools are read from the dump. With --edit recorded answers are used while the calls equal the record; after another call
+--live-tools is needed. "57=7" puts token 7, 57="7" the text. The exit code is 1 if a conversation differs from its record.`;
 
 export const replayCommand = defineCommand({
-  meta: { name: "replay", description: "Hold a recorded conversation again, to equal bits, or with a token changed" },
+  meta: { name: "replay", description: "Replay a recorded conversation, to equal bits, or with a changed token" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -82,8 +81,8 @@ function checkTogether({ edit, trajectory, until, seed, live }: Given): void {
     new ConfigError("does not fit", { code: "config/bad-argument", subject, expected, received });
   if (edit && trajectory === undefined) throw refuse("--edit", "one conversation: --trajectory", "all of the step");
   if (edit && until !== undefined) throw refuse("--until", "a replay without --edit", "--edit");
-  if (!edit && live) throw refuse("--live-tools", "--edit beside it", "a replay of what was recorded");
-  if (!edit && seed !== undefined) throw refuse("--seed", "--edit beside it", "a replay, which draws as it did before");
+  if (!edit && live) throw refuse("--live-tools", "--edit too", "a replay of what was recorded");
+  if (!edit && seed !== undefined) throw refuse("--seed", "--edit too", "a replay, which draws as it did before");
 }
 
 /** @param name a line's number, or `<uid>#<sample>`; undefined: all. @throws ConfigError when there is none. */
@@ -95,7 +94,7 @@ async function readLines(file: string, name: string | undefined): Promise<DumpLi
     number++;
   }
   if (found.length > 0) return found;
-  throw new ConfigError("is no conversation of this step", {
+  throw new ConfigError("is not a conversation of this step", {
     code: "config/bad-argument",
     subject: "--trajectory",
     expected: `0 to ${number - 1}, or <uid>#<sample> as cria show names them`,
@@ -135,7 +134,7 @@ async function goOn(
   const id = resolveReplacement(replacement, replay);
   const onOtherAnswer = (recorded: string, live: string) =>
     process.stderr.write(
-      `warning: a tool answered otherwise than it did, and the record counts\n  ${makePrintableLine(recorded)}\n  ${makePrintableLine(live)}\n`,
+      `warning: a tool answered differently than recorded; the recorded answer is used\n  ${makePrintableLine(recorded)}\n  ${makePrintableLine(live)}\n`,
     );
   const { line: changed } = await replay.fork(line, token, { ...given, replacement: id, onOtherAnswer });
   if (json) {

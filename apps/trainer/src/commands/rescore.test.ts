@@ -56,9 +56,9 @@ it("says what changed, and writes a run that cria show draws", async () => {
   expect(shown).toMatchObject({ matched: 8, total: 12 });
   expect(await run(showCommand as CommandDef, out)).toBe(0);
   expect(output.stdout).toContain("before cria rescore");
-  // Once more, into the same folder: what is there is not overwritten.
+  // Again into the same folder: existing files are not overwritten.
   expect(await rescore(path, "--reward", `${join(folder, "strict.ts")}#score`, "--out", out)).toBe(1);
-  expect(output.stderr).toMatch(/is not empty[\s\S]*--out/);
+  expect(output.stderr).toMatch(/strict: [\s\S]*--out/);
 });
 
 it("leaves dumps that cria sft reads; --keep chooses among them", async () => {
@@ -68,9 +68,9 @@ it("leaves dumps that cria sft reads; --keep chooses among them", async () => {
   const trainer = { default_local_dir: folder, total_training_steps: 1, threads: 1 };
   const model = { path: actor_rollout_ref.model.path, lora_rank: 2 };
   writeFileSync(config, JSON.stringify({ model, data: { train_files: dump }, trainer }));
-  // What a random model says never ends by itself: the filter has chosen, and what it chose was cut.
+  // A random model's answers never end by themselves: the filter selected only cut ones.
   expect(await run(sftCommand as CommandDef, config, "--keep", "score >= 2", "--json")).toBe(1);
-  expect(output.stderr).toMatch(/12 that are not kept, failed, or were cut/);
+  expect(output.stderr).toMatch(/\b12 that/);
   expect(await run(sftCommand as CommandDef, config, "--keep", "score >=", "--json")).toBe(1);
   expect(output.stderr).toMatch(/data\.keep/);
 });
@@ -86,7 +86,7 @@ it("gives the result alone as JSON, and its metrics to trackers", async () => {
 
 it("refuses what it cannot do in words", async () => {
   expect(await rescore(path)).toBe(2);
-  expect(output.stderr).toMatch(/another reward/);
+  expect(output.stderr).toMatch(/--reward/);
   expect(await rescore(path, "--reward", "./r.ts", "--logger", "excel")).toBe(1);
   expect(output.stderr).toMatch(/tensorboard, mlflow, wandb/);
   expect(await rescore(join(folder, "nowhere"), "--reward", "./r.ts")).toBe(1);

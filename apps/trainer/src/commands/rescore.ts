@@ -25,25 +25,28 @@ const args = {
   reward: { type: "string", description: "Another reward function: ./reward.ts#score" },
   config: {
     type: "string",
-    description: "YAML whose sections reward_model and custom_reward_function take the place of the run's",
+    description: "YAML whose sections reward_model and custom_reward_function replace the run's",
   },
   out: { type: "string", description: "The new run folder (default: <run>-rescored)" },
-  logger: { type: "string", description: "Trackers that get the metrics: tensorboard, mlflow, wandb; with commas" },
+  logger: {
+    type: "string",
+    description: "Trackers that get the metrics: tensorboard, mlflow, wandb; separated by commas",
+  },
   ...commonArgs,
 } as const;
 
-/** Stands below the options in the help. */
+/** Text below the options in the help. */
 export const rescoreNotes = `EXAMPLES
 
-  cria rescore runs/p/e --reward ./strict.ts#score               another function; the rest of the rewards stays
+  cria rescore runs/p/e --reward ./strict.ts#score               another function; the other rewards stay
   cria rescore runs/p/e --reward ./r.ts reward_model.enable=false   without the run's reward models
   cria rescore runs/p/e --config judge.yaml --out runs/p/judged  another reward_model, a judge for example
-  cria show runs/p/e-rescored --filter 'score < score_before'    what is judged lower now
+  cria show runs/p/e-rescored --filter 'score < score_before'    conversations with a lower score
 
-The run stays as it is. The new one has its conversations with the new rewards (what was said before is in "before"; advantages
-are null, as nothing was learned from these), metrics.jsonl, config.json, and rescore.json, the result.
-A reward function gets what it gets in training: score(dataSource, solutionText, groundTruth, extraInfo, kwargs). A conversation that
-it fails at has no reward; where it fails at all of the first file, the command ends, and writes nothing.`;
+The run stays unchanged. The new one has its conversations with the new rewards (the old ones are in "before"; advantages are null,
+because no training used these rewards), metrics.jsonl, config.json, and rescore.json, the result.
+A reward function gets the same arguments as in training: score(dataSource, solutionText, groundTruth, extraInfo, kwargs). If it
+throws, the conversation has no reward; if it throws for all of the first file, the command ends, and writes nothing.`;
 
 export const rescoreCommand = defineCommand({
   meta: { name: "rescore", description: "Judge the conversations of a run again, with another reward" },
@@ -65,14 +68,14 @@ export const rescoreCommand = defineCommand({
     }),
 });
 
-/** @throws ConfigError for a name that is none, or a tracker that lacks address or key. */
+/** @throws ConfigError for an unknown name, or a tracker without address or key. */
 function readTrackers(names = ""): Tracker[] {
   const known = ["tensorboard", "mlflow", "wandb"] as const;
   const logger = names.split(",").flatMap((name) => {
     if (name.trim() === "") return [];
     const tracker = known.find((each) => each === name.trim());
     if (tracker !== undefined) return [tracker];
-    throw new ConfigError("is no tracker", {
+    throw new ConfigError("is not a tracker", {
       code: "config/bad-argument",
       subject: "--logger",
       expected: known.join(", "),

@@ -27,20 +27,19 @@ const args = {
   output: { type: "string", description: "The same as --out" },
   keep: {
     type: "string",
-    description:
-      "Which conversations to write, as a filter: 'reward>=1 && turns<6' (cria show --help lists the fields)",
+    description: "Filter for the conversations to write: 'reward>=1 && turns<6' (cria show --help lists the fields)",
   },
   as: {
     type: "string",
-    description: "What to write: trajectories (default; cria show reads them), or messages (cria sft reads them)",
+    description: "Form of the file: trajectories (default; cria show reads them), or messages (cria sft reads them)",
   },
-  rows: { type: "string", description: "How many rows, from the first (default: all)" },
-  val: { type: "boolean", description: "Rows of data.val_files, sampled as val_kwargs say" },
+  rows: { type: "string", description: "Number of rows, from the first (default: all)" },
+  val: { type: "boolean", description: "Rows of data.val_files, sampled with val_kwargs" },
   ...commonArgs,
 } as const;
 
 export const rolloutCommand = defineCommand({
-  meta: { name: "rollout", description: "Rollouts alone: trajectories as JSONL, and how they went" },
+  meta: { name: "rollout", description: "Run only rollouts: trajectories as JSONL, and a summary" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -68,7 +67,7 @@ export const rolloutCommand = defineCommand({
         const written = await writeRollouts(session, trajectories, { rows, keep, form, file });
         if (given.json) console.log(JSON.stringify({ ...summary, ...written }));
         else printWritten(written);
-        // What had ended by then is written; the exit code still says that it was interrupted.
+        // Conversations that had ended are written; the exit code still reports the interruption.
         signal.throwIfAborted();
       } finally {
         await session.dispose();
@@ -87,7 +86,7 @@ function pickRows(session: Session, { limit, val }: { limit: number; val: boolea
   });
 }
 
-/** Rolls out under a progress line. After an interruption: the conversations that had ended. */
+/** Rolls out with a progress line. After an interruption it returns the conversations that had ended. */
 async function showRollouts(
   session: Session,
   rows: readonly DatasetRow[],
@@ -143,7 +142,7 @@ function readLimit(rows: string | undefined): number {
 function readForm(form: string | undefined): RolloutForm {
   if (form === undefined) return "trajectories";
   if ((rolloutForms as readonly string[]).includes(form)) return form as RolloutForm;
-  throw new ConfigError("is no form of conversations", {
+  throw new ConfigError("is not a form of conversations", {
     code: "config/bad-argument",
     subject: "--as",
     expected: rolloutForms.join(" or "),

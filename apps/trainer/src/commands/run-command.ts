@@ -9,7 +9,7 @@ import { Interrupted, type ListenOptions, listenForSignals } from "./listen-for-
 
 /** Options that every command has. */
 export const commonArgs = {
-  json: { type: "boolean", description: "Print the result as JSON on stdout, and nothing else" },
+  json: { type: "boolean", description: "Print only the result on stdout, as JSON" },
   verbose: { type: "boolean", description: "Show the stacks of errors" },
 } as const;
 
@@ -19,9 +19,10 @@ export interface ParsedArgs {
 }
 
 /**
- * Runs a command's work: a signal aborts it, errors are printed for people, and the exit code tells scripts: 0 done,
- * 1 failed, 2 wrong words, 128 + the signal's number interrupted. A second signal ends the process at once, or with `drains` aborts
- * what the work is given second. An error that the user's code lets loose aborts the work as a signal does, and is a failure.
+ * Runs a command's work: a signal aborts it, errors are printed for people, and scripts get an exit code: 0 done, 1
+ * failed, 2 wrong usage, 128 + the signal's number interrupted. A second signal ends the process at once, or with
+ * `drains` aborts the work's second signal. A stray error of the user's code aborts the work like a signal, and counts
+ * as a failure.
  */
 export async function runCommand(
   args: ParsedArgs,
@@ -33,7 +34,7 @@ export async function runCommand(
   let stray: unknown;
   const print = (error: unknown) => process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
   const guard = guardProcess((error) => {
-    // The first one ends the work; each is told.
+    // The first one ends the work; each is reported.
     stray ??= error;
     print(error);
     interruption.interrupt(error);
@@ -53,14 +54,14 @@ export async function runCommand(
   }
 }
 
-/** The command line again, as one types it. `resume_mode=disable` would start a new run. */
+/** The command line as one types it. `resume_mode=disable` would start a new run. */
 function describeResume(): string {
   const words = process.argv.slice(2).filter((word) => !word.startsWith("trainer.resume_mode="));
   const mode = words.length < process.argv.length - 2 ? ["trainer.resume_mode=auto"] : [];
   return ["cria", ...words, ...mode].map(quoteWord).join(" ");
 }
 
-/** Errors made on purpose explain themselves; of others the stack is all there is. */
+/** Cria's errors explain themselves; for others the stack is the only explanation. */
 function describe(error: unknown, verbose: boolean | undefined): string {
   if (error instanceof CriaError && !verbose) return error.message;
   return (error as Error)?.stack ?? String(error);

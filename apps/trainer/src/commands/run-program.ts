@@ -4,7 +4,7 @@ import { checkCommandLine } from "./check-command-line.js";
 
 /**
  * Runs the command that the process's arguments name.
- * @param notes what `--help` of a command says below its options, by the command's name.
+ * @param notes text below the options in the `--help` of a command, by its name.
  */
 export async function runProgram(program: CommandDef, notes: Readonly<Record<string, string>>): Promise<void> {
   try {

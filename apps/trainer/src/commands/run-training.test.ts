@@ -26,7 +26,10 @@ const lost = () =>
     received: "it could not be renewed",
   });
 
-/** Trains two steps over a bus. @returns how often it asked for the lead, and the SHA-256 of its adapter. */
+/**
+ * Trains two steps over a bus.
+ * @returns how often it asked for the lead, and the SHA-256 of its adapter.
+ */
 async function trainOver(name: string, loseLead?: (bus: TrainingBus, lose: () => void) => Partial<TrainingBus>) {
   const bus = openLocalBus();
   let terms = 0;

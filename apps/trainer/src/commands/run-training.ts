@@ -18,13 +18,13 @@ import { showEvents } from "../terminal/show-events.js";
 export interface RunTrainingOptions {
   json?: boolean;
   signal: AbortSignal;
-  /** The config's file and its overrides, as they were typed; null: there is no such file. */
+  /** The config's file and its overrides, as typed; null: there is no such file. */
   words: readonly string[] | null;
-  /** Machines that share the work; default: this process does it alone. */
+  /** Machines that share the work; default: only this process. */
   bus?: TrainingBus;
 }
 
-/** Trains by a config, and tells people or machines how it goes. */
+/** Trains by a config, and reports to people or machines. */
 export async function runTraining(
   { values: config, folder }: Pick<LoadedConfig<TrainConfig>, "values" | "folder">,
   { json = false, signal, words, bus }: RunTrainingOptions,
@@ -40,7 +40,7 @@ export async function runTraining(
   if (file !== null && (await isNewModel(file)))
     report({
       type: "notice",
-      text: `this model is new here; what Cria computes of it is checked by: cria check-model ${quoteWord(path)}`,
+      text: `this model is new on this machine; to check that Cria computes it right: cria check-model ${quoteWord(path)}`,
     });
   const result = await trainWhileLeading({ config, configFolder: folder, bus, signal, report });
   if (json) console.log(JSON.stringify(describeTraining(result)));
@@ -49,8 +49,8 @@ export async function runTraining(
 }
 
 /**
- * Trains; a training that lost the lead of its bus, because the bus was away too long or another took it, stands by and goes on from the
- * newest checkpoint.
+ * Trains. A training that lost the lead of its bus, because the bus was unreachable too long or another process took
+ * it, stands by and goes on from the newest checkpoint.
  */
 async function trainWhileLeading(options: TrainOptions): Promise<TrainResult> {
   const { config, report } = options;
@@ -65,7 +65,10 @@ async function trainWhileLeading(options: TrainOptions): Promise<TrainResult> {
   }
 }
 
-/** Before the first step it is thrown as it is, afterwards with what was saved. */
+/**
+ * Whether the lead was lost. Before the first step the error is thrown unchanged, afterwards together with the saved
+ * state.
+ */
 const isLeadLost = (error: unknown): boolean => {
   const { code } = (error instanceof TrainingInterrupted ? error.cause : error) as { code?: string };
   return code === "cluster/lease-lost";

@@ -32,7 +32,7 @@ const commands = {
   watch: watchCommand,
 };
 
-/** Runs a command in this process; returns the exit code that it chose. */
+/** Runs a command in this process; returns its exit code. */
 async function run(name: keyof typeof commands, ...rawArgs: string[]): Promise<number> {
   output.stdout = "";
   output.stderr = "";
@@ -41,7 +41,7 @@ async function run(name: keyof typeof commands, ...rawArgs: string[]): Promise<n
   return Number(process.exitCode ?? 0);
 }
 
-/** A run of four steps that are all paid the same, of tiny random weights. */
+/** A run of four steps with equal rewards, of tiny random weights. */
 let folder: string;
 let trained: string;
 let printed: string;
@@ -102,7 +102,7 @@ describe("cria coach", () => {
 
   it("refuses what is no run, and names those below it", async () => {
     expect(await run("coach", folder)).toBe(1);
-    expect(output.stderr).toMatch(/is not the folder of a run[\s\S]*name a run: .*default/);
+    expect(output.stderr).toMatch(/^error [\s\S]*: .*cria\/default/m);
   });
 });
 
@@ -135,7 +135,7 @@ describe("cria runs", () => {
     expect(differences).toEqual([{ key: "actor_rollout_ref.actor.optim.lr", before: 0.01, after: 0.5 }]);
     expect(metrics).toContainEqual({ name: "training/global_step", values: [4, 4] });
     expect(await run("runs", "compare", trained)).toBe(1);
-    expect(output.stderr).toMatch(/expected: 2 run folders/);
+    expect(output.stderr).toMatch(/\b2 run folders/);
   });
 
   it("resumes one where its folder lies now, to the steps that its config asks for", async () => {
@@ -149,14 +149,14 @@ describe("cria runs", () => {
     expect(JSON.parse(output.stdout)).toMatchObject({ run_folder: moved, metrics: { "training/global_step": 6 } });
     const steps = readFileSync(join(moved, "metrics.jsonl"), "utf8").trim().split("\n");
     expect(steps.map((line) => JSON.parse(line)["training/global_step"])).toEqual([0, 1, 2, 3, 4, 5, 6]);
-    // The run that it was copied from is as it was.
+    // The original run is unchanged.
     expect(readFileSync(join(trained, "metrics.jsonl"), "utf8").trim().split("\n")).toHaveLength(5);
   });
 
   it("removes one, once somebody said yes", async () => {
     const path = copy("unwanted");
     expect(await run("runs", "remove", path)).toBe(1);
-    expect(output.stderr).toMatch(/needs a confirmation[\s\S]*--yes/);
+    expect(output.stderr).toMatch(/unwanted[\s\S]*--yes/);
     expect(await removeRun(path, async () => false)).toBe(false);
     expect(existsSync(path)).toBe(true);
     expect(await run("runs", "remove", path, "--yes", "--json")).toBe(0);
@@ -169,13 +169,13 @@ describe("cria runs", () => {
     const lock = await RunLock.acquire(path);
     try {
       expect(await run("runs", "remove", path, "--yes")).toBe(1);
-      expect(output.stderr).toMatch(/is running|in use/);
+      expect(output.stderr).toMatch(/^error .*busy: /m);
     } finally {
       lock.release();
     }
     cpSync(trained, join(path, "inner"), { recursive: true });
     expect(await run("runs", "remove", path, "--yes")).toBe(1);
-    expect(output.stderr).toMatch(/holds other runs/);
+    expect(output.stderr).toMatch(/^error .*busy: [\s\S]*\b1 below it/m);
     expect(await run("runs", "remove", work, "--yes")).toBe(1);
     expect(existsSync(path)).toBe(true);
   });

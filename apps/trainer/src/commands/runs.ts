@@ -15,20 +15,20 @@ import { runTraining } from "./run-training.js";
 const args = {
   words: {
     type: "positional",
-    description: "Folders to look into (default: runs); or compare A B, resume RUN, remove RUN",
+    description: "Folders to search (default: runs); or compare A B, resume RUN, remove RUN",
     required: false,
   },
-  yes: { type: "boolean", description: "Of remove: do not ask" },
+  yes: { type: "boolean", description: "With remove: do not ask" },
   ...commonArgs,
 } as const;
 
-/** Stands below the options in the help. */
+/** Text below the options in the help. */
 export const runsNotes = `EXAMPLES
 
   cria runs                                         runs below ./runs, the newest first
-  cria runs compare runs/p/a runs/p/b               metrics side by side, and what differs in their configs
-  cria runs resume runs/p/a                         goes on from its newest checkpoint, as it began
-  cria runs remove runs/p/a                         takes the folder away, once you said yes (or --yes)
+  cria runs compare runs/p/a runs/p/b               metrics side by side, and the differences of their configs
+  cria runs resume runs/p/a                         resumes from its newest checkpoint, with its config
+  cria runs remove runs/p/a                         deletes the folder after a confirmation (or --yes)
 `;
 
 const actions: Record<string, (paths: string[], given: Given, signal: AbortSignal) => Promise<void>> = {
@@ -77,7 +77,7 @@ async function list(folders: string[] | undefined, json: boolean): Promise<void>
   else console.log(drawRuns(runs, findWidth()).join("\n"));
 }
 
-/** For programs: as keys are written in files. */
+/** The JSON of a run, with keys as in files. */
 function describeRun({ startedAt, updatedAt, ...same }: RunSummary): object {
   return { ...same, started_at: startedAt, updated_at: updatedAt };
 }

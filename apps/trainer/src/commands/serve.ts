@@ -12,22 +12,22 @@ import { showEvents } from "../terminal/show-events.js";
 import { readDevice, readNumber, readProjector } from "./read-options.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
-/** How long an image's server may take. */
+/** Time for an image's server to answer. */
 const IMAGE_MS = 30_000;
 
 const fetchImage: typeof fetch = (input, init) => fetch(input, { ...init, signal: AbortSignal.timeout(IMAGE_MS) });
 
-/** How long running requests may take to end after SIGTERM. */
+/** Time for running requests to end after SIGTERM. */
 const DRAIN_MS = 30_000;
 
 const args = {
   model: {
     type: "string",
     description:
-      "A GGUF, or hf:<owner>/<model>:<quantisation>; of a run that was moved its model (default: the embedded policy)",
+      "A GGUF, or hf:<owner>/<model>:<quantisation>; for a moved run its base model (default: the embedded policy)",
   },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the model" },
-  run: { type: "string", description: "A run folder, or a checkpoint of one: the model with what was trained" },
+  run: { type: "string", description: "A run folder, or one of its checkpoints: the model with the trained weights" },
   mmproj: {
     type: "string",
     description: "The projector with which the model sees images (default: the run's, else none)",
@@ -35,48 +35,52 @@ const args = {
   follow: { type: "boolean", description: "Take the run's newer checkpoints as they appear, at the end of a turn" },
   host: {
     type: "string",
-    description: "Address to listen on (default: 127.0.0.1); another than this machine's own needs a key",
+    description: "Address to listen on (default: 127.0.0.1); addresses beyond this machine need a key",
   },
-  port: { type: "string", description: "0 is any free one (default: 8080)" },
+  port: { type: "string", description: "0 takes any free one (default: 8080)" },
   ctx: { type: "string", description: "Most tokens of a conversation (default: the model's, at most 4096)" },
   parallel: { type: "string", description: "Conversations computed at once; others wait (default: 8)" },
   threads: { type: "string", description: "Native threads (default: all cores)" },
   device: { type: "string", description: "auto, cpu or cuda (default: auto)" },
   alias: { type: "string", description: "The model's name for clients (default: its file's name)" },
-  cors: { type: "string", description: "Origins of web pages that may call it, by commas; * for all (default: none)" },
+  cors: {
+    type: "string",
+    description: "Origins of web pages that may call it, separated by commas; * for all (default: none)",
+  },
   deterministic: {
     type: "boolean",
-    description: "Equal seeds give equal answers, bit for bit, whatever else runs; slower with some quantisations",
+    description:
+      "Equal seeds give equal answers, bit for bit, regardless of other requests; slower with some quantisations",
   },
   "max-body": { type: "string", description: "Most bytes of a request (default: 2000000; 16000000 with images)" },
   "fetch-images": {
     type: "boolean",
     description:
-      "Get images that requests name by address: the server then calls wherever a client says (default: refused)",
+      "Fetch images that requests name by address: clients can then make the server call any address (default: refused)",
   },
   "image-max-tokens": {
     type: "string",
     description:
-      "Tokens that a large image is scaled down to, where the projector takes any size (default: the run's, else its file's)",
+      "Tokens that a large image is scaled down to, if the projector takes any size (default: the run's, else its file's)",
   },
-  "max-tokens": { type: "string", description: "Most tokens of an answer (default: what the context leaves)" },
+  "max-tokens": { type: "string", description: "Most tokens of an answer (default: the rest of the context)" },
   "api-key-file": {
     type: "string",
-    description: "File that holds the key clients must send (default: CRIA_API_KEY, else none)",
+    description: "File with the key that clients must send (default: CRIA_API_KEY, else none)",
   },
   ...commonArgs,
 } as const;
 
-/** Below the options in its help. */
+/** Text below the options in its help. */
 export const serveNotes = `cria serve                                       the embedded policy, a toy
 cria serve --model model.gguf --adapter adapter.gguf
-cria serve --run runs/my-task/default --follow   what a training has learned so far
+cria serve --run runs/my-task/default --follow   the newest checkpoint of a training
 
-Clients of OpenAI and Anthropic talk to it: set OPENAI_BASE_URL to http://127.0.0.1:8080/v1, or ANTHROPIC_BASE_URL to
+For clients of OpenAI and Anthropic set OPENAI_BASE_URL to http://127.0.0.1:8080/v1, or ANTHROPIC_BASE_URL to
 http://127.0.0.1:8080. Ctrl-C or SIGTERM lets running requests end.`;
 
 export const serveCommand = defineCommand({
-  meta: { name: "serve", description: "An endpoint for clients of OpenAI's and Anthropic's APIs" },
+  meta: { name: "serve", description: "Serve a model to clients of OpenAI's and Anthropic's APIs" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -168,7 +172,7 @@ function readKey(file: string | undefined): string | null {
   });
 }
 
-/** @throws ConfigError for what is no origin. */
+/** @throws ConfigError for a text that is no origin. */
 function readOrigins(text: string | undefined): string[] {
   const origins = (text ?? "")
     .split(",")
@@ -176,10 +180,10 @@ function readOrigins(text: string | undefined): string[] {
     .filter(Boolean);
   const wrong = origins.find((origin) => origin !== "*" && !/^https?:\/\/[^/\s]+$/.test(origin));
   if (wrong === undefined) return origins;
-  throw new ConfigError("is no origin of a web page", {
+  throw new ConfigError("is not the origin of a web page", {
     code: "config/bad-argument",
     subject: "--cors",
-    expected: "https://example.org or http://localhost:3000, several by commas, or *",
+    expected: "https://example.org or http://localhost:3000, several separated by commas, or *",
     received: wrong,
   });
 }

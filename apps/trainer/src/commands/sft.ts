@@ -16,25 +16,25 @@ const args = {
     description: "Any number of key.path=value, for example optim.lr=1e-4",
     required: false,
   },
-  keep: { type: "string", description: "Of dumps, which conversations are learned: 'reward>=1' (data.keep)" },
+  keep: { type: "string", description: "Filter for the conversations of dumps: 'reward>=1' (data.keep)" },
   ...commonArgs,
 } as const;
 
-/** Below the options in its help. */
+/** Text below the options in its help. */
 export const sftNotes = `A config needs two sections; model.lora_rank above 0 trains an adapter:
 
   model: { path: model.gguf, lora_rank: 16 }
   data: { train_files: talks.jsonl, val_files: held-out.jsonl }
 
-talks.jsonl has a conversation a line; what the assistant says, and calls, is learned (docs/commands.md, "Conversations"):
+talks.jsonl has one conversation per line; the assistant's texts and calls are learned (docs/commands.md, "Conversations"):
 
   {"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}], "tools": []}
 
-Conversations of a run can be learned as they are, here those that its own or another judge (cria rescore) found good:
+Conversations of a run can be training data, here those with a high reward of its own or another judge (cria rescore):
 
   cria sft sft.yaml data.train_files=runs/p/e/rollouts/20.jsonl --keep 'reward>=1 && !truncated'
 
-The same command again goes on from the newest checkpoint. Other keys: optim.lr, trainer.total_epochs, trainer.save_freq,
+The same command again resumes from the newest checkpoint. Other keys: optim.lr, trainer.total_epochs, trainer.save_freq,
 trainer.test_freq, trainer.logger, trainer.output_path, as in cria train.
 
 Keys of the config: cria config --of sft; one in full: cria config --of sft optim.lr`;
@@ -67,12 +67,12 @@ function print({ output, steps, path, ...result }: SftResult, isLora: boolean): 
   console.log(`run folder: ${path}`);
   for (const line of wrapParagraph(describeLoss(valLoss ?? loss, tokens), findWidth())) console.log(line);
   const model = "actor_rollout_ref.model";
-  // Rank and alpha are the adapter's: a config's own might be others.
+  // Rank and alpha are the adapter's; the config may have others.
   const start = isLora
     ? [`${model}.lora_adapter_path=${output}`, `${model}.lora_rank=0`, `${model}.lora_alpha=null`]
     : [`${model}.path=${output}`];
   const next: [string[], string][] = [
-    [["chat", path], "talk to it"],
+    [["chat", path], "chat with it"],
     [["eval", "config.yaml", ...start], "success on a task, before it is trained on rewards"],
     [
       ["train", "config.yaml", ...start],
@@ -84,7 +84,7 @@ function print({ output, steps, path, ...result }: SftResult, isLora: boolean): 
     console.log(`  ${["cria", ...words.map(quoteWord)].join(" ")}\n    ${pc.dim(what)}`);
 }
 
-/** What a loss means where the policy samples: how many conversations come out as they were shown. */
+/** The meaning of a loss for sampling: the share of conversations that come out as they were shown. */
 function describeLoss(loss: number, tokens: number): string {
   const shown = `conversations of ${tokens.toFixed(0)} tokens`;
   const enough = Math.min(0.5, 3 / Math.max(1, tokens));

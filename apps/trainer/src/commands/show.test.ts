@@ -13,7 +13,7 @@ const work = mkdtempSync(join(tmpdir(), "cria-show-"));
 const run = join(work, "runs", "p", "e");
 afterAll(() => rmSync(work, { recursive: true }));
 
-/** Runs the command in this process; returns the exit code that it chose. */
+/** Runs the command in this process; returns its exit code. */
 async function show(...rawArgs: string[]): Promise<number> {
   output.stdout = "";
   output.stderr = "";
@@ -192,29 +192,29 @@ assistant  ▌ Nowhere<|end|>
       [0, 1, 2, 3].map((i) => [i, [1, 0.5, null, -0.5]]),
     );
     const rewards = async (...given: string[]) => (await showJson(run, ...given)).conversations.map((c) => c.reward);
-    // What failed is nobody's worst.
+    // Failed conversations are not ranked.
     expect(await rewards("--worst=2")).toEqual([-0.5, 0.5]);
     expect(await rewards("--worst=9")).toEqual([-0.5, 0.5, 1, 2, null]);
     expect(await rewards("--filter=reward<1 && tool_errors>0")).toEqual([0.5, -0.5]);
     expect(await rewards("--filter", "failed")).toEqual([null]);
     const { total, matched, conversations } = await showJson(run, "--filter=reward<1", "--limit=1");
     expect([total, matched, conversations.length]).toEqual([5, 2, 1]);
-    // Each stands for itself, whichever line described its tools.
+    // Each conversation has its schemas, whichever line described its tools.
     expect((await showJson(run, "--worst=1")).conversations[0]!.tool_schemas).toEqual([schema]);
     expect(await show(run, "--filter=reward>7")).toBe(0);
-    expect(output.stdout).toMatch(/no conversation is like that/);
+    expect(output.stdout).toMatch(/no conversation matches/);
   });
 
   it("says what there is where something is not there", async () => {
     for (const [given, message] of [
-      [[join(work, "nothing")], /nothing: does not exist[\s\S]*a run folder/],
-      [[run, "--step=7"], /has no conversations of this step\n.*expected: one of 1 to 3, 20\n.*step 7/],
-      [[join(work, "runs")], /has no conversations[\s\S]*name a run: .*runs\/p\/e/],
-      [[run, "--step=seven"], /--step: has a wrong value[\s\S]*whole number, or all/],
-      [[run, "--worst=0"], /--worst: has a wrong value/],
-      [[run, "--filter=rewrd<1"], /--filter: is not a filter[\s\S]*perhaps reward\n.*rewrd<1\n +\^{5}\n/],
-      [[join(run, "rollouts", "1.jsonl"), "--step=1"], /--step: is for run folders[\s\S]*step == 20/],
-      [[join(run, "config.json")], /config\.json, line 1: is no conversation/],
+      [[join(work, "nothing")], /nothing: /],
+      [[run, "--step=7"], /expected: one of 1 to 3, 20\n.*step 7/],
+      [[join(work, "runs")], /runs: [\s\S]*: .*runs\/p\/e/],
+      [[run, "--step=seven"], /--step: [\s\S]*\ball\b/],
+      [[run, "--worst=0"], /--worst: /],
+      [[run, "--filter=rewrd<1"], /--filter: [\s\S]*perhaps reward\n.*rewrd<1\n +\^{5}\n/],
+      [[join(run, "rollouts", "1.jsonl"), "--step=1"], /--step: [\s\S]*step == 20/],
+      [[join(run, "config.json")], /config\.json, line 1: /],
     ] as const) {
       expect(await show(...given)).toBe(1);
       expect(output.stderr).toMatch(message);

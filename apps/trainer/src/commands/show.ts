@@ -16,20 +16,20 @@ const args = {
   run: { type: "positional", description: "A run folder, or a file of conversations (JSONL)", required: true },
   step: { type: "string", description: "A step, or all (default: the newest)" },
   validation: { type: "boolean", description: "Conversations of validations instead of the training's" },
-  filter: { type: "string", description: "Which conversations: 'reward<1 && tool_errors>0' (fields: below)" },
-  worst: { type: "string", description: "So many, those with the lowest rewards" },
+  filter: { type: "string", description: "Filter for conversations: 'reward<1 && tool_errors>0' (fields: below)" },
+  worst: { type: "string", description: "Number of conversations, those with the lowest rewards" },
   prompt: { type: "string", description: "All conversations of one prompt, by its uid" },
-  limit: { type: "string", description: "At most so many (default: 3; all of a --prompt)" },
+  limit: { type: "string", description: "Most conversations (default: 3; all of a --prompt)" },
   raw: { type: "boolean", description: "Every token as text, the template's too" },
   ...commonArgs,
 } as const;
 
-/** Stands below the options in the help. */
+/** Text below the options in the help. */
 export const showNotes = `EXAMPLES
 
   cria show runs/p/e                                the first three of the newest step
   cria show runs/p/e --step 20 --worst 5            the five with the lowest rewards
-  cria show runs/p/e --filter 'unknown_tools>0'     those that call tools which do not exist
+  cria show runs/p/e --filter 'unknown_tools>0'     those that call unknown tools
   cria show runs/p/e --validation --prompt my-task/0:7
   cria show trajectories.jsonl --json | jq .conversations[0].messages
 
@@ -38,13 +38,13 @@ FILTERS
   && || ! ( )   < <= > >= == !=   ~ (a text contains another; !~: does not)   1.5   "text"   true   false   null
 
 ${[...filterFields].map(([name, field]) => `  ${name.padEnd(18)} ${field.meaning}`).join("\n")}
-  parts.<name>       a part of the reward: outcome, length, tools, turns, a judge's, or a number that it told
-  extra.<name>       what the reward function told beside the score
+  parts.<name>       a part of the reward: outcome, length, tools, turns, a judge's, or a number that it returned
+  extra.<name>       other numbers of the reward function
   metrics.<name>     counters of the conversation (docs/metrics.md)
 `;
 
 export const showCommand = defineCommand({
-  meta: { name: "show", description: "Conversations of a run: who said what, and what was paid for it, part by part" },
+  meta: { name: "show", description: "Show conversations of a run, with the parts of their rewards" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async () => {
@@ -99,12 +99,12 @@ function print(selection: Selection, files: readonly string[], raw: boolean): vo
   if (conversations.length > 0) console.log(drawLegend());
   for (const conversation of conversations)
     for (const line of drawConversation(conversation, { width, raw })) console.log(line);
-  if (conversations.length === 0) console.log("no conversation is like that");
+  if (conversations.length === 0) console.log("no conversation matches");
   else if (matched > conversations.length)
     console.log(pc.dim(`${conversations.length} of ${matched} shown: --limit ${matched} shows all of them`));
 }
 
-/** Of a run folder: what is wrong with it, the gravest alone. */
+/** Prints the gravest finding about a run folder. */
 async function printCoach(run: string): Promise<void> {
   const [first, ...others] = await diagnoseRun(run);
   if (!first) return;

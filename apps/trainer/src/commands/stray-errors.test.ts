@@ -9,10 +9,10 @@ import { afterAll, describe, expect, it } from "vitest";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-// The built command line, as a user runs it: `npm test` builds first.
+// The built command line as users run it: `npm test` builds first.
 const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
 
-/** Trains with a reward that misbehaves in its 14th call: three rows have four samples each, so that is in step 2. */
+/** Trains with a reward that misbehaves in its 14th call, which is in step 2: three rows have four samples each. */
 async function trainWith(misbehave: string) {
   const reward = `
     globalThis.calls = (globalThis.calls ?? 0) + 1;

@@ -10,7 +10,7 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-// The built command line, as a user runs it: `npm test` builds first.
+// The built command line as users run it: `npm test` builds first.
 const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
 
 async function train(
@@ -38,7 +38,7 @@ const metricsFile = (folder: string) => join(folder, "cria", "default", "metrics
 
 function countSteps(folder: string): number {
   if (!existsSync(metricsFile(folder))) return 0;
-  // The first line is of before the training; the last one is ended by a newline.
+  // The first line is from before the training; the last one ends with a newline.
   return readFileSync(metricsFile(folder), "utf8").split("\n").length - 2;
 }
 

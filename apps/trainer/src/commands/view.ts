@@ -19,27 +19,28 @@ const args = {
   },
   host: {
     type: "string",
-    description: "Address to listen on (default: 127.0.0.1); beyond this machine a token in the address lets you in",
+    description:
+      "Address to listen on (default: 127.0.0.1); beyond this machine the address has a token, which the server requires",
   },
-  port: { type: "string", description: `0 is any free one (default: ${PORT}, or a free one where that is taken)` },
-  open: { type: "boolean", default: true, description: "Open the browser (--no-open: print the address alone)" },
-  static: { type: "string", description: "Write everything as files into this folder, and serve nothing" },
+  port: { type: "string", description: `0 takes any free one (default: ${PORT}, or a free one if that is taken)` },
+  open: { type: "boolean", default: true, description: "Open the browser (--no-open: only print the address)" },
+  static: { type: "string", description: "Write everything as files into this folder instead of serving it" },
   ...commonArgs,
 } as const;
 
-/** Stands below the options in the help. */
+/** Text below the options in the help. */
 export const viewNotes = `EXAMPLES
 
   cria view                                  all runs in runs/
-  cria view runs/p/e eval.jsonl              a run, and what cria eval wrote
+  cria view runs/p/e eval.jsonl              a run, and conversations of cria eval
   cria view --host 0.0.0.0                   for other machines: the address has a token
   ssh -L ${PORT}:127.0.0.1:${PORT} machine       and cria view --no-open there: for a machine without a browser
   cria view runs/p/e --static site/          a folder for any web server
 
-It writes nothing but an index beside each file of conversations, and asks nobody else for anything.`;
+It writes only an index next to each file of conversations, and sends no requests to other servers.`;
 
 export const viewCommand = defineCommand({
-  meta: { name: "view", description: "Look at runs in the browser: curves, groups, conversations, tokens, live" },
+  meta: { name: "view", description: "Show runs in the browser: curves, groups, conversations, tokens, live" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
@@ -71,7 +72,7 @@ export const viewCommand = defineCommand({
     }),
 });
 
-/** @throws ConfigError for one that is not there; runs/ may come into being later. */
+/** @throws ConfigError for a missing folder; only runs/ may be created later. */
 function findFolders(named: readonly string[]): string[] {
   const missing = named.find((folder) => !existsSync(folder));
   if (missing === undefined) return named.length > 0 ? [...named] : ["runs"];

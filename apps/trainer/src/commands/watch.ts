@@ -4,16 +4,16 @@ import { watchAsLines, watchOnScreen } from "../watch/watch-run.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
-  run: { type: "positional", description: "A run folder; it may be running, or over", required: true },
+  run: { type: "positional", description: "A run folder, running or finished", required: true },
   ...commonArgs,
 } as const;
 
-/** Stands below the options in the help. */
+/** Text below the options in the help. */
 export const watchNotes = `KEYS
 
   1 to 5, tab, ← →   overview, groups, conversation, tools, findings
   j k, ↑ ↓, space b  scroll
-  q                  quit; the run goes on
+  q                  quit; the run continues
 
 Without a terminal, and with --json, it writes a line for each step until the run is over.
 `;
@@ -21,7 +21,7 @@ Without a terminal, and with --json, it writes a line for each step until the ru
 export const watchCommand = defineCommand({
   meta: {
     name: "watch",
-    description: "A run on the whole screen: curves, groups, a conversation, tools, what is wrong",
+    description: "Show a run on the whole screen: curves, groups, a conversation, tools, problems",
   },
   args,
   run: ({ args: given }) =>
@@ -30,7 +30,7 @@ export const watchCommand = defineCommand({
       const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !given.json;
       if (isTerminal) await watchOnScreen(folder, { input: process.stdin, output: process.stdout, signal });
       else await watchAsLines(folder, (line) => console.log(line), { json: given.json === true, signal });
-      // So that the exit code says what ended it.
+      // So that the exit code names the signal.
       signal.throwIfAborted();
     }),
 });

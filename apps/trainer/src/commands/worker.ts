@@ -10,15 +10,16 @@ import { showEvents } from "../terminal/show-events.js";
 import { readDevice, readNumber } from "./read-options.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
-/** How often a bus that is not there is asked for again. */
+/** Time between two attempts to reach a missing bus. */
 const AWAY_MS = 1000;
 
 const args = {
   ...requiredBusArgs,
-  slots: { type: "string", description: "Conversations at once (default: as the training's config says)" },
+  slots: { type: "string", description: "Conversations at once (default: the training's config)" },
   "model-dir": {
     type: "string",
-    description: "Where models lie, and are put (default: the hub's cache and the working directory; the user's cache)",
+    description:
+      "Folder to search and store models in (default: the hub's cache and the working directory; the user's cache)",
   },
   env: {
     type: "string",
@@ -26,17 +27,17 @@ const args = {
   },
   threads: { type: "string", description: "Native threads (default: all cores)" },
   device: { type: "string", description: "auto, cpu or cuda (default: auto)" },
-  id: { type: "string", description: "Its name among the workers (default: the machine's, and a random part)" },
+  id: { type: "string", description: "Name of this worker (default: the machine's, and a random part)" },
   ...commonArgs,
 } as const;
 
-/** Below the options in its help. */
+/** Text below the options in its help. */
 export const workerNotes = `cria worker --bus nats://host:4222
 cria worker --bus tls://host:4222 --ca ca.pem --nkey worker.nk --env environments --model-dir models
 
-It helps whatever training the bus has: cria train config.yaml --bus ... It joins and leaves at any time. Code does not travel: what a
-config's tools and agents need must lie in --env, as it is on the coordinator, or be installed. Without it, or with another CPU
-kernel, it does the other jobs; cria workers says what it lacks. Ctrl-C or SIGTERM lets its jobs end; a second one gives them back.`;
+It helps any training on the bus: cria train config.yaml --bus ... It joins and leaves at any time. Code does not travel: the code of
+a config's tools and agents must be in --env, unchanged from the coordinator, or be installed. Without it, or with another CPU
+kernel, it does the other jobs; cria workers shows what it lacks. Ctrl-C or SIGTERM lets its jobs end; a second one gives them back.`;
 
 export const workerCommand = defineCommand({
   meta: { name: "worker", description: "Help trainings on a bus: hold conversations, compute scores and gradients" },
@@ -58,14 +59,14 @@ export const workerCommand = defineCommand({
         const bus = await reach(address, report, signal);
         const log = new WorkerLog(nameBus(address), { json: given.json === true });
         try {
-          // What needs the engine is loaded by those who use it.
+          // Loads the engine only when it is needed.
           const { startWorker } = await import("@cria/cluster");
           const worker = await startWorker(bus, { ...options, report, onStatus: (status) => log.show(status) });
           again.addEventListener("abort", () => void worker.close(), { once: true });
           signal.addEventListener("abort", () => void worker.drain(), { once: true });
           if (signal.aborted) void worker.drain();
           await worker.done;
-          // It was shut out: nobody closed the bus here.
+          // It was shut out: this process did not close the bus.
           if (bus.closed.aborted) throw bus.closed.reason;
         } finally {
           log.end();
@@ -76,7 +77,10 @@ export const workerCommand = defineCommand({
     ),
 });
 
-/** Waits for a server, and for a coordinator that creates the bus. @throws ClusterError for what waiting does not help. */
+/**
+ * Waits for a server, and for a coordinator that creates the bus.
+ * @throws ClusterError for problems that waiting does not solve.
+ */
 async function reach(address: BusAddress, report: Report, signal: AbortSignal): Promise<JobBus> {
   let told: string | undefined;
   for (;;) {

@@ -8,24 +8,24 @@ import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
   ...requiredBusArgs,
-  follow: { type: "boolean", description: "Go on showing who comes, works and goes; q or Ctrl-C ends it" },
+  follow: { type: "boolean", description: "Keep showing the workers; q or Ctrl-C ends it" },
   ...commonArgs,
 } as const;
 
-/** Stands below the options in the help. */
+/** Text below the options in the help. */
 export const workersNotes = `cria workers --bus nats://host:4222
 cria workers --bus tls://host:4222 --ca ca.pem --nkey observer.nk --follow
 
-It reads alone: a key of the role observer is enough. What a run's coordinator knows besides (audits, who is shut out, traffic) is in
-cria view and cria watch.`;
+It only reads: a key of the role observer is enough. The coordinator's further data about a run (audits, shut-out workers, traffic)
+is in cria view and cria watch.`;
 
 export const workersCommand = defineCommand({
-  meta: { name: "workers", description: "Who is on a bus: machines that help trainings, and what they do" },
+  meta: { name: "workers", description: "List the workers of a bus, and their jobs" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
       const address = readBusArgs(given);
-      // Whoever asks wants to know that nothing is there yet, rather than to wait for it.
+      // The user wants to know that there is no bus yet, rather than to wait for it.
       const bus = await openBusAs("observer", address, { waitMs: 0 });
       const name = nameBus(address);
       const say = (state: BusState) => {
@@ -38,7 +38,7 @@ export const workersCommand = defineCommand({
         if (!given.follow) say(await readBusState(bus));
         else if (isTerminal) await watchBusOnScreen(bus, { name, input, output, signal });
         else await followBusState(bus, say, signal);
-        // So that the exit code says what ended it.
+        // So that the exit code names the signal.
         signal.throwIfAborted();
       } finally {
         await bus.close();
@@ -46,7 +46,7 @@ export const workersCommand = defineCommand({
     }),
 });
 
-/** For programs. */
+/** The JSON of the state. */
 function describeState({ servers, prefix }: BusAddress, state: BusState): object {
   return { bus: { servers, prefix: prefix ?? "cria" }, ...state };
 }

@@ -10,18 +10,18 @@ afterAll(() => models.cleanUp());
 
 const cria = [process.execPath, join(import.meta.dirname, "..", "..", "bin", "cria.mjs")];
 
-/** Runs `cria` where no file may grow beyond so many KiB: writes fail as on a full disk, at a place of our choice. */
+/** Runs `cria` where no file may grow beyond this many KiB: writes fail as on a full disk, at a chosen place. */
 function run(limitKb: number | "unlimited", ...args: string[]) {
   const shell = `ulimit -f ${limitKb}; exec "$0" "$@"`;
   const child = spawnSync("bash", ["-c", shell, ...cria, ...args], { encoding: "utf8", timeout: 240_000 });
   return { code: child.status, stderr: child.stderr };
 }
 
-/** One error that names the file, tells the reason and what to do; no stack. */
+/** Expects one error with the file, the reason and a remedy; no stack. */
 function expectRefusal(stderr: string, file: RegExp) {
   const all = stderr.trim().split("\n");
   expect(all.filter((line) => line.startsWith("error ")).length).toBe(1);
-  // The coach may have spoken of the steps before.
+  // The coach may have reported earlier steps.
   const lines = all.slice(all.findIndex((line) => line.startsWith("error ")));
   expect(lines[0]).toMatch(new RegExp(`^error .*${file.source}.*: cannot (be written|write it)`));
   expect(stderr).toMatch(/EFBIG|File too large/);
@@ -31,7 +31,7 @@ function expectRefusal(stderr: string, file: RegExp) {
 
 const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
 
-// Limits are a POSIX shell's.
+// Only a POSIX shell has such limits.
 describe.skipIf(process.platform === "win32")("what may not be written any further", () => {
   const steps = 14;
   const trainer = { total_training_steps: steps, save_freq: 1, val_before_train: false };

@@ -16,7 +16,10 @@ export interface ChartSeries {
   points: readonly { x: number; y: number }[];
 }
 
-/** A small chart of shares (0 to 1) as SVG. A series of one or two points is drawn as points: a line would show a course. */
+/**
+ * A small chart of shares (0 to 1) as SVG. A series of one or two values is drawn as points, because a line would
+ * suggest a course.
+ */
 export function drawSvgChart(title: string, series: readonly ChartSeries[]): string {
   const width = 640;
   const height = 320;

@@ -24,7 +24,7 @@ export interface DemoOptions {
   steps: number | null;
   /** Further key.path=value for the example's config. */
   overrides?: readonly string[];
-  /** Where runs/demo is made. */
+  /** Parent folder of runs/demo. */
   cwd: string;
   silent: boolean;
   signal?: AbortSignal;
@@ -38,7 +38,7 @@ interface Success {
   greedy: number;
 }
 
-/** What runs/demo/summary.json holds. */
+/** The content of runs/demo/summary.json. */
 export interface DemoSummary {
   model: string;
   seed: number;
@@ -57,7 +57,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     `data.seed=${options.seed}`,
     "trainer.val_before_train=false",
     `trainer.save_freq=${SAVE_FREQ}`,
-    // For those who look at it with `cria view`.
+    // For `cria view`.
     "trainer.rollout_data_detail=full",
     ...(options.overrides ?? []),
   ];
@@ -114,7 +114,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   }
 }
 
-/** Trains without the session's validations: the demo makes its own. Returns the metrics of the steps. */
+/** Trains without the session's validations, which the demo replaces. Returns the metrics of the steps. */
 async function trainPolicy(session: Session, folder: RunFolder, configFolder: string, silent: boolean) {
   const total = countSteps(session.config, session.trainRows.length);
   const progress = new Progress({ label: "train   ", total, silent });
@@ -128,7 +128,7 @@ async function trainPolicy(session: Session, folder: RunFolder, configFolder: st
   };
   const { steps } = await trainSession(
     { ...session, valRows: [] },
-    // For replays: `cria replay runs/demo --step 30` trains a few steps again at most.
+    // For replays: `cria replay runs/demo --step 30` then repeats only a few steps.
     { folder, checkpoints: new CheckpointStore(folder.path), configFolder, report },
   );
   progress.finish();

@@ -1,14 +1,14 @@
 export type Verdict = "ok" | "warning" | "problem";
 
-/** One thing that was looked at. */
+/** One checked property. */
 export interface Check {
   name: string;
   verdict: Verdict;
-  /** What was found, with its numbers. */
+  /** The result, with its numbers. */
   found: string;
-  /** What to do about it; null when all is well. */
+  /** The way to fix it; null when all is well. */
   remedy: string | null;
-  /** The config key that it is about, where there is one. */
+  /** The config key that it is about, if any. */
   key?: string;
 }
 

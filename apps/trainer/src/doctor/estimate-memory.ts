@@ -4,17 +4,17 @@ import { defaultImageMemory, estimateLargestEncoding } from "@cria/engine/intern
 import type { TrainConfig } from "@cria/trainer";
 import { readContextSize, usesLora } from "@cria/trainer/internal";
 
-/** One thing that takes memory. */
+/** One item of memory. */
 export interface MemoryItem {
   name: string;
   bytes: number;
-  /** What it is made of, in numbers. */
+  /** Its composition, in numbers. */
   detail: string;
-  /** The config key that makes it smaller. */
+  /** The config key that reduces it. */
   key: string | null;
 }
 
-/** What the estimate needs to know of a model; read from a GGUF's header. */
+/** The shape of a model, read from a GGUF's header. */
 export interface ModelShape {
   architecture: string;
   layers: number;
@@ -27,11 +27,11 @@ export interface ModelShape {
   contextLength: number;
   parameters: number;
   fileBytes: number;
-  /** Linear layers of the blocks, which LoRA adapts unless told otherwise. */
+  /** Linear layers of the blocks, which LoRA adapts by default. */
   linear: { name: string; inputs: number; outputs: number }[];
 }
 
-/** Bytes of the file, and its tower; null where the file is not there yet. */
+/** Bytes of the file, and its tower; null while the file is missing. */
 export interface ProjectorNeed {
   bytes: number;
   tower: TowerShape | null;
@@ -73,9 +73,9 @@ const LOGITS_CHUNK = 128 << 20;
 const PROCESS = 110e6;
 
 /**
- * What a training takes at its peak, the largest first. An estimate: the parts are counted, not measured. On the calculator
- * example it was 21% and 4% above the measured peak (235 MB, and 825 MB with a KV cache of 604 MB).
- * @param projector with which the model sees images; null: it reads text alone.
+ * The memory of a training at its peak, the largest item first. An estimate: the items are computed, not measured. On
+ * the calculator example it was 21% and 4% above the measured peak (235 MB, and 825 MB with a KV cache of 604 MB).
+ * @param projector with which the model sees images; null: it reads only text.
  */
 export function estimateMemory(
   model: ModelShape,
@@ -85,15 +85,15 @@ export function estimateMemory(
   const { actor, rollout } = config.actor_rollout_ref;
   const lora = usesLora(config);
   const context = readContextSize(config);
-  // Cells come in multiples of 256, and one spare.
+  // Cells come in multiples of 256, plus one.
   const cells = Math.ceil((context + 1) / 256) * 256;
   const { layers, embedding, heads, kvHeads, headSize, feedForward, vocabulary } = model;
   const trained = lora ? countAdapter(model, config) : model.parameters;
   const perToken = 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
-  // A conversation is never cut: the longest one is a micro-batch of its own.
+  // A conversation is never cut: the longest one is a micro-batch by itself.
   const rows = Math.max(actor.ppo_max_token_len ?? chooseMicroBatchTokens(model), context);
   const chunk = Math.max(16, Math.floor(LOGITS_CHUNK / (4 * vocabulary)));
-  // Gradients of a micro-batch, and of those before it; two moments; the adapter itself.
+  // Gradients of a micro-batch, and the accumulated ones; two moments; the adapter itself.
   const copies = lora ? 5 : 4;
   const decoded = Math.max(512, rollout.max_num_seqs);
   const items: MemoryItem[] = [
@@ -137,7 +137,7 @@ export function estimateMemory(
   ];
   if (projector !== null) {
     const key = "actor_rollout_ref.model.mmproj";
-    const kept = "vectors and files that stay when nothing uses them, at most";
+    const kept = "unused vectors and files that stay in memory, at most";
     items.push(
       { name: "projector", bytes: projector.bytes, detail: "as in the file", key },
       { name: "images", bytes: defaultImageMemory, detail: kept, key },
@@ -147,7 +147,7 @@ export function estimateMemory(
       items.push({
         name: "encoding an image",
         bytes: estimateLargestEncoding(projector.tower, tokens),
-        detail: "one at a time, of the largest that the projector takes",
+        detail: "one at a time, of the largest size that the projector takes",
         key: "actor_rollout_ref.model.image_max_tokens",
       });
   }
@@ -155,7 +155,7 @@ export function estimateMemory(
     items.push({
       name: "critic",
       bytes: model.fileBytes + copies * 4 * trained + perToken * rows * 4 * Math.min(2, layers),
-      detail: "a second copy of the model with what trains in it",
+      detail: "a second copy of the model, with its training state",
       key: "algorithm.adv_estimator (others need no critic)",
     });
   }
@@ -177,7 +177,7 @@ function countAdapter(model: ModelShape, config: TrainConfig): number {
     .reduce((sum, { inputs, outputs }) => sum + rank * (inputs + outputs), 0);
 }
 
-/** As the engine chooses when the config does not say. */
+/** The engine's default when the config does not set it. */
 function chooseMicroBatchTokens({ layers, embedding }: ModelShape): number {
   return Math.min(8192, Math.max(512, Math.floor((128 << 20) / (layers * embedding * 4 * 24))));
 }

@@ -33,7 +33,7 @@ export interface MemoryNeed {
 }
 
 export interface ExaminedConfig {
-  /** Of the config's own values, of its models and of the memory that they take. */
+  /** Checks of the config's values, of its models and of their memory. */
   checks: Check[];
   /** null when the file cannot be read. */
   model: ModelShape | null;
@@ -41,7 +41,8 @@ export interface ExaminedConfig {
 }
 
 /**
- * What a config asks of its models and of this machine, before anything is loaded: of models the header alone is read.
+ * Examines a config's demands on its models and this machine, before anything is loaded: it reads only the models'
+ * headers.
  * @param available bytes of memory.
  */
 export async function examineConfig(config: TrainConfig, folder: string, available: number): Promise<ExaminedConfig> {
@@ -72,8 +73,8 @@ export async function examineConfig(config: TrainConfig, folder: string, availab
 }
 
 /**
- * What the command line warns of before a training loads its model: memory that will not do. What makes loading fail is left to it,
- * and `train` itself warns of settings.
+ * Warnings before a training loads its model: too little memory. Problems of loading are reported by loading, and those
+ * of settings by `train`.
  */
 export async function listTrainWarnings(config: TrainConfig, folder: string): Promise<Check[]> {
   const { checks, memory } = await examineConfig(config, folder, readAvailableMemory());
@@ -81,18 +82,18 @@ export async function listTrainWarnings(config: TrainConfig, folder: string): Pr
   return isTight ? checks.filter(({ name }) => name === "this config") : [];
 }
 
-/** Whether the memory that counts is a GPU's. */
+/** Whether the GPU's memory is the limit. */
 function usesGpu(config: TrainConfig): boolean {
   if (config.trainer.device === "cpu") return false;
   try {
     return inspectCuda().every(({ name, problem }) => problem === null || name === "kernels");
   } catch {
-    // The libraries do not load, which loading the model tells.
+    // The libraries do not load, which loading the model reports.
     return false;
   }
 }
 
-/** Conversations beside what models were trained with. Where all is well only the policy is worth a line. */
+/** Compares conversations' lengths with the models' trained context. If all is well, only the policy gets a line. */
 async function checkContexts(config: TrainConfig, folder: string): Promise<Check[]> {
   const uses = await listContexts(config, folder);
   const warnings = listContextWarnings(uses);
@@ -102,7 +103,7 @@ async function checkContexts(config: TrainConfig, folder: string): Promise<Check
   return isWell ? [ok("context", describeContext(policy)), ...checks] : checks;
 }
 
-/** What the policy's projector needs, 0 bytes where it is not there yet; null: the policy reads text alone. */
+/** The need of the policy's projector, 0 bytes while its file is missing; null: the policy reads only text. */
 async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: string): Promise<ProjectorNeed | null> {
   const { mmproj } = actor_rollout_ref.model;
   if (mmproj === null) return null;
@@ -113,7 +114,7 @@ async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: stri
     const { size } = await stat(file);
     return { bytes: size, tower: await readGguf(file).then(readTowerShape, () => null) };
   } catch {
-    // Loading it tells why.
+    // Loading it reports the reason.
     return { bytes: 0, tower: null };
   }
 }

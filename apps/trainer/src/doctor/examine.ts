@@ -15,14 +15,14 @@ import { examineConfig, type MemoryNeed } from "./examine-config.js";
 
 export interface Diagnosis {
   checks: Check[];
-  /** Of the config's model; null without a config, or when the file cannot be read. */
+  /** Shape of the config's model; null without a config, or for an unreadable file. */
   model: ModelShape | null;
   memory: MemoryNeed | null;
-  /** Everything that device "cuda" needs, in order; empty when the addon does not load. */
+  /** The requirements of device "cuda", in order; empty when the addon does not load. */
   cuda: CudaPart[];
 }
 
-/** Looks at this machine, and at what a config would need of it. Nothing is loaded but the native libraries. */
+/** Examines this machine, and a config's demands on it. It loads only the native libraries. */
 export async function examine(loaded: LoadedConfig<TrainConfig> | null): Promise<Diagnosis> {
   const config = loaded?.values ?? null;
   const cuda = listCudaParts();
@@ -55,7 +55,7 @@ function checkLibraries(): Check {
   }
 }
 
-/** What decides the bits of results on a CPU. */
+/** The kernels, which determine the bits of results on a CPU. */
 function checkKernels(): Check {
   const name = "CPU kernel";
   try {
@@ -63,7 +63,7 @@ function checkKernels(): Check {
     const chosen = process.env.CRIA_CPU_KERNEL ? "by CRIA_CPU_KERNEL" : "the best";
     return ok(name, `${cpuKernel}, ${chosen} of ${usableCpuKernels.join(", ")}; ggml's build ${ggmlBuild}`);
   } catch {
-    // checkLibraries says why nothing loads, and of a kernel that this CPU lacks.
+    // checkLibraries reports why nothing loads, and a kernel that this CPU lacks.
     return bad("problem", name, "not known: the libraries do not load", "see the libraries above");
   }
 }
@@ -81,34 +81,34 @@ function listCudaParts(): CudaPart[] {
   try {
     return inspectCuda();
   } catch {
-    // checkLibraries says why the addon does not load.
+    // checkLibraries reports why the addon does not load.
     return [];
   }
 }
 
-/** Not being able to use a GPU matters where one is asked for, or where there is one. */
+/** An unusable GPU matters where one is requested, or where there is one. */
 function checkCuda(parts: CudaPart[], config: TrainConfig | null): Check {
   const name = "GPU";
   const missing = parts.filter((part) => part.problem !== null && part.name !== "kernels");
   const asked = config?.trainer.device === "cuda";
   if (parts.length > 0 && missing.length === 0) {
     const found = parts.find((part) => part.name === "device")?.found ?? "";
-    return config?.trainer.device === "cpu" ? ok(name, `${found}; trainer.device leaves it aside`) : ok(name, found);
+    return config?.trainer.device === "cpu" ? ok(name, `${found}; trainer.device does not use it`) : ok(name, found);
   }
   const found = `CUDA cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
   const remedy = missing.map((part) => part.remedy).join("; ");
   if (asked) return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
-  // The driver alone tells of a GPU; without one everything else is beside the point.
+  // Only the driver shows a GPU; without one the other parts are irrelevant.
   if (parts[0]?.found) return bad("warning", name, found, remedy);
   return ok(name, "no NVIDIA driver that can be used; the CPU computes");
 }
 
-/** A library that is missing matters to models that see images alone; one that does not load is a mistake. */
+/** A missing library only matters to models that see images; one that does not load is a problem. */
 function checkVision(): Check {
   const name = "images";
   try {
     const { library, release, problem, remedy } = inspectVision();
-    const bound = `vectors and files of images that nothing uses stay up to ${formatBytes(defaultImageMemory)}`;
+    const bound = `unused vectors and files of images stay in memory up to ${formatBytes(defaultImageMemory)}`;
     if (problem === null) return ok(name, `${library}, for llama.cpp ${release}; ${bound}`);
     if (library === null) return ok(name, `${problem}: models see no images; to change that: ${remedy}`);
     return bad("warning", name, problem, remedy ?? "");

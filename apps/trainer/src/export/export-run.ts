@@ -10,20 +10,23 @@ import { restoreModel } from "./restore-model.js";
 export interface ExportOptions {
   /** File for the adapter; null: none. */
   adapter: string | null;
-  /** File for the model with what was trained in it; null: none. */
+  /** File for the model with the trained weights merged; null: none. */
   merged: string | null;
   /** One of `listQuantizeTypes()`; null: tensors keep their types. */
   quantize: string | null;
 }
 
 export interface ExportResult {
-  /** Training steps behind it; null where the run kept weights alone. */
+  /** Its training step; null when the run kept only weights. */
   step: number | null;
   adapter: string | null;
   merged: ({ file: string } & ExportModelResult) | null;
 }
 
-/** Writes what a run trained as GGUF files that stock llama.cpp loads. @throws ConfigError, DataError or EngineError */
+/**
+ * Writes a run's weights as GGUF files that stock llama.cpp loads.
+ * @throws ConfigError, DataError or EngineError
+ */
 export async function exportRun(trained: Trained, options: ExportOptions): Promise<ExportResult> {
   const { lora } = trained;
   if (options.adapter && !lora) {
@@ -60,7 +63,7 @@ export async function exportRun(trained: Trained, options: ExportOptions): Promi
   }
 }
 
-/** The trained adapter (or with full training the model), from the checkpoint or as the run left it. */
+/** The trained adapter (with full training the model), from the checkpoint or the run's final files. */
 async function writeWeights({ lora, load, checkpoint, weights }: Trained, file: string) {
   if (!checkpoint) return copyFile(weights!, file);
   const model = await restoreModel(load({ device: "cpu", contextSize: 64, maxSequences: 1 }), checkpoint);

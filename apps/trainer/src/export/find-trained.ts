@@ -15,29 +15,29 @@ import {
 } from "@cria/trainer";
 import { checkConfig, loadConfiguredModel, loadSftModel, nameCommand, usesLora } from "@cria/trainer/internal";
 
-/** What a run trained, found by its folder or by one of its checkpoints. */
+/** The trained weights of a run, found by its folder or by one of its checkpoints. */
 export interface Trained {
-  /** What the run's command was given; `train` is null for a run of `cria sft`, and the other way round. */
+  /** The configs of the run's command; `train` is null for a run of `cria sft`, and the other way round. */
   train: TrainConfig | null;
   sft: SftConfig | null;
-  /** Where relative paths of the config start. */
+  /** Base folder of the config's relative paths. */
   configFolder: string;
   /** Whether a LoRA adapter was trained, rather than all weights. */
   lora: boolean;
-  /** Loads the base model with a new adapter (or to be trained in full), as the run did: for its checkpoints. */
+  /** Loads the base model with a new adapter (or fully trainable), as the run did, for its checkpoints. */
   load: (overrides: Partial<LoadModelOptions>) => Promise<LlamaModel>;
   /** The model that the run started from. */
   base: string;
-  /** null: the run has saved weights (`adapter` or `model`) and no checkpoint, as the demo's, or nothing yet. */
+  /** null: the run has saved weights (`adapter` or `model`) and no checkpoint, like the demo, or nothing yet. */
   checkpoint: Checkpoint | null;
   weights: string | null;
 }
 
 /**
  * @param path a run folder (its newest whole checkpoint counts) or a folder `global_step_<N>`.
- * @param base the model's GGUF, for runs that were moved; null: as the run noted it.
+ * @param base the model's GGUF, for runs that were moved; null: the run's note.
  * @param options.isRunning whether the run may have saved nothing yet.
- * @throws DataError when there is nothing to export, or the model is not where it was.
+ * @throws DataError when there is nothing to export, or the model has moved.
  */
 export async function findTrained(
   path: string,
@@ -49,7 +49,7 @@ export async function findTrained(
   const run = isCheckpoint ? dirname(dirname(resolve(path))) : resolve(path);
   const file = join(run, "config.json");
   if (!existsSync(file)) throw makeNoRun(path, "no config.json");
-  // What the run notes beside its config is no key of it.
+  // The run's note next to its config is no config key.
   const { machine: _, ...values } = readJson(file) as Record<string, unknown>;
   const isSft = nameCommand(values) === "cria sft";
   const sft = isSft ? checkConfig(sftConfigSchema, values, file) : null;
@@ -62,11 +62,11 @@ export async function findTrained(
   const model = base ?? origin?.model;
   const written = sft ? sft.model.path : train!.actor_rollout_ref.model.path;
   if (!model || !existsSync(model)) {
-    throw new DataError("is not there", {
+    throw new DataError("does not exist", {
       code: "data/no-base-model",
       subject: model ?? "the run's model",
       expected: "the GGUF that the run started from",
-      received: model ? "no such file" : "the run did not note where it was",
+      received: model ? "no such file" : "the run did not record its path",
       remedy: `name it: --base ${isAddress(written) ? written : "model.gguf"}`,
     });
   }
@@ -90,7 +90,7 @@ async function findOwnCheckpoint(
   path: string,
   { hasCheckpoints, isRunning, say }: { hasCheckpoints: boolean; isRunning: boolean; say: (text: string) => void },
 ): Promise<Checkpoint | null> {
-  // The folder is there before the first checkpoint in it.
+  // The folder exists before its first checkpoint.
   if (isRunning && (await new CheckpointStore(path).list()).length === 0) return null;
   return hasCheckpoints ? findCheckpoint(path, say) : null;
 }

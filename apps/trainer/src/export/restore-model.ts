@@ -3,7 +3,7 @@ import type { Checkpoint } from "@cria/trainer";
 import { restoreEngines } from "@cria/trainer/internal";
 
 /**
- * Gives a model the weights that a checkpoint holds.
+ * Gives a model the weights of a checkpoint.
  * @param loading the checkpoint's base model; it is disposed of when the weights cannot be restored.
  * @throws DataError or EngineError
  */

@@ -31,7 +31,7 @@ describe("a model's tool format", () => {
     const eos = name.startsWith("deepseek") ? "<｜end▁of▁sentence｜>" : "</s>";
     expect(probe(readBundledTemplate(name), { date_string: "26 Jul 2024" }, eos)).toEqual({
       format,
-      // DeepSeek's leaves that to the system message.
+      // DeepSeek's template leaves that to the system message.
       listsTools: !name.startsWith("deepseek"),
       showsAnswers: true,
     });

@@ -23,16 +23,16 @@ export interface ModelFit {
 /** A first task's longest response, and the shortest that leaves room for a call and an answer. */
 const LONGEST = 1024;
 const SHORTEST = 64;
-/** Prompts of the user's own rows may be longer than those that were measured by this many tokens. */
+/** Tokens by which prompts of the user's rows may exceed the measured ones. */
 const HEADROOM = 256;
-/** Below so many parameters a model is a toy that forgives a large step; of real ones LoRA needs a smaller one. */
+/** Models with fewer parameters are toys that tolerate large steps; LoRA on real ones needs smaller ones. */
 const TOY = 10e6;
 const CONVERSATIONS = [64, 32, 16, 8, 4, 2, 1];
-/** Of the memory that is available now. */
+/** Share of the memory that is available now. */
 const SHARE = 0.7;
 
 /**
- * Chooses lengths, tool format, layers, learning rate and parallelism for a model and the prompts that were measured.
+ * Chooses lengths, tool format, layers, learning rate and parallelism for a model and the measured prompts.
  * @param available memory in bytes.
  * @throws ConfigError when the model's context has no room for a response.
  */

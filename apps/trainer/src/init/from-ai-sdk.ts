@@ -9,7 +9,7 @@ import { selectNames, type ToolSource } from "./tool-source.js";
 
 interface FoundTool {
   name: string;
-  /** The export that holds it: the tool itself, a record of tools, or an agent. */
+  /** The export that contains it: the tool itself, a record of tools, or an agent. */
   export: string;
   isOnlyTool: boolean;
   tool: AiSdkTool;
@@ -18,7 +18,7 @@ interface FoundTool {
 /**
  * Finds the AI SDK tools that a module exports: tools, records of tools, agents with `tools`.
  * @param address `./agent.ts`, or `./agent.ts#export` for one of its exports; from the working directory.
- * @param wanted names of the tools to take; null: all that can be executed.
+ * @param wanted names of the tools to take; null: all executable ones.
  * @throws ConfigError when the module cannot be loaded, ToolError when it has no tools.
  */
 export async function readAiSdkTools(
@@ -46,7 +46,7 @@ export async function readAiSdkTools(
       code: "tool/not-executable",
       subject: address,
       received: `${idle.join(", ")}, which only a client can run`,
-      remedy: "give one of them an execute function: nobody else runs the calls of a rollout",
+      remedy: "give one of them an execute function: a rollout runs its tools' calls in this process",
     });
   const tools = found.filter(({ name }) => taken.includes(name));
   const schemas = await Promise.all(tools.map(async ({ name, tool }) => (await fromAiSdkTool(name, tool)).schema));
@@ -64,11 +64,13 @@ function load(path: string, address: string): Promise<Record<string, unknown>> {
     summary: "cannot be loaded",
     subject: `--from-ai-sdk ${address}`,
     expected: `a module that runs: ${path}`,
-    remedy: () => "run it by itself first; what it imports must be installed beside it",
+    remedy: () => "run it by itself first; its imports must be installed next to it",
   });
 }
 
-/** Each tool once: modules often export a tool, and again the agent that has it. The first export that names it counts. */
+/**
+ * Each tool once: modules often export a tool, and also the agent that has it. The first export that names it counts.
+ */
 function listTools(exports: Record<string, unknown>, only: string | undefined): FoundTool[] {
   const found = new Map<string, FoundTool>();
   for (const [name, value] of Object.entries(exports)) {

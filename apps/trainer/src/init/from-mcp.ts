@@ -8,13 +8,13 @@ import { selectNames, type ToolSource } from "./tool-source.js";
 
 interface ListedTool {
   schema: ToolSchema;
-  /** The server says that a call destroys something. */
+  /** Whether the server declares that a call destroys something. */
   destructive: boolean;
 }
 
 /**
- * Starts an MCP server, or reaches it, and lists its tools. Those that call themselves destructive are left out unless they
- * are wanted by name: rollouts call tools for real.
+ * Starts an MCP server, or connects to it, and lists its tools. Tools declared as destructive are left out unless they
+ * are wanted by name, because rollouts call tools for real.
  * @param address a command line with its arguments, environment variables before it, or the URL of a server.
  * @param wanted names of the tools to take; null: all.
  * @throws ConfigError for no command, ToolError when the server cannot be reached or has no tools.
@@ -33,12 +33,7 @@ export async function readMcpTools(
   const schemas = listed.filter(isTaken).map(({ schema }) => schema);
   const left = listed.filter((tool) => wanted === null && tool.destructive).map(({ schema }) => schema.function.name);
   if (schemas.length === 0)
-    throw fail(
-      address,
-      "has no tools that may be taken",
-      `all of them destroy something: ${left.join(", ")}`,
-      NAME_THEM,
-    );
+    throw fail(address, "has no tools that may be used", `all of them are destructive: ${left.join(", ")}`, NAME_THEM);
   const config = { ...placeServer(server, taskFolder), tools: schemas.map(({ function: { name } }) => name) };
   const comments = [
     "# The tools of an MCP server: one process for all conversations, started with the first and ended with the last.",
@@ -85,7 +80,7 @@ async function listTools(address: string, server: McpServerConfig): Promise<List
   }
 }
 
-/** A command runs where it ran now, seen from the task: npx and paths in its arguments then mean the same. */
+/** Makes a command of the task run in the current folder: npx and paths in its arguments then mean the same. */
 function placeServer(server: McpServerConfig, taskFolder: string): McpServerConfig {
   if (!("command" in server)) return server;
   return { ...server, cwd: showPath(taskFolder, process.cwd()) };

@@ -4,7 +4,7 @@ import { hashSeed, makeUniform } from "@cria/core";
 const things = ["marbles", "balls", "stamps", "oranges", "flowers", "apples"];
 const people = ["Emma", "Jack", "Noah", "Zoe", "Lucy"];
 
-/** Word problems of one step, the same for the same seed. */
+/** One-step word problems, equal for equal seeds. */
 export function makeRows(name: string, count: number, seed: string): Record<string, unknown>[] {
   const uniform = makeUniform(hashSeed(name, seed));
   const pick = <T>(list: readonly T[]): T => list[Math.floor(uniform() * list.length)]!;

@@ -10,8 +10,8 @@ const phrases = [
 ];
 
 /**
- * Rows to begin with, until the user has better ones: each asks for a call of one tool with arguments that fit it. The
- * ground truth is the tool's name. The same for the same seed.
+ * Initial rows, until the user has better ones: each asks for a call of one tool with arguments that fit it. The ground
+ * truth is the tool's name. Equal for equal seeds.
  */
 export function makeToolRows(
   name: string,

@@ -7,11 +7,11 @@ const names = Object.keys(colours) as (keyof typeof colours)[];
 
 export interface VisionRows {
   rows: Record<string, unknown>[];
-  /** PNG files, by the paths that the rows name, seen from their file's folder. */
+  /** PNG files, by the paths that the rows name, relative to their file's folder. */
   pictures: Record<string, Uint8Array>;
 }
 
-/** Pictures of a small coloured square in grey noise, and the question which colour it has; the same for the same seed. */
+/** Pictures of a small coloured square in grey noise, with a question for its colour; equal for equal seeds. */
 export function makeVisionRows(name: string, count: number, seed: string): VisionRows {
   const uniform = makeUniform(hashSeed(name, seed));
   const pictures: Record<string, Uint8Array> = {};

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 
-/** Where `npm install` puts the JSON Schemas in a project of its own. */
+/** Folder of the JSON Schemas after `npm install` in a separate project. */
 const INSTALLED = "./node_modules/cria/schema";
 
 /**
- * Lets each YAML file of an environment begin with the JSON Schema that editors check and complete it by.
- * @param files text by name; the others stay as they are.
- * @param folder where they are written.
+ * Adds to each YAML file of an environment a first line with the JSON Schema for editors.
+ * @param files text by name; the others stay unchanged.
+ * @param folder of the environment.
  */
 export function nameSchemas(files: Readonly<Record<string, string>>, folder: string): Record<string, string> {
   const schemas = findSchemas(folder);
@@ -24,7 +24,10 @@ function findKind(text: string): string {
   return /^interaction:/m.test(text) ? "interactions" : "train";
 }
 
-/** Seen from `from`: those of the `cria` that is installed in it or above it, as in a clone; else where it will be. */
+/**
+ * Path from `from` to the schemas: those of the `cria` installed in it or above it, as in a clone; else their future
+ * place.
+ */
 function findSchemas(from: string): string {
   for (let folder = from; folder !== dirname(folder); folder = dirname(folder)) {
     const installed = join(folder, INSTALLED);

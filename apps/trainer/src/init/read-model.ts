@@ -7,27 +7,27 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { checkArgument, fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer/internal";
 import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 
-/** What a task must know of the model that it is written for. */
+/** The properties of a model that a task depends on. */
 export interface ReadModel extends TemplateAbilities {
-  /** As the config names it: an absolute path, or an address. */
+  /** The config's name for it: an absolute path, or an address. */
   path: string;
-  /** Of the GGUF, else the file's. */
+  /** The name in the GGUF, else the file's. */
   name: string;
   shape: ModelShape;
-  /** Tokens of the longest prompt among the rows, its tools included. */
+  /** Tokens of the longest prompt among the rows, with its tools. */
   promptTokens: number;
   /** Whether its chat template has a switch for thinking. */
   canThink: boolean;
 }
 
-/** Variables that the template is given, here and by the config that is written: thinking takes more than a first task has. */
+/** Variables of the template, here and in the written config: thinking takes more tokens than a first task has. */
 export const QUIET = { enable_thinking: false };
 
 /**
- * Reads a model's header, and what its tokenizer and chat template make of the prompts.
+ * Reads a model's header, and renders and tokenizes the prompts.
  * @param address a GGUF file, from the working directory, or an address of a hub.
- * @param prompts their images in memory.
- * @param mmproj the model's projector, where the prompts have images.
+ * @param prompts with their images in memory.
+ * @param mmproj the model's projector, for prompts with images.
  * @throws EngineError or ConfigError when it cannot be read, trained, or used with tools.
  */
 export async function readModel(

@@ -42,7 +42,7 @@ function compile(schemaFile: string): ValidateFunction {
 }
 const validateTrain = compile(join(packageFolder, "schema", "train.json"));
 
-/** The schema that a YAML file names in its first line. */
+/** The schema in the first line of a YAML file. */
 function findSchemaOf(file: string): string {
   const [, path] = /^# yaml-language-server: \$schema=(\S+)\n/.exec(readFileSync(file, "utf8")) ?? [];
   expect(path, `${file} begins with its schema`).toBeDefined();
@@ -58,12 +58,12 @@ function findProblems(file: string, content = parse(readFileSync(file, "utf8")))
 const committed = execFileSync("git", ["ls-files", "*.yaml", "*.yml"], { cwd: root, encoding: "utf8" })
   .trim()
   .split("\n")
-  // Those below deploy/ are of other programs, and checked there.
+  // Files below deploy/ belong to other programs, and are checked there.
   .filter((file) => !basename(file).startsWith("pnpm-") && !/^(\.|deploy\/)/.test(file));
 
 describe("files that the build writes", () => {
   it.each(Object.keys(makeReferenceFiles()))("%s is what the code says; `npm run build` writes it", (path) => {
-    // Not toBe: the difference of long files takes seconds to print.
+    // Not toBe: printing the difference of long files takes seconds.
     expect(readFileSync(join(packageFolder, path), "utf8") === makeReferenceFiles()[path]).toBe(true);
   });
 
@@ -80,7 +80,7 @@ describe("YAML files name their schema, and hold to it", () => {
   it.each(committed)("%s", (name) => {
     const file = join(root, name);
     expect(findProblems(file)).toEqual([]);
-    // With one key misspelt, it does not.
+    // With one misspelt key it does not.
     const content = parse(readFileSync(file, "utf8")) as Record<string, unknown>;
     for (const key of Object.keys(content)) {
       const { [key]: value, ...others } = content;
@@ -166,7 +166,7 @@ describe("the schema of the train config", () => {
     }
   });
 
-  // Configs of others in whole, some 200 of them: a file is right for an editor when it is for `cria train`.
+  // Some 200 complete configs of other projects: editors and `cria train` accept the same files.
   it.each(verlVersions)("agrees with `cria train` on each script of verl %s, and on its defaults", (version) => {
     const configs = [...listScripts(version), ["defaults", () => makeDefaultConfig(version)] as const];
     expect(configs.length).toBeGreaterThan(30);

@@ -19,7 +19,7 @@ import { gitignoreTemplate, makePackage, makeTest, tsconfigTemplate } from "./te
 export interface ScaffoldOptions extends Partial<TaskSource> {
   /** A GGUF, from the working directory; default: the embedded policy, which is copied into the environment. */
   model?: string;
-  /** The model's projector, likewise; for tasks of pictures. Default: the embedded policy's, which is copied too. */
+  /** The model's projector, likewise, for tasks with pictures. Default: the embedded policy's, which is copied too. */
   mmproj?: string;
 }
 
@@ -28,22 +28,22 @@ export interface Scaffold {
   name: string;
   folder: string;
   files: string[];
-  /** What the user should know of the model, a sentence each. */
+  /** Remarks about the model for the user, one sentence each. */
   remarks: string[];
 }
 
-/** What is said where the embedded policy is taken for the template's task. */
+/** Remark when the embedded policy is used for the template's task. */
 const TOY =
-  "The embedded policy has half a million parameters and learns word problems like these; for other tasks take a model of yours: --model.";
+  "The embedded policy has half a million parameters and learns word problems like these; for other tasks use your own model: --model.";
 
-/** Where the copy of the embedded policy lies in an environment. */
+/** Path of the embedded policy's copy in an environment. */
 const POLICY = "models/cria-tiny.gguf";
 const PROJECTOR = "models/cria-tiny-vision.mmproj.gguf";
 
 /**
- * Writes a new environment that runs as it is: on the embedded policy or fitted to a model, with a tool of its own or with
- * those of an MCP server or of an AI SDK module.
- * @throws ConfigError when the folder holds something, or its name cannot be a data source; EngineError, ConfigError or
+ * Writes a new environment that runs at once: on the embedded policy or fitted to a model, with a template tool or the
+ * tools of an MCP server or of an AI SDK module.
+ * @throws ConfigError when the folder is not empty, or its name cannot be a data source; EngineError, ConfigError or
  * ToolError when model or tools cannot be used; DataError when it cannot be written. Nothing is written then.
  */
 export async function scaffoldEnvironment(folder: string, options: ScaffoldOptions = {}): Promise<Scaffold> {
@@ -95,7 +95,7 @@ async function findProjector(mmproj: string | undefined): Promise<string> {
   return mmproj === undefined ? embeddedProjector : checkArgument("--mmproj", mmproj);
 }
 
-/** What the embedded policy does well with: its own prompts, and short answers. */
+/** Fitting values for the embedded policy: its own prompts, and short answers. */
 const embeddedFit: ModelFit = {
   promptLength: 120,
   responseLength: 160,
@@ -128,19 +128,19 @@ function listRemarks(
   ];
   if (isEmbedded && vision)
     remarks.push(
-      "The embedded policy never learned to see, and its projector is random: it shows that all of it runs. A model of yours that sees: --model and --mmproj.",
+      "The embedded policy never learned to see, and its projector is random: it only shows that everything runs. Your own model that sees: --model and --mmproj.",
     );
   else if (isEmbedded)
     remarks.push(
-      "The embedded policy shows that all of it runs; to learn these tools it takes a model of yours: --model.",
+      "The embedded policy only shows that everything runs; to learn these tools use your own model: --model.",
     );
   if (model.format === null)
     remarks.push(
-      `No built-in parser reads the calls that its chat template prints: name your own, as ./parser.ts#parse, in place of ${fit.format}.`,
+      `No built-in parser reads the calls that its chat template prints: name your own, as ./parser.ts#parse, instead of ${fit.format}.`,
     );
   if (!model.listsTools)
     remarks.push(
-      "Its chat template does not tell the model which tools there are: say so in the rows' system messages.",
+      "Its chat template does not list the tools for the model: describe them in the rows' system messages.",
     );
   return remarks;
 }

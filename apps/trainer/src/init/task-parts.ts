@@ -15,18 +15,18 @@ import type { ToolSource } from "./tool-source.js";
 
 type Row = ReturnType<typeof makeRows>[number];
 
-/** What a task is made of besides its model. */
+/** The parts of a task, without its model. */
 export interface TaskParts {
   /** Text of files, by name. */
   files: Record<string, string>;
   train: Row[];
   val: Row[];
   schemas: readonly ToolSchema[];
-  /** Who judges: interaction.yaml, or reward.ts. */
+  /** The judge: interaction.yaml, or reward.ts. */
   judge: "interaction" | "reward";
-  /** What `npm run check` looks at. */
+  /** Files that `npm run check` checks. */
   checked: readonly string[];
-  /** PNG files beside the rows, by their paths from data/. */
+  /** PNG files of the rows, by their paths from data/. */
   pictures?: Record<string, Uint8Array>;
 }
 
@@ -35,13 +35,13 @@ export interface TaskSource {
   fromMcp?: string;
   /** A module that exports tools of the AI SDK. */
   fromAiSdk?: string;
-  /** Names of those tools to take; null: all. */
+  /** Names of the tools to take; null: all. */
   tools: readonly string[] | null;
   /** Whether it is about pictures. */
   vision?: boolean;
 }
 
-/** @throws ConfigError or ToolError when the tools cannot be had. */
+/** @throws ConfigError or ToolError when the tools are unavailable. */
 export async function makeTaskParts(name: string, folder: string, source: TaskSource): Promise<TaskParts> {
   if (source.fromMcp !== undefined) return wrapTools(name, await readMcpTools(source.fromMcp, folder, source.tools));
   if (source.fromAiSdk !== undefined)
@@ -67,7 +67,7 @@ function makeVisionTemplate(name: string): TaskParts {
   };
 }
 
-/** A task that the embedded policy can learn: word problems, a calculator, and somebody who says what is wrong. */
+/** A task that the embedded policy can learn: word problems, a calculator, and an interaction that names mistakes. */
 function makeTemplate(name: string): TaskParts {
   return {
     files: {
@@ -85,7 +85,7 @@ function makeTemplate(name: string): TaskParts {
   };
 }
 
-/** A task around tools that exist: rows and a reward to begin with. */
+/** A task around existing tools: initial rows and a reward. */
 function wrapTools(name: string, { toolsFile, schemas, origin }: ToolSource): TaskParts {
   return {
     files: { "README.md": makeToolsReadme(name, origin), "tools.yaml": toolsFile, "reward.ts": rewardTemplate },

@@ -1,18 +1,18 @@
 import type { ToolSchema } from "@cria/core";
 import { ToolError } from "@cria/core";
 
-/** Tools that exist already, and how a task of its own uses them. */
+/** Existing tools, and their use in a new task. */
 export interface ToolSource {
   /** Text of the task's tools.yaml. */
   toolsFile: string;
   schemas: ToolSchema[];
-  /** Where the tools come from, in the words of a README: "the MCP server `npx server`". */
+  /** Origin of the tools, for a README: "the MCP server `npx server`". */
   origin: string;
 }
 
 /**
- * The wanted ones among named things; all where none are wanted.
- * @throws ToolError for a name that is not there.
+ * The wanted names; all without a wish.
+ * @throws ToolError for an unknown name.
  */
 export function selectNames(names: readonly string[], wanted: readonly string[] | null, subject: string): string[] {
   const missing = wanted?.filter((name) => !names.includes(name)) ?? [];

@@ -3,7 +3,10 @@ import { resolve } from "node:path";
 import { DataError } from "@cria/core";
 import { findRuns } from "../runs/find-runs.js";
 
-/** The folder, as it was named. @throws DataError when it is not that of a run; it names runs below it. */
+/**
+ * The folder under its given name.
+ * @throws DataError when it is no run's; it names runs below it.
+ */
 export async function checkRunFolder(path: string): Promise<string> {
   const found = existsSync(path) ? await findRuns([path]) : [];
   if (found.some((run) => resolve(run.path) === resolve(path))) return path;
@@ -13,6 +16,6 @@ export async function checkRunFolder(path: string): Promise<string> {
     subject: path,
     expected: "a run folder (runs/<project>/<experiment>)",
     received: existsSync(path) ? "another folder" : "nothing there",
-    remedy: below.length > 0 ? `name a run: ${below.join(", ")}` : "cria runs lists those that there are",
+    remedy: below.length > 0 ? `name a run: ${below.join(", ")}` : "cria runs lists all runs",
   });
 }

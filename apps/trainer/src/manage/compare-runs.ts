@@ -21,13 +21,16 @@ export interface RunComparison {
   config: ConfigDifference[];
 }
 
-/** What people look for first; the others are in the JSON. */
+/** The metrics that people look for first; the others are in the JSON. */
 const SHOWN =
   /^(reward\/score\/mean|critic\/(score\/mean|rewards\/frac_zero_std)|response_length\/(mean|clip_ratio)|num_turns\/mean|agent_loop\/tool_error_rate|actor\/(entropy|ppo_kl|pg_clipfrac|grad_norm|lr)|perf\/(throughput|time_per_step|max_memory_allocated_gb))$/;
-/** Where a run lies, and on what it ran, is no difference of its config. */
+/** Keys about a run's place and machine, which are no differences of the config. */
 const PLACE = /^(machine|trainer\.(project_name|experiment_name|default_local_dir|resume_))/;
 
-/** Two runs side by side. @throws DataError when one of the folders is none of a run. */
+/**
+ * Compares two runs.
+ * @throws DataError when one of the folders is no run's.
+ */
 export async function compareRuns(paths: readonly [string, string]): Promise<RunComparison> {
   const readers = await Promise.all(
     paths.map(async (path) => {

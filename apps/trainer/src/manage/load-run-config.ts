@@ -6,8 +6,8 @@ import { checkConfig, nameCommand } from "@cria/trainer/internal";
 import { checkRunFolder } from "./check-run-folder.js";
 
 /**
- * What `cria train` needs to go on with a run where its newest checkpoint is: the config that it began with, writing to where the
- * folder lies now.
+ * The config that `cria train` needs to resume a run at its newest checkpoint: the run's own config, with its output at
+ * the folder's current place.
  * @throws DataError for folders that are no run of `cria train`, or whose files cannot be read.
  */
 export async function loadRunConfig(path: string): Promise<LoadedConfig<TrainConfig>> {
@@ -20,7 +20,7 @@ export async function loadRunConfig(path: string): Promise<LoadedConfig<TrainCon
       subject: path,
       expected: "a run of cria train",
       received: nameCommand(values) ?? "another folder",
-      remedy: "give the command that began it once more: it goes on from its newest checkpoint",
+      remedy: "repeat the command that started it: it resumes from its newest checkpoint",
     });
   }
   const config = checkConfig(trainConfigSchema, values, file);

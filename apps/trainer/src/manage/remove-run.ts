@@ -8,18 +8,18 @@ import { readRun } from "../runs/run-reader.js";
 import { checkRunFolder } from "./check-run-folder.js";
 
 /**
- * Takes a run folder away for good, with all that it trained.
- * @param confirm asks whoever types; null: nobody can be asked.
- * @returns whether it was removed: it stays where nobody confirms.
- * @throws DataError for a run that is running, a folder that is no run's, or one with other runs in it; ConfigError where nobody can be
- * asked.
+ * Removes a run folder for good, with all its weights.
+ * @param confirm asks the user; null: there is no user to ask.
+ * @returns whether it was removed: it stays without a confirmation.
+ * @throws DataError for a run in progress, a folder that is no run's, or one with other runs in it; ConfigError when
+ * there is no user to ask.
  */
 export async function removeRun(path: string, confirm: (() => Promise<boolean>) | null): Promise<boolean> {
   await checkRunFolder(path);
   const others = (await findRuns([path])).filter((run) => resolve(run.path) !== resolve(path));
   if (others.length > 0) throw refuse(path, "holds other runs", `${others.length} below it`, "remove these first");
   if ((await readRun(path)).status === "running")
-    throw refuse(path, "is running", "a process that trains into it", "end it first: Ctrl-C saves what is done");
+    throw refuse(path, "is running", "a process that trains into it", "stop it first: Ctrl-C saves finished work");
   if (confirm === null) {
     throw new ConfigError("needs a confirmation", {
       code: "config/not-confirmed",
@@ -28,7 +28,7 @@ export async function removeRun(path: string, confirm: (() => Promise<boolean>) 
     });
   }
   if (!(await confirm())) return false;
-  // Between the look and the answer somebody may have begun to train.
+  // A training may have begun between the check and the answer.
   const lock = await RunLock.acquire(resolve(path));
   try {
     await rm(path, { recursive: true });
@@ -50,6 +50,6 @@ export async function askToRemove(path: string): Promise<boolean> {
 }
 
 function refuse(subject: string, summary: string, received: string, remedy: string): DataError {
-  const expected = "the folder of one run that is over";
+  const expected = "the folder of one finished run";
   return new DataError(summary, { code: "data/run-in-use", subject, expected, received, remedy });
 }

@@ -55,7 +55,7 @@ describe("createCria", () => {
       const prompt = (next.providerMetadata!.cria as { promptTokenIds: number[] }).promptTokenIds;
       const at = whole.usage.inputTokens!;
       expect(prompt.slice(at, at + known.tokenIds.length)).toEqual(known.tokenIds);
-      // All but the last sampled token was evaluated already.
+      // All but the last sampled token was already evaluated.
       expect(next.usage.inputTokenDetails.cacheReadTokens).toBe(at + known.tokenIds.length - 1);
     } finally {
       await Promise.all([one.dispose(), two.dispose()]);
@@ -94,7 +94,10 @@ describe("createCria", () => {
       usage: { completion_tokens: expect.any(Number) },
     });
     await cria.dispose();
-    await expect(cria.fetch("http://cria/v1/models")).rejects.toThrow(/was disposed/);
+    await expect(cria.fetch("http://cria/v1/models")).rejects.toMatchObject({
+      code: "config/disposed",
+      subject: "provider of mine",
+    });
   });
 
   it("takes an adapter", async () => {
@@ -117,9 +120,15 @@ describe("createCria", () => {
 
   it("says what is wrong with its file, and frees what it began", async () => {
     const cria = open({ model: join(folder, "none.gguf") });
-    await expect(generateText({ model: cria(), prompt: "Hi" })).rejects.toThrow(/none\.gguf/);
+    await expect(generateText({ model: cria(), prompt: "Hi" })).rejects.toMatchObject({
+      code: "engine/file-not-found",
+      subject: expect.stringContaining("none.gguf"),
+    });
     const wrong = open({ format: "hermse" });
-    await expect(generateText({ model: wrong(), prompt: "Hi" })).rejects.toThrow(/not a tool-call format/);
+    await expect(generateText({ model: wrong(), prompt: "Hi" })).rejects.toMatchObject({
+      code: "config/unknown-name",
+      subject: "multi_turn.format",
+    });
     await Promise.all([cria.dispose(), wrong.dispose()]);
   });
 });

@@ -14,13 +14,13 @@ export interface CreateCriaOptions
   model: string;
   /** A LoRA adapter on the model, also an address. */
   adapter?: string;
-  /** The projector with which it sees images, also an address. Default: it reads text alone. */
+  /** The projector with which it sees images, also an address. Default: it reads only text. */
   mmproj?: string;
   /** Name of the model, for the AI SDK; default: that of its file, without `.gguf`. */
   name?: string;
-  /** How the model writes tool calls: a format, its name, or a parser. Default: as its template prints them. */
+  /** The format of the model's tool calls: a format, its name, or a parser. Default: the chat template's. */
   format?: ChatPoolOptions["format"];
-  /** With it the same requests in the same order give the same answers. Default: drawn. */
+  /** With a seed the same requests in the same order give the same answers. Default: random. */
   seed?: number;
 }
 
@@ -84,7 +84,7 @@ async function openPool(name: string, options: CreateCriaOptions) {
   const { model, adapter, mmproj, contextSize, maxSequences, device, threads, deterministic, ...chat } = options;
   const engine = await loadModel({
     path: model,
-    // With an adapter the cache is as in training, so that the numbers are too.
+    // With an adapter the cache is as in training, so that the numbers are equal too.
     ...(adapter === undefined ? {} : { lora: { path: await resolveModel(adapter) }, kvType: "f32" }),
     ...(mmproj === undefined ? {} : { mmproj }),
     trainable: "none",

@@ -1,7 +1,7 @@
 import { ConfigError } from "@cria/core";
 import type { Replay } from "@cria/trainer";
 
-/** A token of a conversation, and what is to stand there: a text, or the token's id. */
+/** A token of a conversation, and its replacement: a text, or a token id. */
 export interface TokenEdit {
   token: number;
   replacement: string | number;
@@ -16,7 +16,10 @@ export function readEdit(text: string): TokenEdit {
   return { token: Number(index), replacement: quoted ?? (/^\d+$/.test(given) ? Number(given) : given) };
 }
 
-/** The token that an edit puts there. @throws ConfigError for a text of several tokens. */
+/**
+ * The token that an edit puts there.
+ * @throws ConfigError for a text of several tokens.
+ */
 export function resolveReplacement(replacement: string | number, replay: Pick<Replay, "tokenize" | "engine">): number {
   if (typeof replacement === "number") return replacement;
   const ids = [...replay.tokenize(replacement)];
@@ -25,7 +28,7 @@ export function resolveReplacement(replacement: string | number, replay: Pick<Re
   throw refuse("--edit", "a text of one token", `${JSON.stringify(replacement)}: ${parts.join(", ") || "none"}`);
 }
 
-/** @throws ConfigError for what is no whole number. */
+/** @throws ConfigError for a text that is no whole number. */
 export function readNumber(option: string, text: string): number {
   const value = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;

@@ -68,7 +68,7 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
     expect(line.success).toBe(line.score > 0);
     expect(length).toBeCloseTo(-0.01 * line.response_mask.reduce((a, b) => a + b, 0), 12);
   }
-  // The embedded policy calls its tool, well and badly: the bonus tells them apart.
+  // The embedded policy makes good and bad calls of its tool, which the bonus tells apart.
   expect(new Set(trained.map((line) => line.rewards.tools)).size).toBeGreaterThan(1);
   const reward = mean(trained.map((line) => line.reward));
   for (const name of ["critic/score/mean", "critic/rewards/mean"]) expect(metrics![name]).toBeCloseTo(reward, 12);

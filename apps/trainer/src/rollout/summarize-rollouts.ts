@@ -9,7 +9,7 @@ interface Spread {
 export interface RolloutSummary {
   rows: number;
   trajectories: number;
-  /** Conversations that failed or could not be judged: rewards and turns are those of the others. */
+  /** Conversations that failed or could not be judged: rewards and turns are without them. */
   failed: number;
   first_error?: string;
   /** null when every conversation failed. */

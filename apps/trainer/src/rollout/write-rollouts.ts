@@ -11,7 +11,7 @@ export type RolloutForm = (typeof rolloutForms)[number];
 
 export interface WriteRolloutsOptions {
   rows: readonly DatasetRow[];
-  /** Which conversations; null: all. */
+  /** Selects conversations; null: all. */
   keep: Filter | null;
   form: RolloutForm;
   file: string;
@@ -22,13 +22,16 @@ export interface WrittenRollouts {
   form: RolloutForm;
   /** Conversations in the file. */
   written: number;
-  /** Kept, but with nothing to learn from: they failed, or their last turn was cut. Of messages alone. */
+  /** Kept conversations without anything to learn from: they failed, or their last turn was cut. Only for messages. */
   unusable: number;
-  /** Of the written ones those that `cria sft` sees with other tokens or masks than the rollout had. Of messages alone. */
+  /** Written conversations that `cria sft` sees with other tokens or masks than the rollout had. Only for messages. */
   inexact: number;
 }
 
-/** Writes the conversations that are kept. @throws DataError when there are none: nothing is written then. */
+/**
+ * Writes the kept conversations.
+ * @throws DataError when there are none: nothing is written then.
+ */
 export async function writeRollouts(
   session: Session,
   trajectories: readonly Trajectory[],
@@ -39,7 +42,7 @@ export async function writeRollouts(
   const lines = dump(trajectories);
   const kept = trajectories.filter((_, i) => keep === null || keep(lines[i]!));
   if (kept.length === 0) throw makeNothingKept(trajectories, file);
-  // Once more: the file's first line must describe its tools.
+  // Dumps again, because the file's first line must describe its tools.
   const keptLines = dump(kept);
   if (form === "trajectories") {
     await saveDump(file, keptLines, listShown(kept));
@@ -64,11 +67,11 @@ export async function writeRollouts(
 function makeNothingKept(trajectories: readonly Trajectory[], file: string): DataError {
   const rewards = trajectories.filter((t) => t.rewards.score !== null).map((t) => t.reward);
   const [lowest, highest] = [Math.min(...rewards), Math.max(...rewards)];
-  return new DataError("is not written, for no conversation is to be kept", {
+  return new DataError("is not written: no conversation was kept", {
     code: "data/nothing-kept",
     subject: file,
-    expected: "conversations that --keep is true of, which ended by themselves and did not fail",
+    expected: "conversations that pass --keep, ended by themselves and did not fail",
     received: `${trajectories.length} conversations, ${rewards.length > 0 ? `rewards from ${lowest} to ${highest}` : "all failed"}`,
-    remedy: "ask for less in --keep, or roll out more: actor_rollout_ref.rollout.n, --rows",
+    remedy: "relax --keep, or roll out more: actor_rollout_ref.rollout.n, --rows",
   });
 }

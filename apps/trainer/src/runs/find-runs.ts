@@ -4,26 +4,26 @@ import { basename, join, relative, resolve } from "node:path";
 import { isDumpFile } from "./list-dumps.js";
 import { readSmallJson } from "./read-small-json.js";
 
-/** A run that was found: a folder, or a single file of conversations. */
+/** A found run: a folder, or a single file of conversations. */
 export interface FoundRun {
-  /** One segment of an address: the name, with other characters for those that mean something there. */
+  /** One segment of an address: the name, with special characters replaced. */
   id: string;
-  /** Of its folder below the folder that was searched. */
+  /** Path of its folder below the searched folder. */
   name: string;
-  /** As the user named it. */
+  /** Path as the user gave it. */
   path: string;
 }
 
-/** Folders below the one that was named that are looked into: runs/<project>/<experiment>, and names with folders in them. */
+/** Depth of the search below the given folder: runs/<project>/<experiment>, and names with folders in them. */
 const DEEPEST = 5;
-/** Folders that are looked into in all: someone may name a whole disk. */
+/** Most searched folders: the user may name a whole disk. */
 const MOST = 20_000;
-/** Folders of a run that hold none. */
+/** Folders of a run that contain no runs. */
 const OWN = new Set(["rollouts", "validation", "checkpoints", "profiles", "tensorboard", "node_modules"]);
 
 /**
- * Runs in folders: a run folder itself, or those below it. What is no run is skipped, as is what cannot be read; a folder that is
- * reached twice (by links) counts once.
+ * Runs in folders: a run folder itself, or those below it. Other and unreadable folders are skipped; a folder reached
+ * twice (by links) counts once.
  */
 export async function findRuns(folders: readonly string[] = ["runs"]): Promise<FoundRun[]> {
   const found = new Map<string, Omit<FoundRun, "id">>();
@@ -71,7 +71,7 @@ async function isFolder(entry: Dirent, path: string): Promise<boolean> {
   );
 }
 
-/** By what commands write into a folder: train, sft, demo, rescore, rollout, eval. */
+/** Recognizes a run by the files that commands write: train, sft, demo, rescore, rollout, eval. */
 async function isRun(path: string, entries: readonly Dirent[]): Promise<boolean> {
   const names = new Set(entries.map(({ name }) => name));
   if (["metrics.jsonl", "run.json", "live.json", "end.json"].some((name) => names.has(name))) return true;
@@ -96,6 +96,6 @@ function nameRun(root: string, path: string): string {
 
 function makeId(name: string): string {
   const id = name.replaceAll("/", "~").replace(/[^\p{L}\p{N}._~-]/gu, "_");
-  // Browsers take these for the folder above.
+  // Browsers resolve these to the folder above.
   return /^\.+$/.test(id) ? id.replaceAll(".", "_") : id;
 }

@@ -2,18 +2,18 @@ import { open, readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { DumpRef } from "@cria/viewer/api";
 
-/** A file of conversations, and where it lies. */
+/** A file of conversations, and its path. */
 export interface DumpFile extends DumpRef {
   file: string;
-  /** When it was written, in milliseconds since 1970. */
+  /** Modification time, in milliseconds since 1970. */
   modified: number;
 }
 
-/** Files in a run's own folder that are looked at: commands write one or two there. */
+/** Most files directly in a run's folder that are checked: commands write one or two there. */
 const MOST_LOOSE = 200;
 
 /**
- * What a run wrote of its conversations, in the order of steps. Dumps that its config put elsewhere are found there.
+ * A run's dumps, in the order of steps, including those at another place in its config.
  * @param path a run folder, or one file of conversations.
  */
 export async function listDumps(path: string, config: Record<string, unknown> | null): Promise<DumpFile[]> {
@@ -45,7 +45,7 @@ function nameDump(name: string, kind: "training" | "validation"): Pick<DumpRef, 
   return { id: `validation-${clean(base)}`, kind, step };
 }
 
-/** What `cria rollout` and `cria eval` left in the folder itself, or the file that was named. */
+/** Files of `cria rollout` and `cria eval` in the folder itself, or the given file. */
 async function listLoose(path: string): Promise<DumpFile[]> {
   const isFile = await stat(path).then(
     (found) => found.isFile(),
@@ -66,7 +66,7 @@ async function describe(file: string, given: Pick<DumpRef, "id" | "kind" | "step
   return found?.isFile() ? { ...given, size: found.size, file, modified: found.mtimeMs } : null;
 }
 
-/** Whether a file begins as dumps do: version 1 began with the prompt's uid. */
+/** Whether a file begins like a dump: version 1 began with the prompt's uid. */
 export async function isDumpFile(path: string): Promise<boolean> {
   if (!path.endsWith(".jsonl")) return false;
   const file = await open(path, "r").catch(() => null);
@@ -89,7 +89,7 @@ function place({ step }: DumpRef): number {
   return step ?? Number.POSITIVE_INFINITY;
 }
 
-/** A step's own conversations come before the validation of what it taught. */
+/** A step's own conversations come before the validation after it. */
 function rank({ kind }: DumpRef): number {
   return ["training", "validation", "asked", "rollout"].indexOf(kind);
 }

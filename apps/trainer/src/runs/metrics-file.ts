@@ -2,17 +2,17 @@ import { open, stat } from "node:fs/promises";
 import type { HeldOutPoint, MetricTable } from "@cria/viewer/api";
 import { isObject } from "./read-small-json.js";
 
-/** A line of metrics.jsonl: what could not be a number is null. */
+/** A line of metrics.jsonl; values that JSON cannot hold are null. */
 export type MetricRow = ReadonlyMap<string, number | null>;
 
 const CHUNK = 1 << 20;
 /** Bytes of the longest line that is read; a line of a run has some ten thousand. */
 const LONGEST = 4 << 20;
 
-/** metrics.jsonl, read as it grows: each look reads what was added, and all of it anew once lines were taken away. */
+/** A growing metrics.jsonl: each refresh reads the added lines, or the whole file after lines were removed. */
 export class MetricsFile {
   rows: MetricRow[] = [];
-  /** Lines that are no metrics. A last line that is being written is not counted. */
+  /** Unreadable lines, without a last line that is still being written. */
   damaged = 0;
   modified: number | null = null;
   private at = 0;
@@ -22,7 +22,7 @@ export class MetricsFile {
 
   constructor(private readonly path: string) {}
 
-  /** @returns whether anything is new. */
+  /** @returns whether there is anything new. */
   async refresh(): Promise<boolean> {
     const found = await stat(this.path).catch(() => null);
     if (!found?.isFile()) {
@@ -31,7 +31,7 @@ export class MetricsFile {
       this.modified = null;
       return had;
     }
-    // A run that goes on from an earlier step writes the file anew.
+    // A run that resumes from an earlier step rewrites the file.
     const isOther = found.ino !== this.inode || found.size < this.at;
     if (!isOther && found.size === this.at) return false;
     if (isOther) this.clear();
@@ -61,7 +61,7 @@ export class MetricsFile {
         this.take(buffer.subarray(0, bytesRead));
       }
     } catch {
-      // What could be read counts; the next look tries again.
+      // The lines read so far count; the next refresh tries again.
     } finally {
       await file.close();
     }
@@ -103,22 +103,22 @@ function parseRow(text: string): MetricRow | null {
   }
 }
 
-/** Of a line: what its step took, validation and checkpoint included, in seconds. */
+/** Duration of a line's step in seconds, with validation and checkpoint. */
 function readSeconds(row: MetricRow): number {
   const names = ["perf/time_per_step", "timing_s/testing", "timing_s/save_checkpoint"];
   return names.reduce((sum, name) => sum + (row.get(name) ?? 0), 0);
 }
 
-/** The name of a data source's held-out success: `failed_ratio` beside it is none. */
+/** Matches the names of held-out success of data sources, without `failed_ratio`. */
 export const heldOutName = /^val-core\/.*\/(acc|reward)\/mean@\d+$/;
 
-/** Held-out success of a line: the mean of its data sources; null where none was judged. */
+/** Held-out success of a line: the mean over its data sources; null without any. */
 export function readHeldOut(row: MetricRow): number | null {
   const values = [...row].flatMap(([name, value]) => (heldOutName.test(name) && value !== null ? value : []));
   return values.length > 0 ? values.reduce((a, b) => a + b) / values.length : null;
 }
 
-/** All metrics, a column each, and what steps can be compared by. */
+/** All metrics, a column each, and the values by which steps can be compared. */
 export function makeMetricTable(rows: readonly MetricRow[], heldOut: readonly HeldOutPoint[]): MetricTable {
   const names = new Set(rows.flatMap((row) => [...row.keys()]));
   let seconds = 0;

@@ -1,9 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 
-/** Bytes of the largest file that is read at once: a config is far below it. */
+/** Bytes of the largest file that is read whole: a config is far below it. */
 const LARGEST = 16 << 20;
 
-/** A JSON file of a run; undefined where there is none that can be read. */
+/** A JSON file of a run; undefined if it is missing or unreadable. */
 export async function readSmallJson(path: string): Promise<unknown> {
   try {
     if ((await stat(path)).size > LARGEST) return undefined;

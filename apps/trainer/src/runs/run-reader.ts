@@ -10,7 +10,10 @@ import { readLive, readStatus } from "./run-status.js";
 /** Points of the spark line. */
 const CURVE = 60;
 
-/** A run as its folder tells it: read again and again, each time only what is new. Whatever lies there, nothing is thrown. */
+/**
+ * A run read from its folder, again and again, each time only the new part. It never throws, whatever the folder
+ * contains.
+ */
 export class RunReader {
   readonly metrics: MetricsFile;
   config: Record<string, unknown> | null = null;
@@ -26,17 +29,17 @@ export class RunReader {
     this.summary = { ...run, ...EMPTY };
   }
 
-  /** Whether its folder is still there. */
+  /** Whether its folder still exists. */
   async exists(): Promise<boolean> {
     return (await stat(this.run.path).catch(() => null)) !== null;
   }
 
-  /** Whether its work is shared with other machines, or was. */
+  /** Whether it shares its work with other machines, or did. */
   get isShared(): boolean {
     return (this.live?.cluster ?? null) !== null || this.metrics.rows.some((row) => row.has("cluster/workers"));
   }
 
-  /** Reads what is new. */
+  /** Reads the new part. */
   async refresh(): Promise<RunSummary> {
     const { path } = this.run;
     await this.metrics.refresh();
@@ -58,7 +61,7 @@ export class RunReader {
     this.config = await readSmallObject(file);
   }
 
-  /** @param result what commands write at the end: `cria demo`, `cria rescore`. */
+  /** @param result the final results of a command: `cria demo`, `cria rescore`. */
   private async summarize(result: Record<string, unknown>): Promise<RunSummary> {
     const { run, config, dumps, live } = this;
     const { rows, modified } = this.metrics;
@@ -91,7 +94,7 @@ export class RunReader {
       model: model ? basename(model.replaceAll("\\", "/")) : null,
       algorithm: isSft ? "sft" : readString(config, "algorithm", "adv_estimator"),
       seed: readNumber(config, "actor_rollout_ref", "rollout", "seed") ?? readNumber(config, "data", "seed"),
-      // The only validation of a run that was stopped is the one before training.
+      // The only validation of a stopped run is the one before training.
       before: first && (this.heldOut.length > 1 || first.step === 0) ? first.success : null,
       after: last && last.step > 0 ? last.success : null,
       curve: shorten(rows.flatMap((row) => row.get(isSft ? "train/loss" : "reward/score/mean") ?? [])),
@@ -99,7 +102,7 @@ export class RunReader {
     };
   }
 
-  /** Validations of the training, else what a command measured before and after it. */
+  /** Validations of the training, else a command's measurements before and after it. */
   private findHeldOut(result: Record<string, unknown>, lastStep: number): HeldOutPoint[] {
     const points = this.metrics.rows.flatMap((row) => {
       const success = readHeldOut(row);
@@ -119,7 +122,7 @@ export class RunReader {
   private findTrouble(error: string | null): string | null {
     const { rows, damaged } = this.metrics;
     const texts = [
-      error === null ? null : `it failed: ${error || "nobody said why"}`,
+      error === null ? null : `it failed: ${error || "no reason was recorded"}`,
       this.config === null && this.configTime >= 0 ? "config.json is damaged" : null,
       damaged > 0 ? `${damaged} of ${rows.length + damaged} lines of metrics.jsonl are damaged` : null,
     ].filter((text) => text !== null);
@@ -127,7 +130,7 @@ export class RunReader {
   }
 }
 
-/** What a run folder says of the run. Damaged, half written and old ones say it in `trouble`; nothing is thrown. */
+/** A run's summary from its folder. Damage, half-written files and old formats go into `trouble`; it never throws. */
 export async function readRun(run: FoundRun | string): Promise<RunSummary> {
   if (typeof run !== "string") return new RunReader(run).refresh();
   const [found] = (await findRuns([run])).filter(({ path }) => resolve(path) === resolve(run));
@@ -163,7 +166,7 @@ function latest(times: readonly (number | null)[]): number | null {
   return times.reduce<number | null>((last, time) => (time !== null && time > (last ?? 0) ? time : last), null);
 }
 
-/** A config may be damaged, older, or hold anything. */
+/** Reads a value of a config, which may be damaged or old. */
 function read(value: unknown, keys: readonly string[]): unknown {
   return keys.reduce<unknown>((within, key) => (isObject(within) ? within[key] : undefined), value);
 }

@@ -7,10 +7,10 @@ import { readSmallJson } from "./read-small-json.js";
 
 const endSchema = z.object({ status: z.enum(["ended", "failed", "interrupted"]), error: z.string().nullish() });
 
-/** Milliseconds after which nobody writes live.json any more; it is written about once a second. */
+/** Milliseconds after which live.json is stale; a run writes it about once a second. */
 const FRESH = 30_000;
 
-/** What a run does now; null when nothing trains it. */
+/** The present work of a run; null when no process trains it. */
 export async function readLive(path: string, now = Date.now()): Promise<LiveState | null> {
   const live = await readLiveState(path);
   return live && Math.abs(now - live.at) < FRESH ? live : null;
@@ -20,13 +20,13 @@ export interface StatusFacts {
   live: LiveState | null;
   step: number;
   total: number | null;
-  /** Whether it wrote anything but its config. */
+  /** Whether it wrote anything besides its config. */
   hasResults: boolean;
-  /** Whether it is of a command that writes its results at once, when it is done. */
+  /** Whether its command writes all results at once, at its end. */
   isWhole: boolean;
 }
 
-/** Whether a run is under way, and else how it ended; `error` is what ended it. */
+/** Whether a run is in progress, and else how it ended; `error` is the cause of its end. */
 export async function readStatus(
   path: string,
   { live, step, total, hasResults, isWhole }: StatusFacts,
@@ -36,7 +36,7 @@ export async function readStatus(
   if (end?.status === "failed") return { status: "failed", error: end.error ?? "" };
   if (!hasResults) return { status: "empty", error: null };
   if (end?.status === "ended" || isWhole) return { status: "ended", error: null };
-  // Runs of older versions do not say how they ended.
+  // Runs of older versions do not record their end.
   const isDone = end === undefined && total !== null && step >= total;
   return { status: isDone ? "ended" : "stale", error: null };
 }

@@ -155,7 +155,7 @@ describe("a run", () => {
     const steps = { "config.json": config(5), "metrics.jsonl": line(1) };
     const cases: [string, Record<string, string>, object][] = [
       ["live", { "live.json": live(process.pid) }, { status: "running", step: 4, total: 9 }],
-      // A number that no process has.
+      // A process id that no process has.
       ["dead", { "live.json": live(2 ** 30) }, { status: "stale", step: 1 }],
       ["old-live", { "live.json": live(process.pid, Date.now() - 60_000) }, { status: "stale" }],
       ["failed", { "end.json": '{"status":"failed","error":"no room"}' }, { status: "failed", trouble: /no room/ }],

@@ -8,14 +8,14 @@ import type { Checkpoint } from "@cria/trainer";
 /** Bytes at a file's beginning that tell models apart: names, shapes and the vocabulary. */
 const HEAD_BYTES = 1 << 20;
 
-/** What a model's answers depend on beside a request and its seed. */
+/** Everything besides a request and its seed that a model's answers depend on. */
 export interface FingerprintParts {
-  /** Of Cria. */
+  /** Version of Cria. */
   version: string;
   info: Pick<ModelInfo, "path" | "device" | "cpuKernel" | "ggmlBuild">;
-  /** With which the model sees images; absent: it reads text alone. */
+  /** Projector with which the model sees images; absent: it reads only text. */
   projector?: ProjectorInfo;
-  /** What `describeWeights` says; null: no weights beside the model's own. */
+  /** The result of `describeWeights`; null: only the model's own weights. */
   weights: string | null;
   deterministic: boolean;
 }

@@ -8,17 +8,17 @@ export interface FollowRunOptions {
   endpoint: Endpoint;
   /** The run's folder. */
   run: string;
-  /** Ends the following. */
+  /** Stops following. */
   signal: AbortSignal;
-  /** Told of each checkpoint that is taken, and of damaged ones. */
+  /** Called with each checkpoint taken, and with damaged ones. */
   say: (text: string) => void;
-  /** Milliseconds between two looks; default 1000. */
+  /** Milliseconds between two checks; default 1000. */
   everyMs?: number;
 }
 
 /**
- * Takes every newer checkpoint of a run. Turns that run are ended first, those that come meanwhile wait, none is lost; what follows
- * is sampled from the newer weights.
+ * Takes every newer checkpoint of a run. Running turns end first, and new requests wait, so none is lost; later tokens
+ * are sampled from the newer weights.
  */
 export async function followRun({
   served,
@@ -34,7 +34,7 @@ export async function followRun({
     await sleep(everyMs, undefined, { signal }).catch(() => undefined);
     const [newest = seen] = await store.list();
     if (newest <= seen || signal.aborted) continue;
-    // One that is damaged is not looked at again.
+    // A damaged one is not tried again.
     seen = newest;
     try {
       const checkpoint = await store.findNewest(say);

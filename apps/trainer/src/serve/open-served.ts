@@ -12,33 +12,36 @@ import { describeWeights, makeFingerprint } from "./fingerprint.js";
 import { readTokenBytes } from "./token-bytes.js";
 
 export interface OpenServedOptions extends FindSubjectOptions {
-  /** For clients; default: the model's file name. */
+  /** Name for clients; default: the model's file name. */
   alias?: string;
   /** Tokens of a conversation. */
   context?: number;
-  /** Tokens that a large image is scaled down to; default: the run's, else as the projector's file says. */
+  /** Tokens that a large image is scaled down to; default: the run's, else the projector file's. */
   imageMaxTokens?: number;
   /** Conversations at once. */
   parallel?: number;
   device?: "auto" | "cpu" | "cuda";
   threads?: number;
-  /** Whether equal seeds give equal answers whatever else is computed at the time. */
+  /** Whether equal seeds give equal answers regardless of concurrent work. */
   deterministic: boolean;
-  /** Told of what a user should know. */
+  /** Gets warnings for the user. */
   onWarning: (warning: string) => void;
 }
 
-/** A model that is ready to be served. */
+/** A loaded model to serve. */
 export interface Served {
   model: ServedModel;
   engine: LlamaModel;
-  /** What was loaded, in words. */
+  /** Description of the loaded model. */
   name: string;
-  /** Takes the weights of another checkpoint of the run. Nothing may be computed meanwhile. */
+  /** Takes the weights of another checkpoint of the run. The engine must be idle meanwhile. */
   take(checkpoint: Checkpoint): Promise<void>;
 }
 
-/** Loads what is served. @throws ConfigError, DataError or EngineError naming what is wrong; nothing stays open then. */
+/**
+ * Loads the model to serve.
+ * @throws ConfigError, DataError or EngineError; nothing stays open then.
+ */
 export async function openServed(options: OpenServedOptions): Promise<Served> {
   const subject = await findSubject(options);
   const { context, parallel, imageMaxTokens, device, threads, deterministic } = options;
@@ -108,7 +111,7 @@ async function describeServed(options: OpenServedOptions, subject: Subject, engi
   };
 }
 
-/** null where the model's own file has all weights. */
+/** null when the model's own file has all weights. */
 async function nameWeights(subject: Subject, checkpoint: Checkpoint | null, modelPath: string): Promise<string | null> {
   if (checkpoint) return describeWeights({ checkpoint });
   const { weights } = subject;
@@ -117,7 +120,7 @@ async function nameWeights(subject: Subject, checkpoint: Checkpoint | null, mode
     : describeWeights({ adapter: weights });
 }
 
-/** Where a request does not say: as the run samples; a plain model at temperature 1, as the APIs have it. */
+/** Defaults of requests: the run's sampling; for a plain model temperature 1, as in the APIs. */
 function readSampling(config: TrainConfig | null): ChatSampling {
   const own = config?.actor_rollout_ref.rollout;
   if (!own) return { temperature: 1 };

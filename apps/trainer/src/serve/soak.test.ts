@@ -13,7 +13,7 @@ interface Outcome {
   counts: { answered: number; hungUp: number; slow: number; strangers: Record<string, number> };
 }
 
-/** A fresh server of the embedded policy, its clients in another process, and what the server says of itself afterwards. */
+/** A new server of the embedded policy, its clients in another process, and the server's metrics afterwards. */
 async function serveTo(options: { calm: boolean; atOnce: number }) {
   const served = await openServed({
     parallel: 16,
@@ -29,7 +29,7 @@ async function serveTo(options: { calm: boolean; atOnce: number }) {
     const given = JSON.stringify({ url: server.url, sessions: 200, turns: 2, maxTokens: 8, seed: 1, ...options });
     const { stdout } = await run(process.execPath, [clients, given], { maxBuffer: 2 ** 26 });
     const { gate } = server.endpoint;
-    // The server may hear of the last client that hung up a little later.
+    // The server may learn of the last disconnect a little later.
     while (gate.running + gate.waiting > 0) await new Promise((resolve) => setTimeout(resolve, 10));
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     const read = (name: string) => Number(new RegExp(`^${name} (.+)$`, "m").exec(metrics)?.[1]);
@@ -46,7 +46,7 @@ it("200 sessions at once, clients that leave, and strangers: no leak, no wrong t
   expect(Object.keys(wild.answers)).toHaveLength(200);
   expect(Object.values(calm.answers).every((turns) => turns.length === 2 && turns[0]!.ids.length > 0)).toBe(true);
   expect(wild.answers).toEqual(calm.answers);
-  // The disturbance took place.
+  // The disturbances happened.
   expect(wild.counts.hungUp).toBeGreaterThan(20);
   expect(wild.counts.strangers["400"]).toBeGreaterThan(10);
   expect((wild.counts.strangers["413"] ?? 0) + (wild.counts.strangers["closed"] ?? 0)).toBeGreaterThan(2);
@@ -55,10 +55,11 @@ it("200 sessions at once, clients that leave, and strangers: no leak, no wrong t
   ).toEqual([]);
   for (const name of ["requests_running", "requests_waiting", "sessions", "engine_requests"])
     expect(wild.read(`cria_${name}`), name).toBe(0);
-  // What strangers' well-formed requests began is all that is left.
+  // Only strangers' well-formed requests may have left sequences.
   expect(wild.read("cria_engine_sequences")).toBeLessThanOrEqual(wild.counts.strangers["200"] ?? 0);
   const delay = wild.read("cria_event_loop_delay_p99_seconds");
   console.log(`event loop p99 ${(delay * 1000).toFixed(1)} ms; ${JSON.stringify(wild.counts)}; ${wild.streamsCut}`);
-  // Far above what it is: other tests run on the same cores. scripts/nightly/serve-soak.mjs has the strict bound.
+  // Far above the usual value, because other tests run on the same cores. scripts/nightly/serve-soak.mjs has the strict
+  // bound.
   expect(delay).toBeLessThan(1);
 });

@@ -1,11 +1,12 @@
 import { readGguf } from "@cria/engine";
 
-/** Types of tokens in a GGUF: those of them that are written as they are read. */
+/** Types of tokens in a GGUF whose text is their bytes. */
 const CONTROL = 3;
 const USER_DEFINED = 4;
 
 /**
- * Bytes of each token, as the vocabulary in a GGUF file writes them: a token may be a part of a character, which no text can say.
+ * Bytes of each token, from the vocabulary in a GGUF file: a token may be a part of a character, which no text can
+ * express.
  * @returns null for vocabularies of other kinds than byte-level BPE and SentencePiece, and for ids beyond it.
  * @throws EngineError when the file cannot be read.
  */
@@ -23,7 +24,7 @@ export async function readTokenBytes(path: string): Promise<(tokenId: number) =>
   };
 }
 
-/** Every byte is a character: those that print are themselves, the others follow from U+0100 on. */
+/** Every byte is a character: printable ones are themselves, the others follow from U+0100 on. */
 function spellByteLevel(token: string): Uint8Array | null {
   const bytes = Array.from(token, (character) => byteOfCharacter.get(character));
   return bytes.every((byte) => byte !== undefined) ? Uint8Array.from(bytes as number[]) : null;
@@ -39,7 +40,7 @@ function makeByteTable(): Map<string, number> {
   return table;
 }
 
-/** Spaces are U+2581, and what has no token of its own is `<0xE2>`. */
+/** Spaces are U+2581, and bytes without a token are `<0xE2>`. */
 function spellSentencePiece(token: string): Uint8Array {
   const hex = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1];
   return hex === undefined
@@ -47,7 +48,7 @@ function spellSentencePiece(token: string): Uint8Array {
     : Uint8Array.of(Number.parseInt(hex, 16));
 }
 
-/** Where the entries of an array stand in a raw entry: after key, type, type of entries and their number. */
+/** Start of an array's entries in a raw entry: after key, type, type of entries and their number. */
 function openArray(raw: Buffer | undefined): { raw: Buffer; at: number; count: number } | null {
   if (!raw) return null;
   const at = 8 + Number(raw.readBigUInt64LE(0)) + 8;

@@ -15,7 +15,7 @@ export interface DrawOptions {
   raw?: boolean;
 }
 
-/** What stands in front of each line of text, so that masks can be seen without colours too. */
+/** Marks in front of each line of text, so that masks are visible without colours too. */
 const marks: Record<Origin, string> = { trained: "▌", sampled: "┆", given: " " };
 const paint: Record<Origin, (text: string) => string> = {
   trained: pc.green,
@@ -24,10 +24,10 @@ const paint: Record<Origin, (text: string) => string> = {
 };
 /** Width of the column of speakers. */
 const MARGIN = 11;
-/** Characters of the ground truth, and of what a judge told, that are shown. */
+/** Characters shown of the ground truth, and of judges' notes. */
 const LONGEST_VALUE = 300;
 
-/** What the marks and colours of `drawConversation` mean. */
+/** The meaning of the marks and colours of `drawConversation`. */
 export function drawLegend(): string {
   return [
     paint.trained(`${marks.trained} sampled, trained on`),
@@ -36,7 +36,7 @@ export function drawLegend(): string {
   ].join("   ");
 }
 
-/** A conversation as lines for a terminal; nothing of its text can do anything there. */
+/** A conversation as lines for a terminal; its text cannot control the terminal. */
 export function drawConversation(conversation: SelectedConversation, { width, raw = false }: DrawOptions): string[] {
   const { line } = conversation;
   return [
@@ -76,7 +76,7 @@ function drawFacts({ line, group, schemas }: SelectedConversation, width: number
   return facts.flatMap(([name, text]) => drawBlock(pc.dim(name.padEnd(MARGIN)), text, width));
 }
 
-/** The parameters too: what a call may hold is what is asked when one failed. */
+/** With the parameters: after a failed call one asks for the allowed ones. */
 function describeTool(name: string, schemas: SelectedConversation["schemas"]): string {
   const schema = schemas.find((entry) => entry.function.name === name);
   const { properties } = (schema?.function.parameters ?? {}) as { properties?: Record<string, unknown> };
@@ -89,7 +89,7 @@ function explainEnd({ finish_reason }: DumpLine): string {
   return "";
 }
 
-/** Part by part: what the reward is the sum of, what the score is made of, and what judges told beside it. */
+/** Part by part: the terms of the reward, the parts of the score, and the judges' notes. */
 function describeReward(line: DumpLine): string[] {
   if (line.reward === null) return [];
   const { outcome, length, tools, turns, tool_score, interaction_score } = line.rewards;
@@ -142,7 +142,7 @@ function drawMessage(message: ShownMessage, file: string, width: number): string
   const about = [name, failure && failure !== "error" ? failure : undefined].filter((text) => text !== undefined);
   if (about.length > 0) add(makePrintableLine(about.join(": ")), "given", failure ? pc.red : pc.dim);
   for (const { origin, text } of pieces) add(prepareText(text), origin, failure ? pc.red : paint[origin]);
-  // Nothing is written of what is being shown elsewhere.
+  // Without a file no paths are shown.
   for (const image of file === "" ? [] : images) add(makePrintableLine(describeImage(image, file)), "given", pc.dim);
   for (const { from, value } of rewards)
     add(
@@ -153,7 +153,7 @@ function drawMessage(message: ShownMessage, file: string, width: number): string
   return lines;
 }
 
-/** Where a person finds what the text names. */
+/** The place at which a person finds the image. */
 function describeImage(image: ImageRecord, file: string): string {
   return `${showContent([{ type: "image", image }])} ${join(dirname(file), nameImageFile(image))}`;
 }
@@ -176,12 +176,12 @@ function nameImage(image: DumpImage | undefined): string {
   return `[image ${width} x ${height}, ${hash.slice(0, 8)}, ${length} tokens]`;
 }
 
-/** A message's text for lines that are wrapped: a tab has no width of its own. */
+/** A message's text for wrapped lines: a tab has no fixed width. */
 function prepareText(text: string): string {
   return makePrintable(text).replaceAll("\t", "    ").replace(/\n$/, "");
 }
 
-/** A name, and text beside it that keeps to its column. Colours in the text end on their line. */
+/** A name, and text that keeps to its column. Colours in the text end on their line. */
 function drawBlock(label: string, text: string, width: number): string[] {
   return wrapText(text, width - MARGIN).map((part, i) => (i === 0 ? label : " ".repeat(MARGIN)) + part);
 }

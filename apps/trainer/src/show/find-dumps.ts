@@ -5,7 +5,7 @@ import { ConfigError, DataError } from "@cria/core";
 /** A file of conversations. */
 export interface DumpFile {
   file: string;
-  /** Of the training; null where its name says none. */
+  /** Step of the training; null when its name has none. */
   step: number | null;
 }
 
@@ -17,9 +17,10 @@ export interface FindDumpsOptions {
 }
 
 /**
- * Where the conversations are that somebody asks for.
+ * The dumps that the user asks for.
  * @param path a run folder, a folder of dumps, or one dump.
- * @throws DataError when there are none, or none of this step, naming those that exist; ConfigError for options that do not fit.
+ * @throws DataError when there are none, or none of this step, naming those that exist; ConfigError for options that do
+ * not fit.
  */
 export function findDumps(path: string, { step, validation = false }: FindDumpsOptions = {}): DumpFile[] {
   if (!existsSync(path)) {
@@ -54,7 +55,7 @@ export function findDumps(path: string, { step, validation = false }: FindDumpsO
   });
 }
 
-/** By step; what `cria rollout` left in the folder where the training left nothing. */
+/** Dumps by step; those of `cria rollout` in the folder if the training left none. */
 function listDumps(path: string, validation: boolean): { files: DumpFile[]; looked: string } {
   const folder = findFolder(path, validation);
   const files = readFolder(folder);
@@ -69,7 +70,7 @@ function listDumps(path: string, validation: boolean): { files: DumpFile[]; look
   return { files: [], looked: folder };
 }
 
-/** Of a run; its config may have put it elsewhere. */
+/** The folder of a run's dumps; its config may name another place. */
 function findFolder(path: string, validation: boolean): string {
   const key = validation ? "validation_data_dir" : "rollout_data_dir";
   let elsewhere: unknown;
@@ -77,7 +78,7 @@ function findFolder(path: string, validation: boolean): string {
     const config = JSON.parse(readFileSync(join(path, "config.json"), "utf8")) as { trainer?: Record<string, unknown> };
     elsewhere = config.trainer?.[key];
   } catch {
-    // No config, or a damaged one: the run's own folders are where runs write.
+    // No config, or a damaged one: runs write to their own folders by default.
   }
   return typeof elsewhere === "string" ? elsewhere : join(path, validation ? "validation" : "rollouts");
 }
@@ -125,7 +126,7 @@ function makeNoDumps(path: string, looked: string, validation: boolean): DataErr
   });
 }
 
-/** Runs one or two folders further down: who names runs/ or runs/<project> gets them listed. */
+/** Runs one or two folders further down: a user who names runs/ or runs/<project> gets them listed. */
 function findRunsBelow(path: string): string[] {
   const list = (folder: string) =>
     readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>

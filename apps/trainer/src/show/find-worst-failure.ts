@@ -3,20 +3,20 @@ import { type DumpLine, readDump } from "@cria/records";
 import { makePrintableLine } from "../terminal/printable-text.js";
 import { findDumps } from "./find-dumps.js";
 
-/** A conversation that went wrong. Nothing in its texts acts on a terminal. */
+/** A conversation that went wrong. Its texts cannot control a terminal. */
 export interface WorstFailure {
   step: number;
-  /** Its place among the conversations of the step, from 0. */
+  /** Its index among the conversations of the step, from 0. */
   index: number;
-  /** Its name, its reward, and how it ended. */
+  /** Its name, its reward, and its end. */
   who: string;
   /** Its last words, in one line. */
   said: string;
 }
 
 /**
- * The conversation of a step with the lowest reward, of those that did not succeed; the longest of several, which has the most to
- * say. Null where there is none, or nothing can be read.
+ * The unsuccessful conversation of a step with the lowest reward; of equal ones the longest, which shows most. Null
+ * when there is none, or nothing can be read.
  */
 export async function findWorstFailure(path: string, step: number): Promise<WorstFailure | null> {
   try {
@@ -30,7 +30,7 @@ export async function findWorstFailure(path: string, step: number): Promise<Wors
       }
     return worst && { step, index: worst.index, ...describe(worst.line) };
   } catch {
-    // What ends a training must not fail because of what it tells.
+    // An error in this report must not fail the training.
     return null;
   }
 }

@@ -3,41 +3,41 @@ import { type DumpLine, type Filter, readDump } from "@cria/records";
 import type { DumpFile } from "./find-dumps.js";
 
 export interface SelectOptions {
-  /** Which conversations; null: all. */
+  /** Selects conversations; null: all. */
   filter: Filter | null;
-  /** Of one prompt. */
+  /** Only conversations of this prompt. */
   uid?: string;
-  /** Most conversations to give back. */
+  /** Most conversations to return. */
   limit: number;
   /** The lowest rewards first, instead of the order of the file. */
   worst: boolean;
 }
 
-/** A conversation with what its neighbours say of it. */
+/** A conversation, and the rewards of its group. */
 export interface SelectedConversation {
   line: DumpLine;
   /** The file that it is from. */
   file: string;
   /** Rewards of its prompt's conversations, by sample; null for those that failed. */
   group: { sample: number; reward: number | null }[];
-  /** Schemas of its tools, where its dump has them. */
+  /** Schemas of its tools, if its dump has them. */
   schemas: ToolSchema[];
 }
 
 export interface Selection {
   conversations: SelectedConversation[];
-  /** Those of which the filter is true. */
+  /** Conversations that pass the filter. */
   matched: number;
-  /** Conversations of the files, whatever the filter says. */
+  /** All conversations of the files. */
   total: number;
   failed: number;
   /** Mean reward of those that did not fail; null when all did. */
   reward: number | null;
-  /** Share of those that were judged a success; null where none was judged. */
+  /** Share of successes among the judged ones; null without any. */
   success: number | null;
 }
 
-/** Reads dumps once, from front to back, and keeps no more of them than is asked for. */
+/** Reads dumps once, from front to back, and keeps only the requested conversations. */
 export async function selectConversations(files: readonly DumpFile[], options: SelectOptions): Promise<Selection> {
   const { filter, uid, limit, worst } = options;
   const kept: { line: DumpLine; file: string }[] = [];
@@ -85,7 +85,7 @@ function nameIn(file: string, name: string): string {
   return `${file}\0${name}`;
 }
 
-/** What failed is nobody's worst: the policy did not do it. */
+/** Failed conversations are not ranked: the policy did not cause that. */
 function rank({ reward }: DumpLine): number {
   return reward ?? Number.POSITIVE_INFINITY;
 }

@@ -2,23 +2,23 @@ import { type ChatMessage, contentText, type ImageRecord, listImages } from "@cr
 import { showContent } from "@cria/core/internal";
 import type { DumpLine, DumpTurn } from "@cria/records";
 
-/** A stretch of a message: what the policy sampled and is trained on, what it sampled alone, or what others said. */
+/** Origin of a piece of a message: sampled and trained, sampled only, or from others. */
 export type Origin = "trained" | "sampled" | "given";
 
 export interface ShownMessage {
   role: ChatMessage["role"];
-  /** Who speaks: of a tool's answer the tool's name. */
+  /** Speaker; for a tool's answer the tool's name. */
   name?: string;
   pieces: { origin: Origin; text: string }[];
-  /** Those that its text names, in their order. */
+  /** The images that its text names, in their order. */
   images: ImageRecord[];
-  /** Of a tool's answer: why the call gave no ordinary one. */
+  /** Kind of a failed call's answer. */
   failure?: string;
-  /** Step rewards that landed on the turn that ends here, or that it led to. */
+  /** Step rewards of the turn that ends here, or of its consequences. */
   rewards: { from: "tool" | "turn"; value: number }[];
 }
 
-/** A conversation's messages with what the dump knows of their tokens. */
+/** A conversation's messages with the dump's knowledge of their tokens. */
 export function splitTurns(line: DumpLine): ShownMessage[] {
   const said = line.messages.slice(line.prompt_messages);
   const shown = line.messages.slice(0, line.prompt_messages).map((message) => describe(message, "given"));
@@ -34,7 +34,7 @@ export function splitTurns(line: DumpLine): ShownMessage[] {
       entry.rewards = findRewards(line, turn);
     }
     if (failure) entry.failure = failure;
-    // Older dumps do not say which answers are errors; those of the tool agent loop begin so.
+    // Older dumps do not record which answers are errors; those of the tool agent loop begin so.
     else if (!turns && message.role === "tool" && /^error: /.test(contentText(message.content)))
       entry.failure = "error";
     shown.push(entry);
@@ -52,7 +52,7 @@ function describe({ role, name, content }: ChatMessage, origin: Origin): ShownMe
   };
 }
 
-/** Which turn each message is of: a turn of tools has a message for each call. Null where they do not fit together. */
+/** The turn of each message: a turn of tools has a message for each call. Null when they do not match. */
 function matchTurns(
   turns: readonly DumpTurn[],
   messages: readonly ChatMessage[],

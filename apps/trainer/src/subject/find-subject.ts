@@ -9,42 +9,45 @@ import { demoConfigPath } from "../assets/embedded-policy.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
 import { restoreModel } from "../export/restore-model.js";
 
-/** Which policy a command is about. */
+/** Options that name a command's policy. */
 export interface FindSubjectOptions {
   /** A model, an adapter, a run or checkpoint, a config of `cria train`; undefined: the embedded policy. */
   target?: string;
-  /** Of a run: the checkpoint after this step. */
+  /** The run's checkpoint after this step. */
   step?: number;
   adapter?: string;
-  /** The model that an adapter or a run belongs to. */
+  /** The base model of an adapter or a run. */
   base?: string;
-  /** Its projector, with which it sees images; undefined: that of the run or config, where it has one. */
+  /** Its projector, with which it sees images; undefined: that of the run or config, if it has one. */
   mmproj?: string;
-  /** Of a run that still trains: it may have nothing to show yet, and takes the weights of later checkpoints. */
+  /** Whether the run still trains: it may have no weights yet, and later checkpoints are taken. */
   follow?: boolean;
-  /** Told of damaged checkpoints. */
+  /** Called with damaged checkpoints. */
   say: (text: string) => void;
-  /** The file of a model's address on a hub; a path as it is. */
+  /** Resolves a model's address on a hub to its file; paths stay unchanged. */
   fetch: (address: string) => Promise<string>;
 }
 
-/** What a target brings along. */
+/** The policy and settings that a target gives. */
 export interface Subject {
   name: string;
   load: (overrides: Partial<LoadModelOptions>) => Promise<LlamaModel>;
-  /** Whose weights are loaded; null: those of a file. */
+  /** The checkpoint whose weights are loaded; null: those of a file. */
   checkpoint: Checkpoint | null;
-  /** The adapter's file, or the model's where there is none; null: of a checkpoint, or of a run that has just begun. */
+  /** The adapter's file, or the model's without one; null: weights of a checkpoint, or of a new run. */
   weights: string | null;
-  /** Whose tools, sampling and template count; null: those of a plain model. */
+  /** The config with tools, sampling and template; null: a plain model's defaults. */
   config: TrainConfig | null;
   configFolder: string;
   sft: SftConfig | null;
-  /** File of rows whose first has the system message that the policy knows, and its column; null: none. */
+  /** File of rows whose first row has the system message that the policy knows, and its column; null: none. */
   rows: { file: string; key: string } | null;
 }
 
-/** Finds a policy by what names it. @throws ConfigError or DataError naming what is wrong; nothing is loaded yet. */
+/**
+ * Finds a policy by its name.
+ * @throws ConfigError or DataError; nothing is loaded yet.
+ */
 export async function findSubject(options: FindSubjectOptions): Promise<Subject> {
   const { mmproj } = options;
   const subject = await findModel(options);
@@ -81,7 +84,7 @@ async function findBase({ base, fetch }: FindSubjectOptions): Promise<string | n
 
 function openModel(path: string, name: string, adapter: string | undefined): Subject {
   const lora = adapter === undefined ? null : { path: adapter };
-  // With an adapter the cache is as in training, so that the numbers are too.
+  // With an adapter the cache is as in training, so that the numbers are equal too.
   const given: LoadModelOptions = { path, lora, trainable: "none", ...(lora ? { kvType: "f32" } : {}) };
   return {
     name: adapter === undefined ? name : `${name} with ${adapter}`,
@@ -95,7 +98,7 @@ function openModel(path: string, name: string, adapter: string | undefined): Sub
   };
 }
 
-/** The policy that a config would train, before it does. */
+/** The policy of a config, before training. */
 async function openConfig(file: string, options: FindSubjectOptions): Promise<Subject> {
   const { values: config, folder } = loadConfig(trainConfigSchema, file);
   const { path } = config.actor_rollout_ref.model;
@@ -121,11 +124,7 @@ async function openRun(path: string, options: FindSubjectOptions): Promise<Subje
   const trained = await findTrained(findStep(path, options.step), await findBase(options), say, { isRunning: follow });
   const { checkpoint } = trained;
   if (follow && !checkpoint && trained.weights)
-    refuse(
-      "--follow",
-      path,
-      "the run saved its weights alone; a run is followed by its checkpoints (trainer.save_freq)",
-    );
+    refuse("--follow", path, "the run saved only its weights; following a run needs checkpoints (trainer.save_freq)");
   const after = checkpoint ? `, after step ${checkpoint.step}` : "";
   const weights = checkpoint || follow ? null : trained.weights;
   return describeTrained(trained, { name: `${path}${after}`, checkpoint, weights }, (overrides) => {
@@ -134,7 +133,7 @@ async function openRun(path: string, options: FindSubjectOptions): Promise<Subje
   });
 }
 
-/** An adapter in its run's folder knows its model; of another it must be named. */
+/** An adapter in its run's folder has a known model; for others the user must name it. */
 async function openAdapter(path: string, options: FindSubjectOptions): Promise<Subject> {
   const run = dirname(path);
   const base = await findBase(options);
@@ -145,7 +144,7 @@ async function openAdapter(path: string, options: FindSubjectOptions): Promise<S
     );
   }
   if (base !== null) return openModel(base, basename(base), path);
-  throw new ConfigError("is an adapter, and does not say of which model", {
+  throw new ConfigError("is an adapter that does not name its model", {
     code: "config/no-base-model",
     subject: path,
     expected: "the model that it was trained on",
@@ -176,7 +175,10 @@ function listRows(train: TrainConfig | null, sft: SftConfig | null, folder: stri
   return { file: resolvePath(folder, file), key: train ? train.data.prompt_key : sft!.data.messages_key };
 }
 
-/** The folder of a run's checkpoint. @throws ConfigError that lists those there are. */
+/**
+ * The folder of a run's checkpoint.
+ * @throws ConfigError that lists the existing ones.
+ */
 function findStep(path: string, step: number | undefined): string {
   if (step === undefined) return path;
   const folder = join(path, "checkpoints", `global_step_${step}`);
@@ -194,7 +196,7 @@ function findStep(path: string, step: number | undefined): string {
 
 function refuse(option: string, value: unknown, why: string): void {
   if (value === undefined) return;
-  throw new ConfigError("does not go with this", {
+  throw new ConfigError("does not apply here", {
     code: "config/bad-argument",
     subject: option,
     expected: "a command without it",

@@ -7,15 +7,15 @@ import { wrapParagraph } from "./wrap-text.js";
 const paint: Record<Severity, (text: string) => string> = { high: pc.red, medium: pc.yellow, low: pc.cyan };
 
 /**
- * A finding of the coach as a paragraph, with the command that shows a conversation that has it.
- * @param runPath null where the run keeps no conversations.
+ * A finding of the coach as a paragraph, with the command that shows an affected conversation.
+ * @param runPath null when the run keeps no conversations.
  */
 export function describeProblem(
   { rule, severity, sentence, remedy, evidence, holds }: Finding,
   runPath: string | null,
   width: number,
 ): string {
-  // Names of tools and reward parts may be anybody's text.
+  // Names of tools and reward parts may contain any text.
   const text = makePrintable(`${sentence} ${remedy}`);
   const colour = holds ? paint[severity] : pc.dim;
   const lines = wrapParagraph(`${colour(`${severity} ${rule}:`)} ${text}`, width);

@@ -9,11 +9,13 @@ export interface PlotOptions {
   width: number;
   /** Lines; each has four rows of dots. */
   height: number;
-  /** What the bottom and the top stand for; default: the smallest and the largest value. */
+  /** Values of the bottom and the top; default: the smallest and the largest value. */
   range?: readonly [number, number];
 }
 
-/** A curve in braille characters, the first value at the left, the last at the right; empty lines where there is none. */
+/**
+ * A curve in braille characters, the first value at the left, the last at the right; empty lines where there is none.
+ */
 export function drawPlot(values: readonly number[], { width, height, range }: PlotOptions): string[] {
   const cells = Array.from({ length: height }, () => new Array<number>(width).fill(0));
   const columns = 2 * width;
@@ -27,7 +29,7 @@ export function drawPlot(values: readonly number[], { width, height, range }: Pl
   let before: number | null = null;
   points.forEach((value, x) => {
     const y = findRow(value);
-    // A steep piece is a line, not two points.
+    // A steep piece is drawn as a line, not as two points.
     const from = before === null ? y : before + Math.sign(y - before);
     for (let at = Math.min(from, y); at <= Math.max(from, y); at++)
       cells[at >> 2]![x >> 1]! |= DOTS[x & 1 ? 1 : 0][at & 3]!;

@@ -3,9 +3,9 @@ import { colors as pc } from "./colors.js";
 import { describeProblem } from "./describe-problem.js";
 import { findWidth } from "./wrap-text.js";
 
-/** What the coach has to say of a run, a paragraph each. */
+/** Prints the coach's findings about a run, a paragraph each. */
 export function printFindings(findings: readonly Finding[], runPath: string): void {
   if (findings.length === 0)
-    console.log(`${pc.green("the coach sees nothing wrong")} (docs/coach.md says what it looks for)`);
+    console.log(`${pc.green("the coach finds nothing wrong")} (docs/coach.md lists its rules)`);
   for (const finding of findings) console.log(describeProblem(finding, runPath, findWidth()));
 }

@@ -2,7 +2,7 @@ import { groupBySection, type KeyDetails } from "@cria/trainer/internal";
 import { colors as pc } from "./colors.js";
 import { findWidth, wrapParagraph } from "./wrap-text.js";
 
-/** A paragraph, each of its lines after so many spaces. */
+/** A paragraph, with each line indented by `spaces`. */
 function indent(text: string, spaces: number): string {
   const lines = wrapParagraph(text, findWidth() - spaces);
   return lines.map((line) => " ".repeat(spaces) + line).join("\n");
@@ -10,7 +10,7 @@ function indent(text: string, spaces: number): string {
 
 const show = (value: unknown) => JSON.stringify(value);
 
-/** Keys by section, each with its default, what it may be, and what it means. */
+/** Keys by section, each with its default, its type, and its meaning. */
 export function formatKeys(keys: readonly KeyDetails[]): string {
   return [...groupBySection(keys)]
     .map(([section, entries]) => {
@@ -25,7 +25,10 @@ export function formatKeys(keys: readonly KeyDetails[]): string {
     .join("\n\n");
 }
 
-/** One key in full. @param command that takes it as key=value; null: none does. */
+/**
+ * One key in full.
+ * @param command that takes it as key=value; null: none does.
+ */
 export function formatKey(entry: KeyDetails, command: string | null): string {
   const example = entry.required ? "..." : show(entry.default);
   const quoted = /[\s"[{]/.test(example) ? `'${example}'` : example;

@@ -9,13 +9,13 @@ import { quoteWord } from "./quote-word.js";
 import { findWidth, wrapParagraph } from "./wrap-text.js";
 
 export interface PrintTrainingOptions {
-  /** The config's file and its overrides, as they were typed; null: there is no such file. */
+  /** The config's file and its overrides, as typed; null: there is no such file. */
   config: readonly string[] | null;
   /** Whether its conversations are in files. */
   dumped: boolean;
 }
 
-/** What `cria train --json` prints. */
+/** The output of `cria train --json`. */
 export function describeTraining({ folder, metrics, progress, problems }: TrainResult): object {
   return {
     run_folder: folder,
@@ -27,7 +27,10 @@ export function describeTraining({ folder, metrics, progress, problems }: TrainR
   };
 }
 
-/** The end of a training: where everything is, before and after, its curve, what is wrong, the worst conversation, what to do next. */
+/**
+ * The end of a training: places of files, success before and after, its curve, problems, the worst conversation, the
+ * next commands.
+ */
 export async function printTraining(result: TrainResult, { config, dumped }: PrintTrainingOptions): Promise<void> {
   const { folder: path, progress, problems, adapter, model, heldOutRows, metrics } = result;
   console.log(`run folder: ${path}`);
@@ -57,11 +60,11 @@ export async function printTraining(result: TrainResult, { config, dumped }: Pri
         ]
       : []),
     ...(worst
-      ? [[["replay", path, ...place, "--trajectory", `${worst.index}`], "that one again, token by token"] as Next]
+      ? [[["replay", path, ...place, "--trajectory", `${worst.index}`], "replay the worst one, token by token"] as Next]
       : []),
-    [["chat", path], "talk to it"],
+    [["chat", path], "chat with it"],
     ...(config && heldOutRows > 0
-      ? // What only trainings look at would hide the command.
+      ? // Overrides that only trainings read would hide the command.
         [
           [
             ["eval", ...config.filter((word) => !word.startsWith("trainer.")), "--checkpoint", path],
@@ -86,7 +89,7 @@ const view = (path: string): Next => [
 /** Lines of its last words that are shown. */
 const WORST_LINES = 2;
 
-/** Who it is and how it ended, and below that its last words, cut where they are many. */
+/** Its name and end, and below that its last words, shortened if long. */
 function drawWorst({ who, said }: WorstFailure): string[] {
   const width = findWidth();
   const words = wrapParagraph(said === "" ? "it said nothing" : said, width - 4);

@@ -1,7 +1,7 @@
 import type { StepMetrics } from "@cria/trainer";
 import { colors as pc } from "./colors.js";
 
-/** Prints what was judged, a line a number, and the share of failures where there are any. */
+/** Prints the judged values, one per line, and the share of failures if there are any. */
 export function printValidation(metrics: StepMetrics): void {
   for (const [name, value] of Object.entries(metrics))
     if (name.startsWith("val-core/") && !(name.endsWith("/failed_ratio") && value === 0))

@@ -10,7 +10,7 @@ describe("text for a terminal", () => {
   it.each([
     ["\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"],
     ["\x1b]0;title\x07", "\\x1b]0;title\\x07"],
-    // The same sequences begin with one character of C1.
+    // The same sequences with one character of C1 at their beginning.
     ["\x9b2J\x9d52;c;aGk=\x9c", "\\x9b2J\\x9d52;c;aGk=\\x9c"],
     ["sure\rno  ", "sure\\x0dno  "],
     ["a\b\0\x7f\u0085", "a\\x08\\x00\\x7f\\x85"],

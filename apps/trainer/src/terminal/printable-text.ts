@@ -1,13 +1,13 @@
 /**
- * Control characters, and what turns the direction of text: line feeds and tabs alone may do something in a terminal. Half of
- * a surrogate pair is no text.
+ * Control characters other than line feeds and tabs, characters that change the direction of text, and halves of
+ * surrogate pairs.
  */
 const HARMFUL = /[^\P{Cc}\t\n]|\p{Bidi_Control}|[\u2028\u2029]|\p{Surrogate}/gu;
 
 /**
- * Text of a model, a tool or a file, for people to read in a terminal: nothing in it moves the cursor, changes colours or the
- * window's title, rings a bell or turns the direction of writing. Such characters are written out, as `\x1b` or `\u202e`.
- * It looks at each character alone: pieces of a stream may be given one after another.
+ * Text of a model, a tool or a file, made safe for a terminal: it cannot move the cursor, change colours or the
+ * window's title, ring a bell or turn the direction of writing. Such characters are written out, as `\x1b` or `\u202e`.
+ * Each character is judged by itself, so pieces of a stream may be given one after another.
  */
 export function makePrintable(text: string): string {
   return text.replace(HARMFUL, (character) => {

@@ -4,11 +4,11 @@ import { wrapText } from "./wrap-text.js";
 export interface ProgressOptions {
   label: string;
   total: number;
-  /** Nothing is drawn, for --json. */
+  /** Draws nothing, for --json. */
   silent?: boolean;
-  /** Done before this process began, and so no part of its speed. Default 0. */
+  /** Units done before this process began, which do not count for its speed. Default 0. */
   start?: number;
-  /** How done and total are written; default: as numbers. */
+  /** Format of done and total; default: numbers. */
   format?: (count: number) => string;
 }
 
@@ -24,7 +24,7 @@ export class Progress {
     this.total = options.total;
   }
 
-  /** `done` of the total; `note` stands behind the bar. A `total` replaces the one that was expected. */
+  /** Draws `done` of the total, with `note` after the bar. `total` replaces the expected one. */
   update(done: number, note = "", total = this.total): void {
     this.done = done;
     this.total = total;
@@ -41,7 +41,7 @@ export class Progress {
     if (this.isTty) process.stderr.write("\n");
   }
 
-  /** Takes the bar away from where other text is about to be written; the next update draws it again. */
+  /** Removes the bar before other text is written; the next update draws it again. */
   clear(): void {
     if (!this.options.silent && this.isTty) process.stderr.write("\r\x1b[2K");
     this.lastDrawn = Number.NEGATIVE_INFINITY;
@@ -54,7 +54,7 @@ export class Progress {
     const elapsed = (performance.now() - this.started) / 1000;
     const here = this.done - (this.options.start ?? 0);
     const left = here > 0 ? (elapsed / here) * (total - this.done) : Number.NaN;
-    // A line that is too long for the terminal would be redrawn below itself.
+    // A line longer than the terminal would be redrawn below itself.
     const columns = this.isTty ? (process.stderr.columns ?? 80) - 1 : Number.POSITIVE_INFINITY;
     const width = columns < 100 ? 12 : 24;
     const filled = Math.round(share * width);

@@ -1,4 +1,4 @@
-/** A word of a command line, as a shell takes it. */
+/** A word of a command line, quoted for a shell. */
 export function quoteWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

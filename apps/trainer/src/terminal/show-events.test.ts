@@ -9,7 +9,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What is written on a terminal, or elsewhere. */
+/** The output on a terminal, or elsewhere. */
 function show(terminal: { isTTY: boolean; columns?: number }, work: (report: Report) => void): string {
   Object.assign(process.stderr, terminal);
   let written = "";
@@ -21,7 +21,7 @@ function show(terminal: { isTTY: boolean; columns?: number }, work: (report: Rep
   return stripVTControlCharacters(written);
 }
 
-/** A training of three steps; each event comes a second after the other, for bars are not redrawn more often. */
+/** A training of three steps, one second apart, because bars are not redrawn more often. */
 const train = (report: Report) => {
   let now = 0;
   vi.spyOn(performance, "now").mockImplementation(() => (now += 10_000));

@@ -7,9 +7,12 @@ import { formatCount, Progress } from "./progress.js";
 import { findWidth } from "./wrap-text.js";
 
 export interface ShowEventsOptions {
-  /** No bars. Warnings, notices and problems are written all the same: they must not go unseen, and stdout stays clean. */
+  /**
+   * Draws no bars. Warnings, notices and problems are still written to stderr: they must not go unseen, and stdout
+   * stays clean.
+   */
   silent?: boolean;
-  /** Whether the run's conversations are written, so that `cria show` has something to show. Default: true. */
+  /** Whether the run's conversations are written, which `cria show` needs. Default: true. */
   dumped?: boolean;
 }
 
@@ -32,7 +35,7 @@ export function showEvents({ silent = false, dumped = true }: ShowEventsOptions 
   };
   /** Success of the steps so far. */
   const curve: number[] = [];
-  /** How the last validation was sampled: its success is not that of the steps, which are always sampled. */
+  /** Sampling of the last validation: its success is not comparable with the steps', which are always sampled. */
   let sampling = "";
   return (event: RunEvent) => {
     switch (event.type) {
@@ -57,7 +60,7 @@ export function showEvents({ silent = false, dumped = true }: ShowEventsOptions 
 
 interface Bar {
   progress: Progress;
-  /** What was done before, and when it began: an earlier attempt says nothing about how fast this one is. */
+  /** Work done before, and its start: an earlier attempt does not tell this one's speed. */
   first: number;
   started: number;
 }
@@ -72,17 +75,20 @@ function startBar({ work, done, total, unit }: ProgressEvent, silent: boolean): 
 }
 
 function updateBar({ progress, first, started }: Bar, { work, done, total, unit, name }: ProgressEvent): void {
-  // A training's bar is drawn with its steps.
+  // The steps draw a training's bar.
   if (work === "train" || work === "sft") return;
   const rate = (done - first) / Math.max(0.001, (performance.now() - started) / 1000);
   const note = unit === "bytes" ? [`${formatBytes(rate)}/s`, ...(name ? [name] : [])].join(" · ") : "";
   progress.update(done, note, total);
 }
 
-/** The last so many steps of the curve are drawn, on a terminal. */
+/** Steps of the curve that are drawn on a terminal. */
 const CURVE = 12;
 
-/** @param curve success of the steps before; that of this one is added. @param sampling of the last validation. */
+/**
+ * @param curve success of the steps so far, to which this step's is added.
+ * @param sampling of the last validation.
+ */
 function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[], sampling: string): string {
   const show = (name: string, digits: number) => metrics[name]?.toFixed(digits) ?? "none";
   const speed = `${formatCount(metrics["perf/throughput"]!)} tok/s`;
@@ -93,7 +99,7 @@ function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[], sa
   const calls = metrics["tool_call_counts/mean"] ?? 0;
   const drawn = process.stderr.isTTY && curve.length > 1 ? `${drawSparkline(curve.slice(-CURVE))} ` : "";
   const facts = [
-    // Where they are one number, one is enough: terminals are narrow.
+    // Equal numbers are shown once, because terminals are narrow.
     ...(metrics["critic/rewards/mean"] === success ? [] : [`reward ${show("critic/rewards/mean", 3)}`]),
     `success${last && sampling ? " sampled" : ""} ${show("reward/score/mean", 2)}${last}`,
     ...(calls > 0 ? [`tools ${(100 * (1 - (metrics["agent_loop/tool_error_rate"] ?? 0))).toFixed(0)} %`] : []),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, vi } from "vitest";
 
-/** What the commands of each test print; their exit codes are forgotten afterwards. Call it once, at the top of a file. */
+/** The output of commands in each test; their exit codes are reset afterwards. Call it once, at the top of a file. */
 export function captureOutput(): { stdout: string; stderr: string } {
   const output = { stdout: "", stderr: "" };
   beforeEach(() => {

@@ -1,6 +1,8 @@
 import { getLlama, type Llama, LlamaLogLevel, type Token } from "node-llama-cpp";
 
-/** Logprobs by stock llama.cpp: what its own context computes of a GGUF, and of a LoRA adapter as `--lora` applies it. */
+/**
+ * Logprobs by stock llama.cpp: its own context computes them for a GGUF, with a LoRA adapter as `--lora` applies it.
+ */
 export class StockLlama {
   private constructor(private readonly llama: Llama) {}
 
@@ -8,7 +10,7 @@ export class StockLlama {
     return new StockLlama(await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error, maxThreads: 1 }));
   }
 
-  /** Of each token given those before it; the first is 0. The KV cache is F16, about 1e-3 from F32's. */
+  /** Logprobs of each token given the ones before it; the first is 0. The KV cache is F16, about 1e-3 from F32's. */
   async score(model: string, tokenIds: readonly number[], lora?: string): Promise<number[]> {
     const stock = await this.llama.loadModel({ modelPath: model });
     const adapters = lora ? { adapters: [{ filePath: lora, scale: 1 }] } : undefined;

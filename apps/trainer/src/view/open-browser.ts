@@ -5,7 +5,7 @@ const openers: Partial<Record<NodeJS.Platform, [string, string[]]>> = {
   win32: ["cmd", ["/c", "start", '""']],
 };
 
-/** Opens an address in the user's browser, where there is one; nothing happens where there is none. */
+/** Opens an address in the user's browser, if there is one. */
 export function openBrowser(url: string): void {
   const [program, args] = openers[process.platform] ?? ["xdg-open", []];
   const child = spawn(program, [...args, url], { stdio: "ignore", detached: true });

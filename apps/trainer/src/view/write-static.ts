@@ -15,7 +15,7 @@ export interface StaticOptions {
   folders: readonly string[];
   /** The new folder. */
   out: string;
-  /** Default: the web app as it was built. */
+  /** Default: the built web app. */
   assets?: ReadonlyMap<string, Asset>;
   onProgress?: (done: number, total: number) => void;
   signal?: AbortSignal;
@@ -23,13 +23,13 @@ export interface StaticOptions {
 
 const LONGEST_NAME = 240;
 
-/** What tells the app that there are files instead of a server. */
+/** Tells the app that it has files instead of a server. */
 const MARK = '<meta name="cria-static" content="">';
 
 /**
- * Writes the viewer as a folder of files that any web server can serve: the app, and what each address of the API answers as
- * `data/<address>.json`, each segment encoded. Lists have all their groups; pictures are files as they are.
- * @returns how many files of data there are.
+ * Writes the viewer as a folder of files that any web server can serve: the app, and each answer of the API as
+ * `data/<address>.json`, with each segment encoded. Lists have all their groups; pictures are copied.
+ * @returns the number of data files.
  * @throws ConfigError when the folder is not empty; the signal's reason.
  */
 export async function writeStatic(options: StaticOptions): Promise<number> {
@@ -52,13 +52,13 @@ export async function writeStatic(options: StaticOptions): Promise<number> {
   const save = async (path: readonly string[], content: string) => {
     signal?.throwIfAborted();
     const names = path.map(nameFile);
-    // No file system has it, and no app asks for it.
+    // No file system can store it, and the app does not request it.
     if (names.every((name) => name.length <= LONGEST_NAME)) await write(`${join(out, "data", ...names)}.json`, content);
     onProgress?.(++done, total);
   };
   const ask = (path: readonly string[]) =>
     app.request(`/api/${path.map(encodeURIComponent).join("/")}`, { headers: { host: "127.0.0.1" } });
-  /** Asks as the app does, and keeps the answer. */
+  /** Requests data as the app does, and writes the answer. */
   const keep = async <T>(...path: string[]): Promise<T> => {
     const text = await (await ask(path)).text();
     await save(path, text);
@@ -74,7 +74,7 @@ export async function writeStatic(options: StaticOptions): Promise<number> {
       kept.add(address);
       signal?.throwIfAborted();
       const response = await ask(path);
-      // One that is gone from the run is missing here too.
+      // A picture that the run has lost is missing here too.
       if (response.ok)
         await write(join(out, "data", ...path.map(nameFile)), new Uint8Array(await response.arrayBuffer()));
     }
@@ -113,7 +113,7 @@ function listLineImages({ messages, segments = [] }: DumpLine): ImageRecord[] {
   return all.flatMap(({ content }) => listImages(content)).flatMap(({ image }) => ("hash" in image ? image : []));
 }
 
-/** As a segment of an address, and never the folder above. */
+/** A segment of an address, never that of the folder above. */
 function nameFile(segment: string): string {
   return encodeURIComponent(segment).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length));
 }

@@ -20,10 +20,10 @@ export interface DrawViewOptions {
   scroll: number;
 }
 
-const FINE = pc.green("the coach sees nothing wrong");
+const FINE = pc.green("the coach finds nothing wrong");
 const DOTS = "⠀⣀⣤⣶⣿";
 
-/** A screen full of a run: exactly `height` lines, none wider than `width`. */
+/** A run on a full screen: exactly `height` lines, none wider than `width`. */
 export function drawView(view: RunView, { width, height, pane, scroll }: DrawViewOptions): string[] {
   const head = drawHead(view, width);
   const room = Math.max(0, height - head.length - 1);
@@ -148,7 +148,7 @@ function drawStrips({ newest }: RunView, width: number): string[] {
   return [pc.bold(title), ...groups];
 }
 
-/** What the conversation to read said last, and what it got for it. */
+/** The last words and the reward of the sample conversation. */
 function drawSampleLine({ newest }: RunView): string[] {
   if (!newest?.sample) return [];
   const { messages, prompt_messages, reward } = newest.sample;

@@ -5,7 +5,10 @@ import { makePrintableLine } from "../terminal/printable-text.js";
 /** Workers that are named; the others are counted. */
 const NAMED = 3;
 
-/** A training's workers: how many, what is done where, what went wrong; and a line each for who is shut out, fails or is stuck. */
+/**
+ * A training's workers: their number, the distribution of work, failures; and a line for each one that is shut out,
+ * fails or is stuck.
+ */
 export function drawWorkers({ workers, here, jobs }: ClusterView): string[] {
   const sum = (read: (worker: ClusterView["workers"][number]) => number) =>
     workers.reduce((total, worker) => total + read(worker), 0);

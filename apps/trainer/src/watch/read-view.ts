@@ -5,7 +5,7 @@ import { findRuns } from "../runs/find-runs.js";
 import type { MetricRow } from "../runs/metrics-file.js";
 import { RunReader } from "../runs/run-reader.js";
 
-/** All of a run that is looked at. */
+/** The displayed state of a run. */
 export interface RunView {
   summary: RunSummary;
   live: LiveState | null;
@@ -19,16 +19,16 @@ export interface NewestStep {
   step: number | null;
   /** Rewards by prompt; null for a conversation that failed. */
   groups: { uid: string; rewards: (number | null)[] }[];
-  /** One to read: the worst that did not fail. */
+  /** The sample conversation: the worst that did not fail. */
   sample: DumpLine | null;
-  /** Calls that failed, by kind, the most frequent first. */
+  /** Failed calls by kind, the most frequent first. */
   failures: [kind: string, count: number][];
 }
 
-/** Dumps beyond this many bytes are not read again and again only to look on. */
+/** Dumps larger than this are not read again for each refresh. */
 const LARGEST = 256 << 20;
 
-/** Reads a run as it grows. Whatever lies in its folder, nothing is thrown. */
+/** Reads a growing run. It never throws, whatever the folder contains. */
 export class ViewReader {
   private reader: RunReader | null = null;
   private newest: NewestStep | null = null;

@@ -9,14 +9,14 @@ import { quoteWord } from "../terminal/quote-word.js";
 const work = mkdtempSync(join(tmpdir(), "cria-terminal-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-// The built command line, as a user runs it: `npm test` builds first.
+// The built command line as users run it: `npm test` builds first.
 const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
 /** `script` of util-linux gives a program a terminal. */
 const hasScript = spawnSync("script", ["--version"]).status === 0;
 
 const LEAVE = "\x1b[?25h\x1b[?1049l";
 
-/** `cria watch` in a terminal of its own, once it has drawn itself. */
+/** `cria watch` in a separate terminal, after its first drawing. */
 async function watch() {
   writeFileSync(join(work, "metrics.jsonl"), '{"training/global_step":1,"rollout/kept":4,"reward/score/mean":0.5}\n');
   const id = join(work, "pid");

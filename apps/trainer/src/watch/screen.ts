@@ -7,8 +7,8 @@ const ENTER = "\x1b[?1049h\x1b[?25l";
 const LEAVE = "\x1b[?25h\x1b[?1049l";
 
 /**
- * The whole terminal, as another page than what was written before. `close` gives it back as it was; so does the end of the process,
- * whatever ended it but SIGKILL.
+ * The whole terminal, on its alternate page. `close` restores it, and so does the end of the process, except by
+ * SIGKILL.
  */
 export class Screen {
   private isOpen = true;
@@ -44,7 +44,7 @@ export class Screen {
     return { width: Math.max(20, this.output.columns || 80), height: Math.max(6, this.output.rows || 24) };
   }
 
-  /** Writes the lines that have changed: a slow connection takes no more than that. */
+  /** Writes only changed lines, for slow connections. */
   draw(lines: readonly string[]): void {
     if (!this.isOpen) return;
     const isNew = this.drawn.length === 0;
@@ -67,7 +67,7 @@ export class Screen {
   };
 }
 
-/** What was typed: single characters, and arrows as "up", "down", "left", "right". */
+/** Typed keys: single characters, and arrows as "up", "down", "left", "right". */
 function readKeys(text: string): string[] {
   const names: Record<string, string> = {
     A: "up",

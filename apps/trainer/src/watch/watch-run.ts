@@ -10,11 +10,11 @@ const INTERVAL_MS = 1000;
 export interface WatchOptions {
   input: ScreenInput;
   output: ScreenOutput;
-  /** Ends the watching. */
+  /** Stops watching. */
   signal: AbortSignal;
 }
 
-/** Shows a run on the whole screen until somebody types q. The terminal is as it was afterwards, whatever ended it. */
+/** Shows a run on the whole screen until the user types q. The terminal is restored in every case. */
 export async function watchOnScreen(path: string, { input, output, signal }: WatchOptions): Promise<void> {
   const reader = new ViewReader(path);
   let view = await reader.refresh();
@@ -67,9 +67,9 @@ export async function watchAsLines(
   let written = 0;
   for (;;) {
     const view = await reader.refresh();
-    // A run that went on from an earlier step has fewer of them.
+    // A run that resumed from an earlier step has fewer of them.
     if (view.rows.length < written) written = 0;
-    // Before the first step there is a line with nothing but its number, where nothing is held out.
+    // Before the first step there is a line with only its number, if nothing is held out.
     for (const row of view.rows.slice(written).filter(({ size }) => size > 1))
       write(json ? JSON.stringify(Object.fromEntries(row)) : describeRow(row, view));
     written = view.rows.length;

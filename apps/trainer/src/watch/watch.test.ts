@@ -19,7 +19,7 @@ const dumps = join(import.meta.dirname, "../../../../packages/records/fixtures/d
 
 let count = 0;
 
-/** A run of so many steps, with the conversations of a real one. */
+/** A run of this many steps, with the conversations of a real one. */
 function writeRun(steps: number, change: (line: Record<string, unknown>) => void = () => undefined): string {
   const folder = join(work, `run-${count++}`);
   mkdirSync(join(folder, "rollouts"), { recursive: true });
@@ -48,7 +48,7 @@ function writeRun(steps: number, change: (line: Record<string, unknown>) => void
 const ENTER = "\x1b[?1049h\x1b[?25l";
 const LEAVE = "\x1b[?25h\x1b[?1049l";
 
-/** A terminal of 80 columns and 24 lines that a test types into. */
+/** A terminal of 80 columns and 24 lines that the test types into. */
 function openTerminal(folder: string, size = { columns: 80, rows: 24 }) {
   const input = Object.assign(new PassThrough(), { isRaw: false, setRawMode: vi.fn() });
   const output = Object.assign(new PassThrough(), size);

@@ -17,8 +17,9 @@ const OPTIONS = { contextSize: 64, maxSequences: CONVERSATIONS, lora: { rank: 8,
 const ADAPTER_SCALE = 0.01;
 
 /**
- * Mean distance in nats of the logprobs that decoding reports from those that `score` recomputes. Over F32 weights sums are in
- * another order and no more; over others a last bit can flip the rounding of an activation, which then spreads through the layers.
+ * Largest mean distance in nats between the logprobs of decoding and those of `score`. With F32 weights only the order
+ * of sums differs; with others a last bit can flip the rounding of an activation, which then spreads through the
+ * layers.
  */
 export const scoreBounds: Readonly<Record<string, number>> = { f32: 1e-4, f16: 1e-2, bf16: 2e-2 };
 export const QUANTIZED_BOUND = 2e-2;
@@ -54,7 +55,7 @@ export const decodeCheck: ModelCheck = {
   },
 };
 
-/** All conversations, so many at once. */
+/** Generates all conversations, `width` at once. */
 async function generate(model: LlamaModel, width: number): Promise<GenerateResult[]> {
   const results: GenerateResult[] = [];
   const prompts = samplePrompts(model, CONVERSATIONS, PROMPT);
@@ -91,7 +92,7 @@ async function compareWithScore(model: LlamaModel, results: readonly GenerateRes
   );
 }
 
-/** By the roughest type among the weights. */
+/** The bound of the roughest type among the weights. */
 export function findBound(types: Readonly<Record<string, number>>): number {
   return Math.max(...Object.keys(types).map((type) => scoreBounds[type] ?? QUANTIZED_BOUND));
 }
@@ -112,11 +113,11 @@ export function compareBits(
   return other("falls short", name, found, "a seed will not give the same conversation again; report this");
 }
 
-/** The kind of the numbers is the same: Int32Array or Float32Array. */
+/** Both arguments have the same type: Int32Array or Float32Array. */
 const isSame = (a: ArrayLike<number>, b: ArrayLike<number>): boolean =>
   a.length === b.length && Array.prototype.every.call(a, (value, i) => value === b[i]);
 
-/** A token that was sampled is named as the one that ends the turn. */
+/** Declares a sampled token as the stop token of a turn, and checks that the turn ends there. */
 async function checkStop(model: LlamaModel, { tokenIds }: GenerateResult): Promise<Finding> {
   const stop = tokenIds[Math.floor(tokenIds.length / 2)]!;
   const at = tokenIds.indexOf(stop);

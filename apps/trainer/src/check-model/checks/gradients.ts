@@ -24,23 +24,24 @@ const ALONE = "gradients, batch and alone";
 
 const BLOCKS = 2;
 const LORA = { rank: 8, alpha: 16 };
-/** Of B: far from zero, so that A has a gradient too. */
+/** Scale of B's values: far from zero, so that A has a gradient too. */
 const ADAPTER_SCALE = 0.05;
-/** Relative, of the worst kind of tensor; F32 weights on a CPU. */
+/** Relative error of the worst kind of tensor; F32 weights on a CPU. */
 export const SLOPE_BOUND = 1e-2;
 /** Relative to the CPU's gradient: a GPU multiplies F32 as TF32, of 11 bits. */
 const DEVICE_BOUND = 1e-2;
-/** What rounding activations may do to a gradient before it points elsewhere. */
+/** Largest effect of rounding activations, beyond which a gradient points elsewhere. */
 const ROUNDING_BOUND = 0.5;
 /**
- * Sums in another order; over other weights than F32 gradients are multiplied as 16-bit integers, and a shared token's gradient is
- * rounded as one sum. Of the worst tensor 0.09 % (SmolLM2-135M, Q4_1) and 1.1 % (random weights, Q8_0) were seen.
+ * Largest distance from the gradients of single sequences. Sums have another order; over weights other than F32
+ * gradients are multiplied as 16-bit integers, and a shared token's gradient is rounded as one sum. For the worst
+ * tensor 0.09 % (SmolLM2-135M, Q4_1) and 1.1 % (random weights, Q8_0) were measured.
  */
 const ALONE_BOUND = { exact: 1e-3, rounded: 5e-2 };
 
 /**
- * On the model's own first blocks, as F32: there a wrong derivative cannot hide behind the rounding of activations, which makes the
- * loss over quantized weights a staircase. What that rounding costs is measured beside it.
+ * Checks gradients on the model's first blocks, converted to F32: with quantized weights the rounding of activations
+ * makes the loss a staircase, which could hide a wrong derivative. The effect of that rounding is measured separately.
  */
 export const gradientsCheck: ModelCheck = {
   name: "gradients",
@@ -81,7 +82,7 @@ export const gradientsCheck: ModelCheck = {
   },
 };
 
-/** Opens the excerpt, with an adapter that adds something or all of it trainable. */
+/** Opens the excerpt, either with an adapter of nonzero values or fully trainable. */
 async function openExcerpt(
   context: CheckContext,
   path: string,
@@ -129,7 +130,7 @@ export function judgeSlopes(name: string, slopes: readonly Slope[]): Finding {
   );
 }
 
-/** A GPU's gradient beside the CPU's, which finite differences check. */
+/** Compares a GPU's gradient with the CPU's, which finite differences check. */
 async function checkByCpu(
   context: CheckContext,
   name: string,
@@ -149,8 +150,8 @@ async function checkByCpu(
 }
 
 /**
- * What rounding activations costs: in the excerpt beside the same weights as F32, and over the whole model between two adapters so near
- * that the rounding alone tells them apart.
+ * Measures the effect of rounding activations: in the excerpt against the same weights as F32, and over the whole model
+ * between two adapters so close that only the rounding tells them apart.
  */
 async function checkRounding(
   context: CheckContext,
@@ -166,20 +167,20 @@ async function checkRounding(
 }
 
 export function judgeRounding(first: number, moved: number): Finding {
-  const found = `rounded activations move them by ${formatShare(first)} in the first ${BLOCKS} blocks, beside the same weights as F32 (bound ${formatShare(ROUNDING_BOUND)}); over the whole model by ${formatShare(moved)} when they are rounded anew`;
+  const found = `rounded activations move them by ${formatShare(first)} in the first ${BLOCKS} blocks, compared with the same weights as F32 (bound ${formatShare(ROUNDING_BOUND)}); over the whole model by ${formatShare(moved)} when they are rounded anew`;
   return judge(ROUNDING, first <= ROUNDING_BOUND, found, "train over a more exact file: Q8_0, F16 or F32");
 }
 
 /**
- * The whole model: sequences that share a micro-batch beside each of them alone.
- * @returns also how far gradients move when B grows by a ten thousandth.
+ * Compares sequences that share a micro-batch with each of them alone, over the whole model.
+ * @returns also the change of gradients when B grows by a ten thousandth.
  */
 async function checkAlone(context: CheckContext): Promise<{ finding: Finding; moved: number }> {
   const model = await context.load({ contextSize: 128, maxSequences: 1, lora: LORA });
   try {
     await fillAdapter(model, ADAPTER_SCALE / 5);
     const lesson = makeLesson(model, 3, 12);
-    // Two begin alike: what they share is evaluated once.
+    // Two share a beginning, which is evaluated once.
     const shared = lesson.map((sequence, i) => (i === 2 ? continueOther(sequence, lesson[0]!) : sequence));
     const together = await sumGradients(model, [shared]);
     const alone = await sumGradients(
@@ -201,7 +202,7 @@ export function judgeAlone(alone: Gradients, together: Gradients, bound: number)
   return judge(ALONE, distance <= bound, found, "report this");
 }
 
-/** The same sequence behind the first six tokens of another one. */
+/** The same sequence after the first six tokens of another one. */
 function continueOther(sequence: TrainSequence, other: TrainSequence): TrainSequence {
   const tokenIds = Array.from(sequence.tokenIds);
   for (let t = 0; t < Math.min(6, tokenIds.length - 1, other.tokenIds.length); t++) tokenIds[t] = other.tokenIds[t]!;
@@ -210,7 +211,7 @@ function continueOther(sequence: TrainSequence, other: TrainSequence): TrainSequ
 
 export type Gradients = Map<string, Float32Array>;
 
-/** Gradients of a lesson, by tensor; the model is disposed of. */
+/** Gradients of a lesson, by tensor; disposes of the model. */
 async function takeGradients(model: LlamaModel): Promise<Gradients> {
   try {
     return await sumGradients(model, [makeLesson(model, 2, 24)]);
@@ -229,7 +230,7 @@ async function sumGradients(model: GradientModel, batches: readonly TrainSequenc
   return gradients;
 }
 
-/** Distances relative to the expected gradient: the worst tensor's, and that of all as one vector. */
+/** Distances relative to the expected gradient: of the worst tensor, and of all tensors as one vector. */
 export function compareGradients(
   expected: Gradients,
   received: Gradients,

@@ -13,7 +13,7 @@ export const FULL = "trains all weights";
 const FULL_BYTES = 16;
 const SMALL = { contextSize: 256, maxSequences: 2 };
 
-/** Loads the file as each kind of work needs it, and lets it compute once. */
+/** Loads the file for each kind of work, and computes once. */
 export const loadCheck: ModelCheck = {
   name: "load",
   needsLora: false,
@@ -60,7 +60,7 @@ async function tryFull(context: CheckContext, shape: { parameters: number; fileB
   return tryRow(FULL, () => trainOnce(context, "full"));
 }
 
-/** Loads, and takes a gradient of a few tokens. */
+/** Loads the model, and computes a gradient of a few tokens. */
 async function trainOnce(context: CheckContext, trainable: "lora" | "full"): Promise<string> {
   const lora = trainable === "lora" ? { rank: 8, alpha: 16 } : null;
   const { seconds, model } = await measure(() => context.load({ ...SMALL, trainable, lora }));

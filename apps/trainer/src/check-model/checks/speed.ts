@@ -16,16 +16,19 @@ const MEMORY = "memory";
 const CONVERSATIONS = 8;
 const PROMPT = 30;
 const DELTA = 10;
-/** Sampled in each of two turns. */
+/** Tokens sampled in each of two turns. */
 const SAMPLED = 12;
 const CONTEXT = PROMPT + DELTA + 2 * SAMPLED;
 /** Conversations of the step. */
 const TRAINED = 6;
-/** What the process may need beyond doctor's estimate: a share of it, or for tiny models so many bytes. */
+/** Largest ratio of the process's memory to doctor's estimate; tiny models may exceed it by a fixed number of bytes. */
 const MEMORY_BOUND = 1.15;
 const MEMORY_SLACK = 100e6;
 
-/** One small step as `cria train` takes it, in a process that does nothing else, beside what `cria doctor` says of such a config. */
+/**
+ * Takes one small step like `cria train`, in a separate process, and compares its memory with the estimate of `cria
+ * doctor` for such a config.
+ */
 export const speedCheck: ModelCheck = {
   name: "speed",
   needsLora: true,
@@ -72,7 +75,7 @@ export const speedCheck: ModelCheck = {
   },
 };
 
-/** The config whose needs are measured. */
+/** The config to measure. */
 function makeConfig({ path, threads, device }: CheckContext) {
   const raw = {
     actor_rollout_ref: {
@@ -94,7 +97,7 @@ function toTrained(tokenIds: number[]): TrainSequence {
 const describeSpeed = (tokens: number, started: number): string =>
   ((1000 * tokens) / (performance.now() - started)).toFixed(1);
 
-/** Peak of the process beside the estimate, in bytes; of a GPU the estimate is of both memories together. */
+/** Compares the process's peak with the estimate, in bytes; for a GPU the estimate covers both memories. */
 export function judgeMemory(measured: number, estimated: number, device: string): Finding {
   const where = device === "cpu" ? "" : " of the host; the GPU's own is not measured";
   const share = measured / estimated;

@@ -9,13 +9,16 @@ const PROMPTS = 2;
 const PROMPT = 20;
 const TOKENS = 32;
 /**
- * How near the second likeliest token may be where the two part, as a multiple of the bound on logprobs: rounding then decides.
+ * Largest gap to the second likeliest token where the two differ, as a multiple of the bound on logprobs: within it
+ * rounding decides.
  */
 const NEAR = 10;
 
 type StockLibrary = Pick<typeof import("node-llama-cpp"), "getLlama" | "LlamaLogLevel">;
 
-/** The likeliest tokens beside those of node-llama-cpp, whose libraries the engine runs on, in a process of their own. */
+/**
+ * Compares the likeliest tokens with those of node-llama-cpp, whose libraries the engine uses, in a separate process.
+ */
 export const stockCheck: ModelCheck = {
   name: "stock",
   needsLora: false,
@@ -34,7 +37,7 @@ export const stockCheck: ModelCheck = {
 
 interface Greedy {
   tokens: number[];
-  /** Between the likeliest token and the next one, in nats. */
+  /** Distances between the likeliest token and the next one, in nats. */
   gaps: number[];
 }
 
@@ -58,7 +61,7 @@ export function compare(ours: readonly Greedy[], theirs: readonly number[][], ne
   const count = ours.reduce((sum, { tokens }) => sum + tokens.length, 0);
   if (partings.length === 0) return fine(STOCK, `${count} tokens of ${ours.length} prompts are the same`);
   const widest = partings.reduce((a, b) => (a.gap > b.gap ? a : b));
-  const what = `${partings.length} of ${ours.length} prompts part, where the next token is ${widest.gap.toPrecision(2)} nats behind (after ${widest.at} equal ones)`;
+  const what = `${partings.length} of ${ours.length} prompts differ, where the next token is ${widest.gap.toPrecision(2)} nats behind (after ${widest.at} equal ones)`;
   if (widest.gap <= near) return fine(STOCK, `${what}: rounding decides there (up to ${near.toPrecision(2)} nats)`);
   return judge(STOCK, false, what, "the two compute different things; report this");
 }

@@ -8,7 +8,10 @@ import { CALLS, checkToolCalls } from "../tool-calls.js";
 const DELTAS = "template, deltas";
 const ENDS = "template, ends of turns";
 
-/** Rollouts never tokenize what was sampled again, so that the template must print a conversation piece by piece as it prints it whole. */
+/**
+ * Rollouts never tokenize sampled text again, so the template must print a conversation piece by piece exactly as it
+ * prints the whole.
+ */
 export const templateCheck: ModelCheck = {
   name: "template",
   needsLora: false,
@@ -49,7 +52,8 @@ export const templateCheck: ModelCheck = {
 type Outcome = ReturnType<typeof checkConversation>["kind"];
 
 /**
- * Each conversation as a rollout makes it (prompt, sampled turns, deltas) beside its whole rendering, by the check that ends each rollout.
+ * Compares each conversation as a rollout builds it (prompt, sampled turns, deltas) with its whole rendering, by the
+ * check that ends each rollout.
  * @param check for tests.
  */
 export function checkDeltas(
@@ -84,7 +88,7 @@ export function checkDeltas(
     DELTAS,
     wrong.length === 0,
     notes.join("; "),
-    "set multi_turn.use_inference_chat_template, or mend the template",
+    "set multi_turn.use_inference_chat_template, or repair the template",
   );
 }
 
@@ -103,12 +107,12 @@ function compare(
     const difference = `expected ${JSON.stringify(found.expected)}, received ${JSON.stringify(found.received)}`;
     return { kind: found.kind, detail: found.reason ?? difference };
   } catch (error) {
-    // The template refuses such a conversation, or has no place for a turn of it.
+    // The template refuses such a conversation, or cannot print one of its turns.
     return { kind: "unchecked", detail: (error as Error).message };
   }
 }
 
-/** Whether what the template prints behind a turn is a token that ends generation: else turns run on. */
+/** Whether the template ends a turn with a token that ends generation: otherwise turns never stop. */
 function checkEnds(tokenizer: DeltaTokenizer): Finding {
   const ends = tokenizer.listEndTexts();
   if (ends.length === 0)
@@ -124,7 +128,7 @@ function checkEnds(tokenizer: DeltaTokenizer): Finding {
   const last = tokenIds.length > 0 ? tokenizer.tokenizer.detokenize([tokenIds.at(-1)!]) : "";
   if (ends.includes(last))
     return fine(ENDS, `a turn ends with ${JSON.stringify(last)}, which ends generation; so do ${texts}`);
-  // Some templates leave the end to what comes next.
+  // Some templates print the end only with the next message.
   const delta = tokenizer.renderDelta([{ role: "user", content: "And?" }], false);
   const end = ends.find((text) => delta.startsWith(text));
   const found = `${texts} end generation, and the template prints ${JSON.stringify(delta.slice(0, 40))} after a turn`;
@@ -132,6 +136,6 @@ function checkEnds(tokenizer: DeltaTokenizer): Finding {
     ENDS,
     end !== undefined,
     found,
-    "name the template's end of turn in actor_rollout_ref.rollout.stop, or mend the file",
+    "name the template's end of turn in actor_rollout_ref.rollout.stop, or repair the file",
   );
 }

@@ -15,14 +15,14 @@ export function makeInteractionsFile(name: string): string {
 
 export interface ConfigParts {
   name: string;
-  /** A GGUF, seen from the config's folder or absolute, or an address. */
+  /** A GGUF, relative to the config's folder or absolute, or an address. */
   modelPath: string;
-  /** Its projector, likewise; null: the model reads text alone. */
+  /** Its projector, likewise; null: the model reads only text. */
   mmproj: string | null;
   fit: ModelFit;
   /** Lines of comments about the model. */
   remarks: readonly string[];
-  /** Who judges: interaction.yaml, or reward.ts. */
+  /** The judge: interaction.yaml, or reward.ts. */
   judge: "interaction" | "reward";
 }
 

@@ -3,12 +3,12 @@ export const interactionTemplate = `import { interaction } from "cria";
 /** Answers of the model until the conversation ends. */
 const mostAttempts = 2;
 
-/** Who answers the model when it makes no tool call. */
+/** Replies to the model when it makes no tool call. */
 export const myInteraction = interaction({
-  /** The state of a conversation, before its first turn. kwargs: the row's extra_info.interaction_kwargs. */
+  /** Makes the state of a conversation, before its first turn. kwargs: the row's extra_info.interaction_kwargs. */
   create: ({ groundTruth }) => ({ truth: Number(groundTruth), attempts: 0, solved: false }),
 
-  /** After each answer: the next user message, or the end. score goes to the turn that was answered. */
+  /** Gives the next user message after each answer, or ends the conversation. score goes to the answered turn. */
   reply: ({ answer, state }) => {
     state.attempts++;
     const found = /####\\s*(-?[\\d.,]+)/.exec(answer);
@@ -21,7 +21,7 @@ export const myInteraction = interaction({
     };
   },
 
-  /** At the end: the reward of the conversation, where the config names no reward function. */
+  /** Gives the reward of the conversation at its end, if the config names no reward function. */
   score: ({ solved }) => (solved ? 1 : 0),
 });
 `;

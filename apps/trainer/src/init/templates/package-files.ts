@@ -1,9 +1,9 @@
-/** Versions that the scaffold asks for; Cria's own is that of the running program. */
+/** Versions of the scaffold's dependencies; Cria's version is that of the running program. */
 const TYPESCRIPT = "^5.9.3";
 const NODE_TYPES = "^20.19.25";
 const ZOD = "^4.6.7";
 
-/** @param files of tools and interactions that `npm run check` looks at. */
+/** @param files of tools and interactions that `npm run check` checks. */
 export function makePackage(name: string, files: readonly string[], version: string): string {
   const run = `runs/${name}/first`;
   const manifest = {
@@ -25,7 +25,7 @@ export function makePackage(name: string, files: readonly string[], version: str
   return `${JSON.stringify(manifest, null, 2)}\n`;
 }
 
-/** For the editor and `tsc` alone: Cria runs TypeScript as it is. */
+/** Only for the editor and `tsc`: Cria runs TypeScript without a build. */
 export const tsconfigTemplate = `${JSON.stringify(
   {
     compilerOptions: {

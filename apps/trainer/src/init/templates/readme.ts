@@ -1,10 +1,10 @@
 interface ReadmeParts {
   name: string;
-  /** What the task is made of, in a sentence or two. */
+  /** The content of the task, in a sentence or two. */
   story: string;
-  /** Files and what they are. */
+  /** Files and their descriptions. */
   files: readonly (readonly [string, string])[];
-  /** What to change, and how conversations are judged. */
+  /** Advice for changes, and the way conversations are judged. */
   ending: string;
 }
 
@@ -34,7 +34,7 @@ ${ending}
 
 const common = [
   ["`config.yaml`", "model, rollouts, training"],
-  ["`environment.test.mjs`", "what must stay true"],
+  ["`environment.test.mjs`", "checks of the environment"],
 ] as const;
 
 export function makeTemplateReadme(name: string): string {
@@ -43,8 +43,8 @@ export function makeTemplateReadme(name: string): string {
     story: `word problems, a calculator, and somebody who says when an
 answer is wrong. It runs as it is; replace it piece by piece with your own.`,
     files: [
-      ["`tool.ts`, `tools.yaml`", "what the model can do"],
-      ["`interaction.ts`, `interaction.yaml`", "who answers the model, and judges"],
+      ["`tool.ts`, `tools.yaml`", "the model's tools"],
+      ["`interaction.ts`, `interaction.yaml`", "replies to the model, and judges"],
       ["`data/*.jsonl`", "the problems: prompt, ground truth, data source"],
       ...common,
     ],
@@ -60,9 +60,9 @@ export function makeVisionReadme(name: string): string {
     story: `pictures of a small coloured square, a tool that zooms
 into them, and a reward. It runs as it is; replace it piece by piece with your own.`,
     files: [
-      ["`tools.yaml`", "the tool that zooms, and how"],
+      ["`tools.yaml`", "the tool that zooms, and its config"],
       ["`data/*.jsonl`, `data/images`", "the questions: prompt with `<image>`, pictures, ground truth"],
-      ["`reward.ts`", "what a good answer is"],
+      ["`reward.ts`", "the criteria of a good answer"],
       ...common,
     ],
     ending: `Where a prompt says \`<image>\` the next of the row's \`images\` stands: a path from the file's folder, bytes or base64. The
@@ -77,9 +77,9 @@ export function makeToolsReadme(name: string, origin: string): string {
     story: `the tools of ${origin}, rows that ask for
 calls of them, and a reward. It runs as it is; what you fill in is the rows and the reward.`,
     files: [
-      ["`tools.yaml`", `which tools, and how they are reached`],
+      ["`tools.yaml`", `the tools, and their source`],
       ["`data/*.jsonl`", "FILL IN the tasks: prompt, ground truth, data source"],
-      ["`reward.ts`", "FILL IN what a good answer is"],
+      ["`reward.ts`", "FILL IN the criteria of a good answer"],
       ...common,
     ],
     ending: `A row may carry what its tools need (\`extra_info.tools_kwargs\`) and anything that the reward wants to know. Rollouts call

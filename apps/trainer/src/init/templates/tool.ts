@@ -1,6 +1,6 @@
 import type { ToolSchema } from "@cria/core";
 
-/** As the template below says it. */
+/** The schema of the template below. */
 export const templateSchema: ToolSchema = {
   type: "function",
   function: {
@@ -17,16 +17,18 @@ export const templateSchema: ToolSchema = {
 export const toolTemplate = `import { tool } from "cria";
 import { z } from "zod";
 
-/** What the model can do in this environment. Name, description and inputSchema are what it is told. */
+/** The model's tool in this environment. The model sees name, description and inputSchema. */
 export const myTool = tool({
   name: "calculator",
   description: "Evaluates an arithmetic expression.",
   inputSchema: z.object({ expression: z.string().describe("Numbers with + - * / and parentheses") }),
 
-  /** The state of a conversation, before its first turn. kwargs: the row's tools_kwargs.calculator.create_kwargs. */
+  /**
+   * Makes the state of a conversation, before its first turn. kwargs: the row's tools_kwargs.calculator.create_kwargs.
+   */
   create: ({ kwargs }) => ({ calls: 0, most: Number(kwargs.most_calls ?? 10) }),
 
-  /** For each call, its arguments already checked. Errors are texts, so that the model can read them. */
+  /** Runs a call with checked arguments. Errors are texts, so that the model can read them. */
   execute: ({ expression }, { state }) => {
     state.calls++;
     if (state.calls > state.most) return "error: no calls are left";
@@ -35,7 +37,7 @@ export const myTool = tool({
   },
 });
 
-/** Only characters of arithmetic get as far as being evaluated. */
+/** Evaluates only characters of arithmetic. */
 function evaluate(expression: string): number | null {
   if (!/^[\\d+\\-*/(). ]{1,100}$/.test(expression)) return null;
   try {

@@ -1,4 +1,4 @@
-/** What the model can do in a task of pictures. */
+/** The model's tools in a task of pictures. */
 export const visionToolsTemplate = `tools:
   # The model asks for a region of the row's picture by its corners, and sees it enlarged. coordinates: thousandths counts in
   # thousandths of width and height, as some models were taught; min_size is the shortest side of a region, in pixels.
@@ -12,15 +12,15 @@ export const visionRewardTemplate = `import { findLastAnswer, type RewardFunctio
 const colours = ["red", "green", "blue", "yellow"];
 
 /**
- * Judges one conversation; config.yaml names it. groundTruth is the row's reward_model.ground_truth. 1 where the last answer names
- * the colour and no other, 0.1 where the model at least looked closer.
+ * Judges one conversation; config.yaml names it. groundTruth is the row's reward_model.ground_truth. 1 if the last
+ * answer names the colour and no other, 0.1 if the model at least zoomed in.
  */
 export const computeScore: RewardFunction = (_dataSource, _solutionText, groundTruth, { messages }) => {
   const answer = findLastAnswer(messages).toLowerCase();
   const named = colours.filter((colour) => answer.includes(colour));
   const solved = named.length === 1 && named[0] === groundTruth;
   const looked = messages.some(({ role }) => role === "tool");
-  // acc tells success from failure; other numbers beside the score become metrics.
+  // acc tells success from failure; other numbers next to the score become metrics.
   return { score: solved ? 1 : looked ? 0.1 : 0, acc: solved ? 1 : 0 };
 };
 `;

@@ -7,15 +7,15 @@ import type { RunReader } from "../../runs/run-reader.js";
 import { scanLines } from "../index/scan-lines.js";
 import { ToolStatistics } from "./tool-statistics.js";
 
-/** Dumps whose counts are kept, those of which were asked for last. */
+/** Dumps whose counts are kept: the most recently used ones. */
 const MOST_KEPT = 5000;
 
-/** What tools did in the conversations of dumps: each dump is read once, and again when it has changed. */
+/** Statistics of tools in the conversations of dumps: each dump is read once, and again after a change. */
 export class Environments {
   private readonly kept = new Map<string, { stamp: string; statistics: ToolStatistics }>();
 
   /**
-   * Of the training's conversations of steps; of a run that has none, of all that it has.
+   * Statistics of the training's conversations of steps; without any, of all the run's conversations.
    * @throws the signal's reason
    */
   async describe(reader: RunReader, from: number, to: number, signal?: AbortSignal): Promise<EnvironmentDetail> {
@@ -50,7 +50,10 @@ export class Environments {
   }
 }
 
-/** The built-in parser that the run's config names. Modules of users are not loaded: calls in their formats have no arguments here. */
+/**
+ * The built-in parser that the run's config names. Users' modules are not loaded: calls in their formats have no
+ * arguments here.
+ */
 function findParser(config: Record<string, unknown> | null): ToolParser {
   const path = ["actor_rollout_ref", "rollout", "multi_turn", "format"];
   const format = path.reduce<unknown>((within, key) => (isObject(within) ? within[key] : undefined), config);

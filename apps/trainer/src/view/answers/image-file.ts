@@ -4,17 +4,18 @@ import { dirname, join } from "node:path";
 import type { RunReader } from "../../runs/run-reader.js";
 import { refuseUnknown } from "./open-dump.js";
 
-/** What an image's file is called: its hash, and what it is. */
+/** The name of an image's file: its hash, and its type. */
 export const imageNamePattern = "[0-9a-f]{64}\\.(?:png|jpg|bmp|gif)";
 
 const types: Record<string, string> = { png: "image/png", jpg: "image/jpeg", bmp: "image/bmp", gif: "image/gif" };
-/** Of a file that is read at all. */
+/** Largest file that is read. */
 const mostBytes = 256 << 20;
 
 /**
- * A picture of the run's conversations. Only what was dumped is given: a file whose SHA-256 is its name, wherever a link leads.
- * @param name one that `imageNamePattern` fits.
- * @throws RequestError 404 where no dump has it.
+ * A picture of the run's conversations. Only dumped pictures are served: a file must have the SHA-256 of its name, even
+ * behind a link.
+ * @param name that fits `imageNamePattern`.
+ * @throws RequestError 404 when no dump has it.
  */
 export async function readImageFile(
   { dumps }: RunReader,
@@ -29,7 +30,7 @@ export async function readImageFile(
   throw refuseUnknown(`image ${name}`, "an image that a conversation of the run shows");
 }
 
-/** Null where there is no such file, or one that no image is. */
+/** Null when there is no such file, or it cannot be an image. */
 async function readFileOf(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
   const file = await open(path, "r").catch(() => null);
   try {

@@ -7,9 +7,9 @@ import { type IndexRow, toEntry } from "../index/index-row.js";
 import type { IndexStore } from "../index/index-store.js";
 import { groupRows, listGroups, type PageOptions, toGroupEntry } from "../index/list-groups.js";
 
-/** Milliseconds that a list waits for its index; what is there by then is answered, and the rest follows. */
+/** Milliseconds that a list waits for its index; then the part so far is answered, and the rest follows. */
 const PATIENCE_MS = 150;
-/** Conversations of a group, and bytes of them, that are answered in full. */
+/** Most conversations of a group, and their bytes, in a full answer. */
 const MOST_LINES = 64;
 const MOST_BYTES = 64 << 20;
 
@@ -20,7 +20,7 @@ export function findDump(reader: RunReader, id: string): DumpFile {
   return dump;
 }
 
-/** A page of groups: of a dump whose index is being built, of what it has so far. */
+/** A page of groups; while the index is being built, of the part so far. */
 export async function answerPage(
   store: IndexStore,
   dump: DumpFile,
@@ -30,7 +30,7 @@ export async function answerPage(
   const index = store.get(dump.file);
   const work = index.update();
   const isDone = await Promise.race([work.then(() => true), wait(PATIENCE_MS)]);
-  // A failure while nobody waits is told to the next one who asks.
+  // A failure without a waiting caller goes to the next caller.
   if (!isDone) void work.then(onIndexed, () => undefined);
   return listGroups(index, options);
 }

@@ -15,10 +15,13 @@ interface Prompt {
   appearances: { dump: DumpFile; rows: IndexRow[] }[];
 }
 
-/** Prompts of a dump by their ids, as long as its index stays as it is. */
+/** Prompts of a dump by their ids, as long as its index stays unchanged. */
 const kept = new WeakMap<DumpIndex, { version: number; prompts: Map<string, IndexRow[]> }>();
 
-/** The prompts of a run, those first that stand in the most dumps. @throws the signal's reason */
+/**
+ * The prompts of a run; those that most dumps contain come first.
+ * @throws the signal's reason
+ */
 export async function listPrompts(
   store: IndexStore,
   reader: RunReader,
@@ -34,7 +37,10 @@ export async function listPrompts(
     .slice(0, MOST);
 }
 
-/** Where a prompt stands. @throws RequestError 404 for an id that none has */
+/**
+ * The places of a prompt.
+ * @throws RequestError 404 for an unknown id
+ */
 export async function findPrompt(
   store: IndexStore,
   reader: RunReader,
@@ -63,7 +69,7 @@ async function collectPrompts(
   for (const dump of reader.dumps) {
     signal?.throwIfAborted();
     const index = store.get(dump.file);
-    // A dump that was removed meanwhile has no prompts.
+    // A removed dump has no prompts.
     await index.update().catch(() => undefined);
     for (const [id, rows] of groupByPrompt(index)) {
       const [{ title, place, dataSource }] = rows as [IndexRow, ...IndexRow[]];

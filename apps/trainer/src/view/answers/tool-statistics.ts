@@ -3,7 +3,10 @@ import type { DumpLine } from "@cria/records";
 import type { ToolParser } from "@cria/tools";
 import type { ArgumentHistogram, EnvironmentDetail, ToolDetail } from "@cria/viewer/api";
 
-/** Names, arguments of a tool, and values of an argument that are counted apart; a policy may make up any number of them. */
+/**
+ * Most names, arguments of a tool, and values of an argument that are counted separately; a policy may invent any
+ * number.
+ */
 const MOST_TOOLS = 200;
 const MOST_ARGUMENTS = 30;
 const MOST_VALUES = 2000;
@@ -25,23 +28,23 @@ interface Tool {
 }
 
 interface Argument {
-  /** Calls that gave it. */
+  /** Calls that had this argument. */
   given: number;
-  /** How often a value came, for as many values as are counted apart. */
+  /** Number of calls by value, for the values that are counted separately. */
   values: Map<string | number, number>;
 }
 
-/** What tools did, counted over conversations as they are read. */
+/** Counts of tools' calls, over conversations as they are read. */
 export class ToolStatistics {
   conversations = 0;
   private invalid = 0;
   private readonly tools = new Map<string, Tool>();
   private readonly unknown = new Map<string, number>();
 
-  /** @param parse reads calls from what the policy wrote. */
+  /** @param parse reads calls from the policy's text. */
   constructor(private readonly parse: ToolParser) {}
 
-  /** Takes in a conversation. What does not fit together in it is not counted. */
+  /** Counts a conversation, without its inconsistent parts. */
   add(line: DumpLine): void {
     this.conversations++;
     for (const { function: schema } of line.tool_schemas) {
@@ -53,7 +56,7 @@ export class ToolStatistics {
     this.addTimes(line, calls);
   }
 
-  /** Of each tool the mean of the conversation's calls; where only turns have times, those of its turns. */
+  /** Adds for each tool the mean time of the conversation's calls; if only turns have times, that of its turns. */
   private addTimes({ metrics }: DumpLine, calls: readonly Call[]): void {
     for (const name of new Set(calls.map((call) => call.name))) {
       const own = calls.filter((call) => call.name === name);
@@ -85,7 +88,7 @@ export class ToolStatistics {
     }
   }
 
-  /** Adds what another one counted. */
+  /** Adds the counts of another one. */
   merge(other: ToolStatistics): void {
     this.conversations += other.conversations;
     this.invalid += other.invalid;
@@ -122,14 +125,14 @@ export class ToolStatistics {
 
 interface Call {
   name: string;
-  /** Why there was no ordinary answer; null: there was one. */
+  /** Kind of the failure; null: there was an ordinary answer. */
   failure: string | null;
   args: Record<string, unknown> | null;
-  /** Of the turn of tools, whose calls run side by side; null where the dump has no times. */
+  /** Duration of the turn of tools, whose calls run in parallel; null when the dump has no times. */
   milliseconds: number | null;
 }
 
-/** The calls of a conversation: what the policy wrote, and what came of it. */
+/** The calls of a conversation, and their outcomes. */
 function listCalls({ messages, prompt_messages, turns }: DumpLine, parse: ToolParser): Call[] {
   const said = messages.slice(prompt_messages);
   const calls: Call[] = [];
@@ -155,7 +158,7 @@ function listCalls({ messages, prompt_messages, turns }: DumpLine, parse: ToolPa
   return calls;
 }
 
-/** Agents have calls of their own, whose arguments may be JSON text; what else is called stands in the text. */
+/** Agents have structured calls, whose arguments may be JSON text; other calls are in the text. */
 function readCalls(
   { content, tool_calls: calls }: ChatMessage,
   parse: ToolParser,
@@ -217,7 +220,7 @@ function describeArgument(name: string, { given, values }: Argument, calls: numb
   return { name, bins, missing: Math.max(0, calls - given) };
 }
 
-/** The most frequent values, and all others together: of `given`, those too that were not counted apart. */
+/** The most frequent values, and one bar for all others of `given`, also for those not counted separately. */
 function rank(bars: { label: string; count: number }[], given: number): { label: string; count: number }[] {
   const sorted = bars.sort((a, b) => b.count - a.count);
   if (sorted.length <= MOST_BARS) return sorted;

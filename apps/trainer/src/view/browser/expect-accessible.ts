@@ -5,9 +5,9 @@ import { expect } from "vitest";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Fails on each rule of accessibility that the page breaks. */
+/** Fails on each accessibility rule that the page breaks. */
 export async function expectAccessible(page: Page, where: string): Promise<void> {
-  // Evaluated by the browser's protocol, which the page's policy does not concern.
+  // Evaluated through the browser's protocol, to which the page's policy does not apply.
   await page.evaluate(axe);
   const violations = (await page.evaluate("axe.run().then((result) => result.violations)")) as {
     id: string;

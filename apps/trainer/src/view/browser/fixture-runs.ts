@@ -5,7 +5,7 @@ import { type ChatMessage, encodePng } from "@cria/core";
 import { DUMP_FORMAT_VERSION, type DumpLine } from "@cria/records";
 import type { ClusterView, WorkerView } from "@cria/viewer/api";
 
-/** What a model may write to hurt who looks at it: markup, a terminal's commands, characters that turn text around. */
+/** Text by which a model may try to harm its reader: markup, terminal commands, characters that turn text around. */
 export const HOSTILE =
   "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>\u001b[2J\u0000\u202Eevil\u202C</div></body> {{window.hurt = 1}}";
 /** A line without an end. */
@@ -20,7 +20,7 @@ const SCHEMA = {
   },
 };
 
-/** Folders of runs as trainings leave them: healthy, failed, running, empty, damaged, old, hostile, long. */
+/** Run folders like those of trainings: healthy, failed, running, empty, damaged, old, hostile, long. */
 export function writeRuns(folder: string): void {
   writeRun(folder, "healthy", { steps: 12, estimator: "grpo", gain: 0.07, workers: 3 });
   writeRun(folder, "failed", { steps: 6, estimator: "rloo", gain: 0.01 });
@@ -42,7 +42,7 @@ export function writeRuns(folder: string): void {
   writeDump(join(folder, "many", "rollouts", "1.jsonl"), many);
   writeNumbers(join(folder, "numbers"));
   writeTaught(join(folder, "taught"));
-  // In a folder of its own; all that it said of a prompt is the same.
+  // In a separate folder, with the same prompts.
   writeRun(folder, "lab/desk", { steps: 1, estimator: "grpo", gain: 0 });
   const same = [0, 1, 2].map((sample) => ({ ...makeLine({ group: 0, sample: 0, step: 1 }), sample }));
   writeDump(join(folder, "lab", "desk", "rollouts", "1.jsonl"), same);
@@ -104,7 +104,7 @@ function writeTaught(path: string): void {
   writeFileSync(join(path, "metrics.jsonl"), lines.join(""));
 }
 
-/** What a run that is under way does now; its process is this one. `done`: conversations that a worker has held. */
+/** The live state of a run in progress; its process is this one. `done`: conversations that a worker has held. */
 export function writeLive(
   folder: string,
   {
@@ -131,7 +131,7 @@ export function writeLive(
   writeJson(join(folder, run, "live.json"), live);
 }
 
-/** Three workers: one at work, one whose results were wrong, one that left. */
+/** Three workers: one working, one with wrong results, one that left. */
 function makeCluster(done: number): ClusterView {
   const none = { rollout: 0, score: 0, gradient: 0 };
   const worker: WorkerView = {
@@ -168,7 +168,7 @@ function makeCluster(done: number): ClusterView {
   };
 }
 
-/** What a step of a run with so many workers says of them. */
+/** A step's metrics about that many workers. */
 const makeClusterMetrics = (step: number, workers: number): Record<string, number> => ({
   "cluster/workers": workers,
   "cluster/jobs_here": 4,
@@ -185,7 +185,7 @@ const makeClusterMetrics = (step: number, workers: number): Record<string, numbe
   "cluster/policy_seconds": 0.3,
 });
 
-/** A line of metrics, as steps of the run have them. */
+/** A line of metrics, as the run's steps write them. */
 export function makeMetrics(step: number, gain: number): Record<string, number> {
   const success = Math.min(1, 0.2 + gain * step);
   return {
@@ -206,11 +206,11 @@ export function makeMetrics(step: number, gain: number): Record<string, number> 
 interface RunLook {
   steps: number;
   estimator: string;
-  /** Of success, a step. */
+  /** Gain of success for each step. */
   gain: number;
   /** Machines that share its work; none: it has one process. */
   workers?: number;
-  /** What stands after the last whole line of the metrics. */
+  /** Text after the last whole line of the metrics. */
   tail?: string;
 }
 
@@ -252,7 +252,9 @@ const CALL = [
 ];
 const ANSWER = ["So", " it", " is", " 4", "2", " 🎉", "."];
 
-/** A conversation of four turns with all that full detail writes; every third one fails its tool, every fourth its goal. */
+/**
+ * A conversation of four turns with all fields of full detail; every third one fails its tool, every fourth its goal.
+ */
 export function makeLine({ group, sample, step }: { group: number; sample: number; step: number }): DumpLine {
   const success = (group + sample + step) % 4 !== 0;
   const broken = (group + sample) % 3 === 2;
@@ -344,7 +346,7 @@ function makeTokens(
   };
 }
 
-/** A conversation with a picture in its prompt and one in a tool's answer, whose files lie in the folder. */
+/** A conversation with a picture in its prompt and one in a tool's answer, whose files are in the folder. */
 function makeSeeingLine(folder: string): DumpLine {
   mkdirSync(join(folder, "images"));
   const pictures = [32, 160].map((size) => {

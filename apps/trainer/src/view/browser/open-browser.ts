@@ -4,7 +4,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const found = PLACES.find((path) => existsSync(path));
 
-/** No browser is installed: tests are skipped, but in CI they fail. */
+/** No browser is installed: tests are skipped, except in CI, where they fail. */
 export const noBrowser = !process.env.CI && found === undefined;
 
 export async function openBrowser(): Promise<Browser> {
@@ -14,13 +14,13 @@ export async function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: found, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 
-/** A page, and what it complained about. */
+/** A page, and its complaints. */
 export interface WatchedPage {
   page: Page;
   complaints: string[];
 }
 
-/** Opens a page that notes errors and warnings of its console, and requests to other servers. */
+/** Opens a page that records errors and warnings of its console, and requests to other servers. */
 export async function openPage(browser: Browser, origin: string, theme: "light" | "dark"): Promise<WatchedPage> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
@@ -29,7 +29,7 @@ export async function openPage(browser: Browser, origin: string, theme: "light" 
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const page = await context.newPage();
-  // A busy machine takes longer than Playwright's 30 s for anything; the test's own limit ends what hangs.
+  // A busy machine exceeds Playwright's 30 s; the test's own limit ends hanging ones.
   page.setDefaultTimeout(240_000);
   const complaints: string[] = [];
   page.on("console", (message) => {

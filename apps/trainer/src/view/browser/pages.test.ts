@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), "cria-view-"));
 const assets = join(import.meta.dirname, "..", "..", "..", "..", "viewer", "dist", "assets");
 const uid = encodeURIComponent("calculator/0:1");
 
-/** Every page, and what stands on it once it is there. */
+/** Every page, with a text that it shows when it is ready. */
 const PAGES: Record<string, [address: string, shows: string]> = {
   runs: ["#/", "healthy"],
   "runs, compared": ["#/?runs=healthy,failed&smooth=0.5", "algorithm.adv_estimator"],
@@ -45,7 +45,7 @@ const PAGES: Record<string, [address: string, shows: string]> = {
   "what does not exist": ["#/runs/healthy/nothing", "no such page"],
 };
 
-/** What is looked at of a picture on a page. */
+/** The checked properties of a picture on a page. */
 interface DrawnImage {
   naturalWidth: number;
   getBoundingClientRect(): { height: number };
@@ -123,7 +123,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await shown(page, "Success by step");
-    // Two keys mean one thing when they are pressed within 1.2 s, which a busy machine may miss.
+    // Two keys are one command when pressed within 1.2 s, which a busy machine may miss.
     await expect
       .poll(async () => {
         for (const key of ["g", "s"]) await page.keyboard.press(key);
@@ -132,7 +132,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
       .toBeGreaterThan(0);
     await page.keyboard.press("h");
     await page.getByRole("heading", { name: "Step 2" }).waitFor();
-    // The heading is there before the groups are: a key would find none to go to.
+    // The heading appears before the groups: a key would find no group.
     await page.locator('.group-row a[href*="/dumps/2/"]').nth(1).waitFor();
     for (const key of ["j", "j", "Enter"]) await page.keyboard.press(key);
     await shown(page, "shared tokens");
@@ -181,7 +181,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await page.getByRole("combobox", { name: "Sort groups by" }).selectOption("errors");
     await page.getByRole("button", { name: "Highest first" }).click();
     await expect.poll(() => first.textContent()).toBe("What is 6 * 7? (2)");
-    // The view has an address that another person opens.
+    // The view has an address that another person can open.
     const { page: other } = await open(new URL(page.url()).hash);
     await expect.poll(() => other.locator(".group-row .title a").first().textContent()).toBe("What is 6 * 7? (2)");
     await page.context().close();
@@ -232,7 +232,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await page.setViewportSize({ width: 390, height: 800 });
     await shown(page, text);
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
-    // What a page cuts instead of scrolling would be lost.
+    // Content that a page cuts instead of scrolling would be lost.
     const cut = `[...document.querySelectorAll("header.bar button, .page-head > *, .page .card")]
       .filter((element) => !element.closest(".columns, .grid-table"))
       .map((element) => element.getBoundingClientRect().right).filter((right) => right > 390.5)`;
@@ -361,7 +361,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await page.getByRole("button", { name: "Use its model" }).click();
     await shown(page, "25%");
     await expectAccessible(page, "alternatives");
-    // Another colour asks for nothing anew.
+    // Another colour needs no new request.
     await page.keyboard.press("7");
     await page.getByText("Of each token.").waitFor();
     await shown(page, "25%");
@@ -410,7 +410,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
       const picture = page.getByRole("img", { name: /^160 × 160 pixels/ });
       await expect.poll(() => picture.evaluate((image: DrawnImage) => image.naturalWidth)).toBe(160);
       await page.goto(`${origin}/#/runs/healthy/dumps/2/episodes/5?view=tokens`);
-      // The run had workers, and is over; in the others there are none to show.
+      // The run had workers, and is over; the other runs have none to show.
       await page.getByRole("link", { name: "Workers" }).click();
       await shown(page, "Nothing runs now");
       await page.getByRole("img", { name: "Jobs done, by step" }).waitFor();
@@ -442,7 +442,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     })`;
     const runs: { longest: number; median: number }[] = [];
     for (let i = 0; i < 4; i++) {
-      // Times of frames are multiples of a 60th of a second, but for their last digits.
+      // Times of frames are multiples of a 60th of a second, except for their last digits.
       const frames = ((await page.evaluate(scroll)) as number[]).map((ms) => Math.round(ms)).sort((x, y) => x - y);
       expect(frames.length).toBeGreaterThan(100);
       runs.push({ longest: frames.at(-1)!, median: frames[frames.length >> 1]! });
@@ -450,7 +450,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     }
     const { longest, median } = runs.at(-1)!;
     if (longest > 50 || median > 17) {
-      // On a machine that is busy with other programs frames are late whatever the page does: what it computes in them counts.
+      // On a busy machine frames are late in any case, so the page's own computing time counts.
       await browser.startTracing(page, { categories: ["toplevel"] });
       const count = ((await page.evaluate(scroll)) as number[]).length;
       const tasks = readMainTasks(await browser.stopTracing());
@@ -473,7 +473,7 @@ it("the app is less than 200 kB of gzipped script, and its page holds neither sc
   expect(html).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=/);
 });
 
-/** Milliseconds of the processor that the busiest thread's tasks took: the page's own. */
+/** Processor milliseconds of the busiest thread's tasks: the page's own. */
 function readMainTasks(trace: Buffer): number[] {
   const { traceEvents } = JSON.parse(trace.toString()) as {
     traceEvents: { name: string; pid: number; tid: number; tdur?: number; args?: { name?: string } }[];

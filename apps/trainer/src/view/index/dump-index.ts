@@ -8,16 +8,19 @@ import { type ScannedLine, scanLines } from "./scan-lines.js";
 /** Lines that are read for the schemas of a conversation's tools. */
 const MOST_SCHEMAS = 50;
 
-/** The conversations of a dump, known by where their lines lie: built once, kept beside the dump, and brought up to date as it grows. */
+/**
+ * The conversations of a dump, with the positions of their lines: built once, stored next to the dump, and updated as
+ * it grows.
+ */
 export class DumpIndex {
   private state: IndexState = makeEmpty();
   private work: Promise<void> | null = null;
   /** Uids that have a title. */
   private titled = new Set<string>();
   private isLoaded = false;
-  /** Counts what changed, for what others keep of the rows. */
+  /** Counts changes, for caches of the rows. */
   version = 0;
-  /** Bytes of the dump at the last look. */
+  /** Bytes of the dump at the last update. */
   size = 0;
 
   constructor(readonly file: string) {}
@@ -36,7 +39,7 @@ export class DumpIndex {
   }
 
   /**
-   * Looks whether the dump has changed and takes in what is new; several that ask share the work.
+   * Updates the index after a change of the dump; concurrent calls share the work.
    * @throws errors of the file system: the dump may have been removed.
    */
   update(): Promise<void> {
@@ -46,7 +49,7 @@ export class DumpIndex {
     return this.work;
   }
 
-  /** The row of a line; undefined where there is none. */
+  /** The row of a line; undefined without one. */
   find(line: number): IndexRow | undefined {
     const i = this.place(line);
     return this.rows[i]?.line === line ? this.rows[i] : undefined;
@@ -58,7 +61,10 @@ export class DumpIndex {
     return { previous: this.rows[i - 1]?.line ?? null, next: this.rows[i + 1]?.line ?? null };
   }
 
-  /** Reads conversations. @throws DataError for a line that is damaged by now; errors of the file system. */
+  /**
+   * Reads conversations.
+   * @throws DataError for a line that has been damaged since; errors of the file system.
+   */
   async read(rows: readonly IndexRow[]): Promise<DumpLine[]> {
     const file = await open(this.file, "r");
     try {
@@ -74,7 +80,7 @@ export class DumpIndex {
     }
   }
 
-  /** Schemas of tools, which the first line of the file that has them describes. */
+  /** Schemas of tools, from the file's first line that describes them. */
   async readSchemas(names: readonly string[]): Promise<ToolSchema[]> {
     const describing = this.rows.filter(({ hasSchemas }) => hasSchemas).slice(0, MOST_SCHEMAS);
     const schemas = new Map<string, ToolSchema>();
@@ -111,7 +117,7 @@ export class DumpIndex {
     await this.scan(modified);
   }
 
-  /** What was taken for the whole last line may go on. */
+  /** Whether a line feed ends the last indexed line, which may otherwise have grown. */
   private async endsLine(at: number): Promise<boolean> {
     const file = await open(this.file, "r");
     try {
@@ -132,7 +138,7 @@ export class DumpIndex {
     const { state } = this;
     let sinceHash = 0;
     for await (const scanned of scanLines(this.file, state.indexed)) {
-      // A last line is under way unless it is whole without its line feed.
+      // A last line is unfinished unless it is valid without its line feed.
       const row = this.makeRow(scanned);
       if (!scanned.isWhole && !row) break;
       if (row) state.rows.push(row);

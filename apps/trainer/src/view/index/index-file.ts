@@ -5,26 +5,26 @@ import { writeFileAtomically } from "@cria/core";
 import { z } from "zod";
 import type { IndexRow } from "./index-row.js";
 
-/** Changes whenever rows do: indexes of other versions are built anew. */
+/** Changes with the rows' format: indexes of other versions are rebuilt. */
 const VERSION = 1;
-/** Bytes at the beginning, and before the end of what was indexed, by which a file is known again. */
+/** Bytes at the beginning, and before the end of the indexed part, that identify a file. */
 const SAMPLE = 4096;
 /** Rows that are read or written at once. */
 const SLICE = 2000;
 
-/** What an index is of. The header of its file. */
+/** The header of an index's file, which identifies its dump. */
 const headerSchema = z.object({
   version: z.literal(VERSION),
   fields: z.array(z.string()),
   /** Bytes of the dump that are indexed, and its lines. */
   indexed: z.int().nonnegative(),
   lines: z.int().nonnegative(),
-  /** Of the dump when it was indexed. */
+  /** Modification time of the dump when it was indexed. */
   modified: z.number(),
   hash: z.string(),
 });
 
-/** As much of a dump as an index covers. */
+/** The indexed part of a dump. */
 export interface IndexState {
   rows: IndexRow[];
   indexed: number;
@@ -45,7 +45,10 @@ const FIELDS = [
   ...(["title", "hasSchemas"] as const),
 ] satisfies (keyof IndexRow)[];
 
-/** Writes the index beside its dump. A folder that cannot be written keeps none: the index is then built once a process. */
+/**
+ * Writes the index next to its dump. In a folder that cannot be written there is none: then each process builds it
+ * once.
+ */
 export async function writeIndex(dump: string, { rows, ...header }: IndexState): Promise<void> {
   const parts = [`${JSON.stringify({ version: VERSION, fields: FIELDS, ...header })}\n`];
   for (let start = 0; start < rows.length; start += SLICE) {
@@ -56,7 +59,7 @@ export async function writeIndex(dump: string, { rows, ...header }: IndexState):
   await writeFileAtomically(nameIndex(dump), parts.join("")).catch(() => undefined);
 }
 
-/** What an earlier process indexed of a dump, as far as that still holds; null: nothing. */
+/** The index of an earlier process, as far as it is still valid; null: none. */
 export async function readIndex(dump: string): Promise<IndexState | null> {
   try {
     const text = await readFile(nameIndex(dump), "utf8");
@@ -88,7 +91,10 @@ async function isOf(dump: string, { indexed, modified, hash }: Omit<IndexState, 
   return (await hashDump(dump, indexed)) === hash;
 }
 
-/** Of the first and the last bytes of those that were indexed. @throws errors of the file system. */
+/**
+ * Hash of the first and the last bytes of the indexed part.
+ * @throws errors of the file system.
+ */
 export async function hashDump(dump: string, indexed: number): Promise<string> {
   const file = await open(dump, "r");
   try {

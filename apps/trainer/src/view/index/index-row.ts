@@ -2,9 +2,9 @@ import { showContent } from "@cria/core/internal";
 import { type DumpLine, type FilterValue, filterFields, findMismatch } from "@cria/records";
 import type { ConversationEntry } from "@cria/viewer/api";
 
-/** What the index knows of a line of a dump. */
+/** The indexed data of a line of a dump. */
 export interface IndexRow extends ConversationEntry {
-  /** Bytes: where the line begins, and how long it is without its line feed. */
+  /** Bytes: start of the line, and its length without its line feed. */
   at: number;
   length: number;
   step: number | null;
@@ -15,13 +15,13 @@ export interface IndexRow extends ConversationEntry {
   unknownTools: number;
   invalidCalls: number;
   invalidArguments: number;
-  /** First words of the question; empty where an earlier line of the file has the same prompt. */
+  /** First words of the question; empty if an earlier line of the file has the same prompt. */
   title: string;
   /** Whether the line describes tools that no earlier one does. */
   hasSchemas: boolean;
 }
 
-/** Characters of a title, and of texts that are hostile or damaged. */
+/** Characters of a title, and of hostile or damaged texts. */
 const LONGEST_TITLE = 160;
 const LONGEST_NAME = 500;
 
@@ -69,7 +69,7 @@ export function toEntry(row: IndexRow): ConversationEntry {
   };
 }
 
-/** Fields of filters that the index knows: the others need the line. */
+/** Fields of filters that the index has: the others need the line. */
 const readers: Record<string, (row: IndexRow) => FilterValue> = {
   reward: (row) => row.reward,
   score: (row) => row.score,
@@ -96,12 +96,12 @@ const readers: Record<string, (row: IndexRow) => FilterValue> = {
   step: (row) => row.step,
 } satisfies Partial<Record<string, (row: IndexRow) => FilterValue>>;
 
-/** Reads a field of filters from the index; undefined for those that it does not know. */
+/** Reads a field of filters from the index; undefined for fields that it lacks. */
 export function findReader(field: string): ((row: IndexRow) => FilterValue) | undefined {
   return filterFields.has(field) && Object.hasOwn(readers, field) ? readers[field] : undefined;
 }
 
-/** Of the last message that the prompt's user says. */
+/** The title: the beginning of the last user message in the prompt. */
 function makeTitle({ messages, prompt_messages }: DumpLine): string {
   const prompt = messages.slice(0, Math.max(1, toNumber(prompt_messages) ?? 1));
   const message = prompt.findLast(({ role }) => role === "user") ?? prompt.at(-1);
@@ -113,7 +113,7 @@ function makeTitle({ messages, prompt_messages }: DumpLine): string {
   ).trim();
 }
 
-/** A dump may hold anything, above all a damaged one. */
+/** A number of a dump, which may hold anything. */
 function toNumber(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }

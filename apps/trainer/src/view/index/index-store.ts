@@ -1,18 +1,18 @@
 import { DumpIndex } from "./dump-index.js";
 
-/** Rows of all indexes that are kept: some 500 bytes each. */
+/** Most rows of all kept indexes: some 500 bytes each. */
 const MOST_ROWS = 400_000;
 
-/** The indexes of dumps that somebody looks at; those that nobody asked for of late are forgotten, and read again when asked for. */
+/** The indexes of recently used dumps; the least recently used are forgotten, and read again when needed. */
 export class IndexStore {
   private readonly indexes = new Map<string, DumpIndex>();
 
   constructor(private readonly mostRows = MOST_ROWS) {}
 
-  /** The index of a dump, which may not have been brought up to date. */
+  /** The index of a dump, which may be outdated. */
   get(file: string): DumpIndex {
     const index = this.indexes.get(file) ?? new DumpIndex(file);
-    // The last one that was asked for stands last.
+    // Moves it to the end.
     this.indexes.delete(file);
     this.indexes.set(file, index);
     this.forget(file);

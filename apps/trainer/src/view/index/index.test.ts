@@ -114,7 +114,7 @@ describe("the index of a dump", () => {
     const file = join(root, "kept.jsonl");
     await open("kept.jsonl", dump);
     const before = readFileSync(`${file}.index`, "utf8");
-    // What an index says is taken from it: here another reward.
+    // The index's own data is used: here another reward.
     writeFileSync(`${file}.index`, before.replace('"a/0",0,1,true', '"a/0",0,7,true'));
     expect((await open("kept.jsonl")).rows[0]!.reward).toBe(7);
     // Another time: it may be another file of the same size.
@@ -142,10 +142,10 @@ describe("the index of a dump", () => {
     await index.update();
     expect(index.rows.map(({ line, uid }) => [line, uid]).at(-1)).toEqual([4, "c/2"]);
     expect((await index.read([index.find(4)!]))[0]!.uid).toBe("c/2");
-    // Anew by another process, from what the first one indexed.
+    // A new process continues from the first one's index.
     appendFileSync(index.file, makeDumpLine({ uid: "d/3" }));
     expect((await open("grows.jsonl")).rows).toHaveLength(6);
-    // A shorter one is another one.
+    // A shorter file is another one.
     truncateSync(index.file, dump.length);
     await index.update();
     expect(index.rows).toHaveLength(4);
@@ -196,7 +196,7 @@ describe("the index of a dump", () => {
     const folder = join(root, "read-only");
     mkdirSync(folder);
     writeFileSync(join(folder, "1.jsonl"), dump);
-    // Root may write everywhere; nobody may write over a folder.
+    // Root may write everywhere, but nobody may write over a folder.
     mkdirSync(join(folder, "1.jsonl.index"));
     chmodSync(folder, 0o555);
     const index = new DumpIndex(join(folder, "1.jsonl"));
@@ -248,7 +248,7 @@ describe("lists", () => {
       total: 4,
       groups: [{ uid: "b/1" }],
     });
-    await expect(select("rewrd<1")).rejects.toThrow(/reward/);
+    await expect(select("rewrd<1")).rejects.toMatchObject({ code: "config/bad-filter", subject: "filter" });
   });
 
   it("by the index alone are those of a filter on the lines", async () => {

@@ -13,11 +13,11 @@ export interface PageOptions extends SelectOptions {
 }
 
 export const groupSorts = ["order", "reward", "spread", "advantage", "length", "errors", "mismatch"] as const;
-/** Groups of a page, and conversations of all of them: a dump may be one prompt's. */
+/** Most groups of a page, and conversations of all of them: a dump may have a single prompt. */
 export const MOST_GROUPS = 200;
 const MOST_ENTRIES = 5000;
 
-/** Conversations of one prompt, and what groups are sorted by. */
+/** Conversations of one prompt, and the keys for sorting groups. */
 export interface Group {
   uid: string;
   rows: IndexRow[];
@@ -26,7 +26,7 @@ export interface Group {
 
 const kept = new WeakMap<DumpIndex, { version: number; groups: Map<string, Group> }>();
 
-/** The groups of a dump as far as it is indexed, in the order of the file. */
+/** The groups of the indexed part of a dump, in the order of the file. */
 export function groupRows(index: DumpIndex): Map<string, Group> {
   const known = kept.get(index);
   if (known?.version === index.version) return known.groups;
@@ -101,7 +101,7 @@ function measure(rows: readonly IndexRow[], order: number): Group["keys"] {
   };
 }
 
-/** What has no value comes last in both directions; equals stay in the order of the file. */
+/** Missing values come last in both directions; equal ones stay in the order of the file. */
 function compare(a: Group, b: Group, sort: GroupSort, down: boolean): number {
   const [x, y] = [a.keys[sort], b.keys[sort]];
   if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;

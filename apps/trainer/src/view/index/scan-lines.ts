@@ -3,23 +3,23 @@ import { setImmediate as yieldToOthers } from "node:timers/promises";
 
 /** A line of a file, without its line feed. */
 export interface ScannedLine {
-  /** Of its first byte. */
+  /** Offset of its first byte. */
   at: number;
-  /** Null: it is longer than anyone reads. */
+  /** Null: it is too long to be read. */
   bytes: Buffer | null;
   length: number;
-  /** Whether a line feed ends it; the last line may be under way. */
+  /** Whether a line feed ends it; the last line may be unfinished. */
   isWhole: boolean;
 }
 
 const CHUNK = 1 << 20;
-/** Bytes of the longest line that is read: above it a text no longer fits into a string. */
+/** Bytes of the longest line that is read: a longer one does not fit into a string. */
 export const LONGEST_LINE = 256 << 20;
-/** Milliseconds of work between which others get their turn. */
+/** Milliseconds of work after which the event loop gets a turn. */
 const SLICE_MS = 8;
 
 /**
- * Lines of a file from an offset on, with turns for everyone else in between.
+ * Lines of a file from an offset on, yielding to the event loop in between.
  * @throws the signal's reason; errors of the file system.
  */
 export async function* scanLines(path: string, from = 0, signal?: AbortSignal): AsyncGenerator<ScannedLine> {

@@ -7,14 +7,14 @@ import { scanLines } from "./scan-lines.js";
 export interface SelectOptions {
   /** In the language of `cria show --filter`; empty: all. */
   filter: string;
-  /** A text in the conversation, upper and lower case alike; empty: all. */
+  /** A text in the conversation, case-insensitive; empty: all. */
   search: string;
-  /** Ends the reading when nobody waits for it any more. */
+  /** Ends the reading when its result is no longer needed. */
   signal?: AbortSignal;
 }
 
 /**
- * Numbers of the lines that are selected; null: all. Where the index does not know enough, the lines themselves are read.
+ * Numbers of the selected lines; null: all. Reads the lines themselves if the index does not suffice.
  * @throws ConfigError for a wrong filter; the signal's reason; errors of the file system.
  */
 export async function selectRows(
@@ -48,7 +48,7 @@ async function readLines(
 ): Promise<Set<number>> {
   const wanted = new Map(rows.map((row) => [row.at, row]));
   const found = new Set<number>();
-  // As JSON writes it. What is not in the line is not in its messages.
+  // The text in JSON's form: if it is not in the line, it is not in its messages.
   const escaped = JSON.stringify(text).slice(1, -1);
   if (wanted.size === 0) return found;
   for await (const { at, bytes } of scanLines(index.file, 0, signal)) {
@@ -61,7 +61,7 @@ async function readLines(
   return found;
 }
 
-/** What is damaged, or no conversation at all, is not wanted. */
+/** Whether a line is selected; damaged lines and other data are not. */
 function isWanted(json: string, filter: Filter | null, text: string): boolean {
   try {
     const dump = parseDumpLine(JSON.parse(json), "");

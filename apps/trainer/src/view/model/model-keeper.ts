@@ -7,7 +7,7 @@ export interface ModelKeeperOptions {
   open?: (path: string, options: OpenReplayOptions) => Promise<Replay>;
 }
 
-/** The models of runs, loaded when somebody asks: one at a time, kept for a while, and one question after the other. */
+/** The models of runs, loaded on demand: one at a time, kept for a while, and one question after the other. */
 export class ModelKeeper {
   private readonly turn = new Semaphore(1);
   private opened: { path: string; replay: Replay } | null = null;
@@ -18,8 +18,8 @@ export class ModelKeeper {
 
   /**
    * @param path of the run.
-   * @param signal of who asks; what `work` is given also aborts when the keeper closes.
-   * @throws what opening the run throws; the signal's reason.
+   * @param signal of the caller; the signal that `work` gets also aborts when the keeper closes.
+   * @throws errors of opening the run; the signal's reason.
    */
   async use<T>(
     path: string,
@@ -46,7 +46,7 @@ export class ModelKeeper {
     return this.opened?.path ?? null;
   }
 
-  /** Ends what runs, and frees the model. */
+  /** Aborts running work, and frees the model. */
   async close(): Promise<void> {
     this.ending.abort(new Error("the viewer is closed"));
     await this.unload();

@@ -8,11 +8,11 @@ import { bodyLimit } from "hono/body-limit";
 import { z } from "zod";
 import { ModelKeeper } from "./model-keeper.js";
 
-/** A conversation that is asked about. */
+/** The conversation of a question. */
 export interface AskedEpisode {
   /** Its run's folder. */
   path: string;
-  /** Whether something trains into it now. */
+  /** Whether a process trains into it now. */
   isRunning: boolean;
   /** Whether it is of a validation. */
   isValidation: boolean;
@@ -20,7 +20,7 @@ export interface AskedEpisode {
 }
 
 export interface ModelRoutes {
-  /** Ends what runs, and frees the model. */
+  /** Aborts running work, and frees the model. */
   close(): Promise<void>;
 }
 
@@ -43,8 +43,10 @@ const forkSchema = z.object({
 });
 
 /**
- * `POST /api/runs/:run/dumps/:dump/episodes/:line/{alternatives,now,fork}`. What is wrong is thrown, but for a run that is training.
- * @param findEpisode reads run, dump and line of a request's address. @throws RequestError 404
+ * `POST /api/runs/:run/dumps/:dump/episodes/:line/{alternatives,now,fork}`. Errors are thrown, except for a run in
+ * training.
+ * @param findEpisode reads run, dump and line of a request's address.
+ * @throws RequestError 404
  */
 export function addModelRoutes<E extends Env>(
   app: Hono<E>,
@@ -128,20 +130,20 @@ function refuseBody(expected: string): RequestError {
   return new RequestError(400, "is wrong", { code: "view/bad-request", subject: "the body", expected });
 }
 
-/** @throws RequestError 404 where there is no model to ask. */
+/** @throws RequestError 404 when there is no model to ask. */
 async function checkModel(path: string): Promise<void> {
   try {
     await checkReplayModel(path);
   } catch (error) {
     if (!(error instanceof CriaError)) throw error;
     const { code, subject = "the run's model", expected, received, remedy } = error;
-    throw new RequestError(404, "is not at hand", { code, subject, expected, received, remedy });
+    throw new RequestError(404, "is not available", { code, subject, expected, received, remedy });
   }
 }
 
 /**
  * JSON lines as they come. A failure is the last of them.
- * @param signal of the request; the one that `work` gets aborts too when the reader goes.
+ * @param signal of the request; the one that `work` gets also aborts when the reader disconnects.
  */
 function streamLines<Event extends { type: string }>(
   signal: AbortSignal,
@@ -155,7 +157,7 @@ function streamLines<Event extends { type: string }>(
       const send = (event: Event | ForkEvent) => {
         if (!gone.aborted) stream.enqueue(encoder.encode(`${JSON.stringify(event)}\n`));
       };
-      // Not awaited here: a stream that starts is not read yet.
+      // Not awaited here: nobody reads a stream before it is returned.
       void work(send, gone)
         .catch((error: unknown) => send({ type: "error", message: describeError(error) }))
         .finally(() => {

@@ -3,7 +3,7 @@ import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "@cria/core";
 
-/** The viewer's files: the build copies them into dist/viewer; from sources they are where the viewer builds them. */
+/** The viewer's files: the build copies them into dist/viewer; from sources they are in the viewer's build folder. */
 const here = dirname(fileURLToPath(import.meta.url));
 const built = join(here, "viewer");
 export const viewerFolder = existsSync(built) ? built : join(here, "..", "..", "..", "..", "viewer", "dist");
@@ -27,7 +27,7 @@ const types: Record<string, string> = {
 };
 
 /**
- * All files of the web app, by their path below its folder: what is asked for is looked up here, and never on the disk.
+ * All files of the web app, by their path below its folder: requests are looked up here, never on the disk.
  * @throws ConfigError when it was not built.
  */
 export function readAssets(folder = viewerFolder): Map<string, Asset> {

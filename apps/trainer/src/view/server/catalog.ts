@@ -5,25 +5,25 @@ import { findRuns } from "../../runs/find-runs.js";
 import { RunReader } from "../../runs/run-reader.js";
 
 export interface CatalogOptions {
-  /** Milliseconds between two looks at the folders while somebody listens; default 500. */
+  /** Milliseconds between two checks of the folders while there are listeners; default 500. */
   everyMs?: number;
 }
 
-/** Milliseconds within which what was read still counts. */
+/** Milliseconds for which read data is valid. */
 const FRESH_MS = 300;
-/** Looks between two searches for new runs, and at runs that nobody trains. */
+/** Checks between two searches for new runs, and between two checks of runs that no process trains. */
 const SELDOM = 4;
 
 interface Known {
   reader: RunReader;
   at: number;
   stamp: string;
-  /** Of what was said last: the summary, live state, and dumps by id with their sizes. */
+  /** Last reported state: the summary, live state, and dumps by id with their sizes. */
   said: { summary: string; live: string; rows: number; dumps: Map<string, number> } | null;
   reading: Promise<RunReader> | null;
 }
 
-/** The runs in some folders: found anew, read as they change, and those who listen are told. */
+/** The runs in some folders: searched again, read as they change, and reported to listeners. */
 export class RunCatalog {
   private readonly known = new Map<string, Known>();
   private readonly listeners = new Set<(event: ViewerEvent) => void>();
@@ -44,7 +44,7 @@ export class RunCatalog {
     return readers.map(({ summary }) => summary).sort((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0));
   }
 
-  /** A run by its id, as it is now; null: there is none. */
+  /** The present state of a run by its id; null: there is none. */
   async find(id: string): Promise<RunReader | null> {
     if (!this.known.has(id)) await this.search(FRESH_MS);
     const known = this.known.get(id);
@@ -54,7 +54,10 @@ export class RunCatalog {
     return null;
   }
 
-  /** Tells of changes from here on, until what it returns is called. */
+  /**
+   * Reports changes from now on.
+   * @returns a function that stops it.
+   */
   listen(listener: (event: ViewerEvent) => void): () => void {
     this.listeners.add(listener);
     this.timer ??= setTimeout(() => void this.look(), 0);
@@ -68,7 +71,7 @@ export class RunCatalog {
     for (const listener of [...this.listeners]) listener(event);
   }
 
-  /** Looks no more. */
+  /** Stops checking. */
   close(): void {
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
@@ -143,7 +146,7 @@ export class RunCatalog {
   }
 }
 
-/** Sizes and times of what a run writes: equal while nothing happened. */
+/** Sizes and times of a run's files: equal while nothing changes. */
 async function stampRun(path: string): Promise<string> {
   const names = ["", "metrics.jsonl", "config.json", "end.json", "live.json", "summary.json", "rollouts", "validation"];
   const files = [...names.map((name) => join(path, name)), `${resolve(path)}.run.lock`];

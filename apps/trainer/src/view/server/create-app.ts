@@ -17,7 +17,7 @@ import { EventStreams } from "./event-stream.js";
 import { readPageOptions } from "./read-query.js";
 import { guard, safeHeaders } from "./viewer-access.js";
 
-/** Of what is named by its content. */
+/** Cache header for files named by their content. */
 const unchanging = "private, max-age=31536000, immutable";
 
 export interface ViewerOptions {
@@ -31,11 +31,11 @@ export interface ViewerOptions {
 }
 
 export interface ViewerEnv {
-  /** Undefined where requests come without a server, in tests. */
+  /** Undefined for requests without a server, in tests. */
   Bindings: Partial<HttpBindings> | undefined;
 }
 
-/** The viewer's server as a hono app. `close` ends what listens, and frees the model that was asked. */
+/** The viewer's server as a hono app. `close` ends its streams, and frees the model. */
 export interface ViewerApp {
   app: Hono<ViewerEnv>;
   close: () => Promise<void>;
@@ -103,7 +103,7 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
   });
 
   app.get("*", (c) => {
-    // The app itself finds what it shows behind the #.
+    // The app routes by the part after the #.
     const asset = assets.get(c.req.path.slice(1)) ?? (c.req.path === "/" ? assets.get("index.html") : undefined);
     if (!asset) throw refuseUnknown(c.req.path, "a file of the viewer");
     const kept = asset.isHashed ? unchanging : "no-cache";
@@ -136,13 +136,13 @@ function refuse(c: Context, error: unknown): Response {
   return c.json(answer, status as 400);
 }
 
-/** Errors that were made on purpose say what is wrong; of others only that a file is gone. */
+/** Cria's errors keep their text; of others only a missing file is reported. */
 function describeError(error: unknown): [number, ApiError] {
   const gone = (error as NodeJS.ErrnoException).code === "ENOENT";
-  if (gone) return [404, { error: { message: "The file is no longer there", remedy: "Open the run again." } }];
+  if (gone) return [404, { error: { message: "The file no longer exists", remedy: "Open the run again." } }];
   if (!(error instanceof CriaError)) return [500, { error: { message: "This failed in cria view", remedy: null } }];
   const { subject, expected, received, remedy } = error;
-  // The first line says subject and summary; what follows is for terminals.
+  // The first line has subject and summary; the others are for terminals.
   const [summary] = error.message.split("\n", 1);
   const parts = [summary, expected && `expected ${expected}`, received && `received ${received}`];
   const message = parts.filter(Boolean).join("; ") || String(subject);

@@ -2,14 +2,17 @@ import { EventSink } from "@cria/serve/internal";
 import type { ViewerEvent } from "@cria/viewer/api";
 import type { RunCatalog } from "./catalog.js";
 
-/** Bytes that wait for a reader that is slow, and how long it may take none. The app asks for all anew when it connects again. */
+/**
+ * Bytes that wait for a slow reader, and the longest time without reading. The app requests everything again after it
+ * reconnects.
+ */
 const MOST_BYTES = 1 << 20;
 const STALL_MS = 30_000;
 const KEEP_ALIVE_MS = 15_000;
-/** Pages that listen at once. */
+/** Most pages that listen at once. */
 const MOST_STREAMS = 64;
 
-/** Server-sent events of what happens to runs. */
+/** Server-sent events about runs. */
 export class EventStreams {
   private readonly open = new Set<() => void>();
 

@@ -10,13 +10,13 @@ import { makeToken } from "./viewer-access.js";
 export interface ListenOptions extends CatalogOptions {
   folders: readonly string[];
   host: string;
-  /** Null: PORT, or any free one where that is taken. */
+  /** Null: PORT, or any free one if that is taken. */
   port: number | null;
-  /** Default: the web app as it was built. */
+  /** Default: the built web app. */
   assets?: ReadonlyMap<string, Asset>;
 }
 
-/** Where the viewer is when nobody says it, so that addresses stay the same. */
+/** Default port of the viewer, so that addresses stay the same. */
 export const PORT = 7411;
 const HEADERS_MS = 15_000;
 const MOST_CONNECTIONS = 256;
@@ -27,7 +27,7 @@ export interface ListeningViewer {
   close: () => Promise<void>;
 }
 
-/** @throws ConfigError when the address cannot be listened to, or the web app is not built. */
+/** @throws ConfigError when the address cannot be bound, or the web app is not built. */
 export async function listenViewer({
   folders,
   host,
@@ -66,7 +66,7 @@ async function start(server: Server, host: string, port: number | null): Promise
   } catch (cause) {
     const taken = (cause as NodeJS.ErrnoException).code === "EADDRINUSE";
     if (taken && port === null) return bind(server, host, 0);
-    throw new ConfigError("cannot be listened to", {
+    throw new ConfigError("cannot be bound", {
       code: "config/cannot-listen",
       subject: `${host}:${port ?? PORT}`,
       expected: "an address of this machine with a free port",

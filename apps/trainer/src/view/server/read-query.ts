@@ -2,11 +2,11 @@ import { RequestError } from "@cria/serve/internal";
 import type { Context } from "hono";
 import { groupSorts, MOST_GROUPS, type PageOptions } from "../index/list-groups.js";
 
-/** Characters of a search, as of a filter. */
+/** Most characters of a search, and of a filter. */
 const LONGEST = 10_000;
 const GROUPS = 50;
 
-/** @throws RequestError 400 for a value that is none. */
+/** @throws RequestError 400 for an invalid value. */
 export function readPageOptions(c: Context): PageOptions {
   const sort = c.req.query("sort") ?? "order";
   const known = groupSorts.find((each) => each === sort);
@@ -22,7 +22,10 @@ export function readPageOptions(c: Context): PageOptions {
   };
 }
 
-/** A whole number from 0; `given` where it is left out. @throws RequestError 400 */
+/**
+ * A whole number from 0; `given` if it is absent.
+ * @throws RequestError 400
+ */
 export function readNumber(c: Context, name: string, given: number): number {
   const text = c.req.query(name);
   if (text === undefined || text === "") return given;

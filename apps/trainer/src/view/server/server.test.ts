@@ -135,7 +135,7 @@ describe("the viewer's server", () => {
       ["train.jsonl, line 0", 2],
       ["val.jsonl, line 0", 1],
     ]);
-    // Groups lead to it.
+    // Groups link to it.
     expect(page.groups[0]!.prompt).toBe(prompts[0]!.id);
     const prompt = await get<PromptDetail>(`runs/p~e/prompts/${prompts[0]!.id}`);
     expect(prompt.appearances).toMatchObject([
@@ -183,7 +183,7 @@ describe("the viewer's server", () => {
       ["runs/e/dumps/..%2F..%2Fconfig", 404, /dump/],
       ["runs/e/dumps/1/groups/none", 404, /group none/],
       ["runs/e/dumps/1/episodes/99", 404, /conversation 99/],
-      ["runs/e/dumps/1/episodes/x", 404, /is not known/],
+      ["runs/e/dumps/1/episodes/x", 404, /episodes\/x/],
       ["runs/e/prompts/none", 404, /prompt none/],
       ["runs/e/dumps/1?sort=luck", 400, /sort.*reward/],
       ["runs/e/dumps/1?offset=-1", 400, /offset/],
@@ -214,7 +214,7 @@ describe("the viewer's server", () => {
       "cache-control": "private, max-age=31536000, immutable",
       "x-content-type-options": "nosniff",
     });
-    // A name that promises another file, also one that a link leads to.
+    // A file that does not match its name, also one behind a link.
     writeFileSync(join(images, `${"a".repeat(64)}.png`), "a page");
     symlinkSync(join(root, "pictures/e/config.json"), join(images, `${"b".repeat(64)}.png`));
     mkdirSync(join(images, `${"c".repeat(64)}.png`));
@@ -239,7 +239,7 @@ describe("the viewer's server", () => {
     const post = (path: string) => ask(`/api/runs/e/dumps/${path}`, {}, { method: "POST", body: '{"token":2}' });
     const response = await post("1/episodes/0/alternatives");
     expect(response.status).toBe(404);
-    expect(((await response.json()) as ApiError).error.message).toMatch(/is not at hand/);
+    expect(((await response.json()) as ApiError).error.message).toMatch(/no-model\/e: .*config\.json/);
     expect((await post("1/episodes/77/alternatives")).status).toBe(404);
     expect((await post("9/episodes/0/alternatives")).status).toBe(404);
   });
@@ -263,7 +263,9 @@ describe("the viewer's server", () => {
       expect(headers.get("referrer-policy")).toBe("no-referrer");
       expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
     }
-    expect(() => readAssets(join(root, "nowhere"))).toThrow(/not built[\s\S]*pnpm --filter @cria\/viewer build/);
+    expect(() => readAssets(join(root, "nowhere"))).toThrow(
+      expect.objectContaining({ code: "config/no-viewer", subject: "the viewer's web app" }),
+    );
   });
 
   it("lets in its own pages alone", async () => {
@@ -316,7 +318,7 @@ describe("the viewer's server", () => {
 });
 
 describe("a viewer that listens", () => {
-  /** Events of a socket, as they come; `until` waits for one that is like this. */
+  /** Events of a socket, as they come; `until` waits for one that matches. */
   async function follow(url: string) {
     const events: ViewerEvent[] = [];
     let wake = () => {};
@@ -388,7 +390,10 @@ describe("a viewer that listens", () => {
     const second = await listenViewer({ ...options, port: null });
     expect(second.url).not.toBe(first.url);
     const { port } = new URL(second.url);
-    await expect(listenViewer({ ...options, port: Number(port) })).rejects.toThrow(/a port that is in use/);
+    await expect(listenViewer({ ...options, port: Number(port) })).rejects.toMatchObject({
+      code: "config/cannot-listen",
+      received: "a port that is in use",
+    });
     const { headers } = await follow(second.url);
     expect(headers["x-content-type-options"]).toBe("nosniff");
     await second.close();

@@ -4,21 +4,21 @@ import type { MiddlewareHandler } from "hono";
 
 const COOKIE = "cria-view";
 
-/** What lets people in whom others on the network must not follow; null on loopback. */
+/** A token that keeps others on the network out; null on loopback. */
 export function makeToken(host: string): string | null {
   return isLoopback(host) ? null : randomBytes(24).toString("base64url");
 }
 
 /**
- * Lets in requests to this server's own address, from its own pages, and beyond loopback with its token: in the address, after which a
- * cookie has it.
+ * Admits requests to this server's address, from its pages, and beyond loopback with its token: first in the address,
+ * then in a cookie.
  * @throws RequestError 401 or 403
  */
 export function guard(host: string, token: string | null): MiddlewareHandler {
   const origins = { hosts: isLoopback(host) ? [host] : null, cors: [] };
   return async (c, next) => {
     checkOrigin(c.req.raw.headers, origins);
-    // Browsers say where a request comes from; another site's page may open the viewer, and nothing else.
+    // Browsers send the origin of a request; a page of another site may only open the viewer.
     const site = c.req.header("sec-fetch-site");
     const isOpening = c.req.method === "GET" && c.req.header("sec-fetch-mode") === "navigate";
     if ((site === "cross-site" || site === "same-site") && !isOpening)
@@ -42,13 +42,13 @@ function readCookie(header = ""): string {
   return found?.slice(COOKIE.length + 1) ?? "";
 }
 
-/** In a time that does not depend on where they differ. */
+/** Compares in a time that does not depend on the position of the first difference. */
 function isEqual(a: string, b: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
 
-/** Text of models is never a page, runs nothing, and reaches nobody. */
+/** Headers that keep models' text from becoming a page, running code, or reaching any server. */
 export const safeHeaders: Record<string, string> = {
   "content-security-policy": [
     "default-src 'none'",

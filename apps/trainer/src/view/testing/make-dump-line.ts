@@ -1,4 +1,4 @@
-/** A line of a dump, as short as one can be. */
+/** The shortest possible line of a dump. */
 export function makeDumpLine(more: Record<string, unknown> = {}): string {
   const question = String(more.question ?? "1 + 1?");
   const line = {
