@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import ts from "typescript";
 
-/** Where each kind is described: modules of `kubernetes-types`, made from Kubernetes' own OpenAPI. */
+/** Modules of `kubernetes-types` that describe each kind, made from Kubernetes' OpenAPI. */
 const modules: Record<string, string> = { "apps/v1": "apps/v1", "policy/v1": "policy/v1", v1: "core/v1" };
 
 /** All of the language's own types that objects need: reading TypeScript's libraries would take a second. */
@@ -12,8 +12,8 @@ const basics = `declare global {
 }`;
 
 /**
- * Checks objects against the types of Kubernetes: kinds, keys that exist, keys that must be there, types of values.
- * @returns what is wrong, one a line.
+ * Checks objects against the types of Kubernetes: kinds, existing and required keys, types of values.
+ * @returns the mistakes, one a line.
  */
 export function checkKubernetes(objects: readonly { apiVersion: string; kind: string }[]): string[] {
   const file = join(import.meta.dirname, "checked-objects.ts");

@@ -8,7 +8,7 @@ import { afterAll, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { describeWithNats, NatsServer } from "../packages/cluster/src/testing/nats-server.js";
 
-// What the files say of commands, folders and mounts, carried out without containers.
+// Carries out the files' commands, folders and mounts without containers.
 const here = import.meta.dirname;
 const root = join(here, "..");
 const read = (file: string) => readFileSync(join(here, file), "utf8");
@@ -34,7 +34,10 @@ describeWithNats("workers as the files start them", () => {
     return path;
   };
 
-  /** Starts `cria` as a container would: its paths are those of the mounts, HOME and the working directory as the image has them. */
+  /**
+   * Starts `cria` as a container would: its paths are those of the mounts, HOME and the working directory as the image
+   * has them.
+   */
   function start(words: readonly string[], mounts: Mounts, workingDir: string): ChildProcess {
     const onHost = (path: string) => {
       const mount = Object.keys(mounts).find((at) => path === at || path.startsWith(`${at}/`));
@@ -54,7 +57,7 @@ describeWithNats("workers as the files start them", () => {
     return child;
   }
 
-  /** The command line without what says where the bus is and who asks. */
+  /** The command line without the options of the bus and its credentials. */
   const withoutBus = (words: readonly string[]) =>
     words.filter(
       (word, i) => ![word, words[i - 1]].some((each) => ["--bus", "--ca", "--creds", "--nkey"].includes(each!)),
@@ -81,7 +84,7 @@ describeWithNats("workers as the files start them", () => {
       "/data",
     );
 
-    // As Kubernetes mounts a ConfigMap of the folder's files: links into a folder that begins with a dot.
+    // Kubernetes mounts a ConfigMap of the folder's files like this: links into a folder that begins with a dot.
     const mounts: Mounts = {};
     const [container] = pod.containers;
     for (const { name, mountPath } of container.volumeMounts) {
@@ -130,7 +133,10 @@ describeWithNats("workers as the files start them", () => {
   });
 });
 
-/** @returns 0. @throws Error with what a process wrote when it fails. */
+/**
+ * @returns 0.
+ * @throws Error with the output of a process that fails.
+ */
 async function findEnd(child: ChildProcess): Promise<number> {
   let log = "";
   for (const stream of [child.stdout!, child.stderr!])
@@ -142,7 +148,10 @@ async function findEnd(child: ChildProcess): Promise<number> {
   return code;
 }
 
-/** The jobs that a worker takes, once it is prepared. @throws Error with what it wrote when it cannot help. */
+/**
+ * The jobs that a prepared worker takes.
+ * @throws Error with its output when it cannot help.
+ */
 async function findKinds(worker: ChildProcess): Promise<string[]> {
   let log = "";
   worker.stderr!.on("data", (text) => {

@@ -25,7 +25,7 @@ describeWithNats("jwt-server.conf: a server that knows an account, and JWTs for 
     opened.push(bus);
     return bus;
   };
-  /** A connection that asks for what it likes. */
+  /** A connection that may request anything. */
   const connectAs = (name: string, role: string) =>
     connect({
       servers: `localhost:${server.port}`,
@@ -39,7 +39,7 @@ describeWithNats("jwt-server.conf: a server that knows an account, and JWTs for 
     execFileSync("sh", [join(here, "make-certificates.sh"), place("certs"), "127.0.0.1"], { stdio: "ignore" });
     const users = ["coordinator=trainer", "worker=anna", "worker=ben", "workers=fleet", "observer=me"];
     await runScript("make-jwts.mjs", server.folder, ...users, "--days", "90");
-    // Another operator's, who made an account with the same names.
+    // Another operator's, with an account of the same names.
     await runScript("make-jwts.mjs", place("elsewhere"), "coordinator=trainer");
     await server.start(config);
   });
@@ -74,7 +74,10 @@ describeWithNats("jwt-server.conf: a server that knows an account, and JWTs for 
     await (await coordinator.acquireLease("trainer")).release();
 
     await expect(worker.publishPolicy({ run: blob, version: 2, weights: blob }, policy)).rejects.toThrow(/permission/i);
-    await expect(joinBus(observer, "me", double)).rejects.toThrow(/permission/i);
+    await expect(joinBus(observer, "me", double)).rejects.toMatchObject({
+      code: "cluster/refused",
+      subject: "worker me",
+    });
     for (const [name, role, subjects] of [
       ["anna", "worker", ["cria.jobs.rollout.x", "$KV.cria-control.lease", "$JS.API.STREAM.DELETE.cria-jobs"]],
       ["me", "observer", ["$KV.cria-records.x", "$JS.API.STREAM.MSG.GET.KV_cria-records", "$O.cria-blobs.M.x"]],

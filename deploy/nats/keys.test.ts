@@ -27,7 +27,7 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
   const openAs = (name: string, options: Partial<NatsBusOptions> = {}) =>
     open({ nkeyFile: place(`${name}.nk`), waitMs: 0, ...options });
 
-  /** What write-config.mjs makes of the example with these keys in place of those that stand there. */
+  /** The output of write-config.mjs for the example with these keys instead of its own. */
   async function writeConfig(names: { coordinator: string[]; worker: string[] }, clientCaFile?: string) {
     const example = parse(readFileSync(join(here, "nkeys-server.yaml"), "utf8"));
     example.users.coordinator = names.coordinator.map((name) => keys[name]);
@@ -149,7 +149,7 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
     const refused = [undefined, own("other")].map((stranger) =>
       expect(openAs("anna", { ...stranger, connectMs: 300 })).rejects.toMatchObject({
         code: "cluster/unreachable",
-        remedy: expect.stringContaining("client's certificate"),
+        remedy: expect.stringContaining("client certificate"),
       }),
     );
     await Promise.all(refused);

@@ -1,14 +1,15 @@
-// Makes the JWTs of one bus: an operator, an account, and a user for each machine, who may do what its role does.
+// Makes the JWTs of one bus: an operator, an account, and a user for each machine, with the rights of its role.
 //
 //   node make-jwts.mjs FOLDER coordinator=trainer worker=anna worker=ben observer=me [--days 90] [--prefix cria]
 //   node make-jwts.mjs FOLDER --revoke ben
 //
-// `worker=anna` may be the worker `anna` alone (cria worker --id anna); `workers=fleet` may be any: for many that share a file.
+// `worker=anna` may only be the worker `anna` (cria worker --id anna); `workers=fleet` may be any worker, for machines
+// that share a file.
 //
-// Writes FOLDER/NAME.creds for each name that has none yet (--creds of `cria worker`), good for so many days (default: without
-// end), and FOLDER/jwt.conf, which jwt-server.conf includes. The server needs only jwt.conf, a machine only its own file.
-// FOLDER/operator.nk, account.nk and system.nk sign further ones: keep them off all of these machines. Whoever is revoked is let in no more
-// once the server has read jwt.conf again (nats-server --signal reload).
+// Writes FOLDER/NAME.creds for each name that has none yet (--creds of `cria worker`), good for so many days (default:
+// without end), and FOLDER/jwt.conf, which jwt-server.conf includes. The server needs only jwt.conf, a machine only its
+// own file. FOLDER/operator.nk, account.nk and system.nk sign further ones: keep them off all of these machines. A
+// revoked user is refused once the server has read jwt.conf again (nats-server --signal reload).
 //
 // Needs: npm install @cria/cluster @nats-io/jwt
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Makes a key for one machine, on that machine: the secret half goes into a file that only its owner can read, the public half,
-// which is no secret, is printed.
+// Makes a key for one machine, on that machine: the secret half goes into a file that only its owner can read, the
+// public half, which is no secret, is printed.
 //
 //   node make-key.mjs worker.nk
 //

@@ -3,7 +3,10 @@ import { vi } from "vitest";
 
 let runs = 0;
 
-/** Runs a script of this folder as `node SCRIPT ARGS` would, on sources. @returns what it printed. */
+/**
+ * Runs a script of this folder as `node SCRIPT ARGS` would, on sources.
+ * @returns its output.
+ */
 export async function runScript(script: string, ...args: string[]): Promise<string> {
   const file = join(import.meta.dirname, script);
   const printed: string[] = [];

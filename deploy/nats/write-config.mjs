@@ -1,4 +1,4 @@
-// Prints the configuration of a nats-server that knows the keys in a file (nkeys-server.yaml), and what each may do.
+// Prints the configuration of a nats-server with the keys in a file (nkeys-server.yaml), and their permissions.
 //
 //   node write-config.mjs nkeys-server.yaml > nats.conf
 //
