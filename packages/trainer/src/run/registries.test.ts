@@ -38,7 +38,7 @@ async function open(mark: number): Promise<Session> {
   write("loops.yaml", `agent_loops: [{ name: mine, class_name: "./mine.ts#makeLoop", config: { mark: ${mark} } }]`);
   write(
     "mine.ts",
-    `import { aggregateTokenMean, estimateGrpo, estimateK1 } from "@cria/algorithms";
+    `import { aggregations, estimateGrpo, estimateK1 } from "@cria/algorithms";
 import { ToolAgentLoop } from "@cria/rollout";
 export const estimate = (inputs) => ({ ...estimateGrpo(inputs), metrics: { mine: ${mark} } });
 export const loss = {
@@ -48,7 +48,7 @@ export const loss = {
     metrics: {},
   }),
 };
-export const aggregate = (inputs) => aggregateTokenMean(inputs).map((weight) => ${mark} * weight);
+export const aggregate = (inputs) => aggregations.get("token-mean")(inputs).map((weight) => ${mark} * weight);
 export const kl = () => ({ value: ${mark}, gradient: 0 });
 export const penalty = () => ({ value: ${mark}, gradient: 0 });
 export const parse = (text) =>

@@ -587,13 +587,13 @@ describe("algorithms of one's own", () => {
     const { config, folder } = await writeTinyRun(models);
     writeFileSync(
       join(folder, "mine.ts"),
-      `import { type AdvantageEstimator, estimateGrpo, gpgLoss } from "@cria/algorithms";
+      `import { type AdvantageEstimator, estimateGrpo, policyLosses } from "@cria/algorithms";
        export const halved: AdvantageEstimator = (inputs) => {
          const { advantages, returns } = estimateGrpo(inputs);
          return { advantages: advantages.map((a) => a / 2), returns, metrics: { mine: 7 } };
        };
        export const greedy = Object.assign((inputs) => halved(inputs), { needs: ["rewards"] });
-       export const loss = { ...gpgLoss };
+       export const loss = { ...policyLosses.get("gpg") };
        export const oops = 3;`,
     );
     config.algorithm.adv_estimator = "./mine.ts#halved";
