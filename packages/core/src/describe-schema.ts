@@ -1,16 +1,45 @@
-import { z } from "zod";
+// Types alone: what a definition of a task imports loads no zod. A schema of another copy of zod is described as well.
+import type { z } from "zod";
 import { formatValue } from "./format-value.js";
 
-/** The schema of a value without its defaults and transformations; null stays allowed. */
+/** Whether a schema is of one of these types, by zod's names. */
+function isOf<Type extends keyof SchemaTypes>(
+  schema: z.ZodType | undefined,
+  ...types: Type[]
+): schema is SchemaTypes[Type] {
+  return schema !== undefined && (types as string[]).includes(schema.def.type);
+}
+
+interface SchemaTypes {
+  default: z.ZodDefault;
+  prefault: z.ZodPrefault;
+  optional: z.ZodOptional;
+  nullable: z.ZodNullable;
+  pipe: z.ZodPipe;
+  transform: z.ZodTransform;
+  object: z.ZodObject;
+  record: z.ZodRecord;
+  array: z.ZodArray;
+  tuple: z.ZodTuple;
+  union: z.ZodUnion;
+  enum: z.ZodEnum;
+  literal: z.ZodLiteral;
+  number: z.ZodNumber;
+  bigint: z.ZodBigInt;
+  boolean: z.ZodBoolean;
+  string: z.ZodString;
+}
+
+/** The schema of a value without what gives it defaults or changes it: null stays allowed. */
 function unwrap(schema: z.ZodType): z.ZodType {
   let node = schema;
   for (;;) {
-    if (node instanceof z.ZodDefault || node instanceof z.ZodPrefault || node instanceof z.ZodOptional)
-      node = node.def.innerType as z.ZodType;
-    // z.preprocess begins with a transformation, followed by the expected schema; z.transform ends with one.
-    else if (node instanceof z.ZodPipe)
-      node = (node.def.in instanceof z.ZodTransform ? node.def.out : node.def.in) as z.ZodType;
-    else return node;
+    if (isOf(node, "default", "prefault", "optional")) node = node.def.innerType as z.ZodType;
+    // z.preprocess begins with a change, what it expects stands after; z.transform ends with one.
+    else if (isOf(node, "pipe")) {
+      const begin = node.def.in as z.ZodType;
+      node = isOf(begin, "transform") ? (node.def.out as z.ZodType) : begin;
+    } else return node;
   }
 }
 
@@ -18,11 +47,11 @@ function unwrap(schema: z.ZodType): z.ZodType {
 export function findSchema(schema: z.ZodType, path: readonly string[]): z.ZodType | undefined {
   let node: z.ZodType | undefined = unwrap(schema);
   for (const part of path) {
-    while (node instanceof z.ZodNullable) node = unwrap(node.unwrap() as z.ZodType);
-    if (node instanceof z.ZodObject) node = node.shape[part] as z.ZodType | undefined;
-    else if (node instanceof z.ZodArray) node = node.element as z.ZodType;
-    else if (node instanceof z.ZodRecord) node = node.valueType as z.ZodType;
-    else if (node instanceof z.ZodTuple) node = node.def.items[Number(part)] as z.ZodType | undefined;
+    while (isOf(node, "nullable")) node = unwrap(node.unwrap() as z.ZodType);
+    if (isOf(node, "object")) node = node.shape[part] as z.ZodType | undefined;
+    else if (isOf(node, "array")) node = node.element as z.ZodType;
+    else if (isOf(node, "record")) node = node.valueType as z.ZodType;
+    else if (isOf(node, "tuple")) node = node.def.items[Number(part)] as z.ZodType | undefined;
     else return undefined;
     if (node) node = unwrap(node);
   }
@@ -32,23 +61,22 @@ export function findSchema(schema: z.ZodType, path: readonly string[]): z.ZodTyp
 /** Description of a valid value: "a whole number, at least 1", "one of a, b". */
 export function describeSchema(schema: z.ZodType): string {
   const node = unwrap(schema);
-  if (node instanceof z.ZodNullable) return `${describeSchema(node.unwrap() as z.ZodType)}, or null`;
-  if (node instanceof z.ZodNumber) return describeNumber(node);
-  if (node instanceof z.ZodBigInt) return "a whole number";
-  if (node instanceof z.ZodBoolean) return "true or false";
-  if (node instanceof z.ZodEnum) return `one of ${node.options.join(", ")}`;
-  if (node instanceof z.ZodLiteral) return [...node.values].map(formatValue).join(" or ");
-  if (node instanceof z.ZodArray) return `a list; each entry ${describeSchema(node.element as z.ZodType)}`;
-  if (node instanceof z.ZodTuple) return `a list of ${node.def.items.length} values`;
-  if (node instanceof z.ZodUnion) return node.options.map((each) => describeSchema(each as z.ZodType)).join("; or ");
-  if (node instanceof z.ZodObject || node instanceof z.ZodRecord) return "a mapping of keys and values";
-  if (node instanceof z.ZodURL) return "an address that begins with http:// or https://";
-  if (node instanceof z.ZodString) return "a text";
+  if (isOf(node, "nullable")) return `${describeSchema(node.unwrap() as z.ZodType)}, or null`;
+  if (isOf(node, "number")) return describeNumber(node);
+  if (isOf(node, "bigint")) return "a whole number";
+  if (isOf(node, "boolean")) return "true or false";
+  if (isOf(node, "enum")) return `one of ${node.options.join(", ")}`;
+  if (isOf(node, "literal")) return [...node.values].map(formatValue).join(" or ");
+  if (isOf(node, "array")) return `a list; each entry ${describeSchema(node.element as z.ZodType)}`;
+  if (isOf(node, "tuple")) return `a list of ${node.def.items.length} values`;
+  if (isOf(node, "union")) return node.options.map((each) => describeSchema(each as z.ZodType)).join("; or ");
+  if (isOf(node, "object", "record")) return "a mapping of keys and values";
+  if (isOf(node, "string")) return node.format === "url" ? "an address that begins with http:// or https://" : "a text";
   return "another value";
 }
 
 function describeNumber(node: z.ZodNumber): string {
-  const { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum } = z.toJSONSchema(node);
+  const { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum } = node.toJSONSchema();
   const bounds: string[] = [];
   // Whole numbers are bounded by exact representation, which is no use to the reader.
   const say = (word: string, bound: number | boolean | undefined) => {

@@ -49,7 +49,7 @@ describe("an image is loaded", () => {
     const exif = [...Buffer.from("Exif\0\0MM\0*"), 0, 0, 0, 8, 0, 1, ...entry, 0, 0, 0, 0];
     const bytes = Uint8Array.from([0xff, 0xd8, 0xff, 0xe1, 0, exif.length + 2, ...exif, ...jpeg.subarray(2)]);
     const isKnown = orientation >= 1 && orientation <= 8;
-    expect(readOrientation(bytes)).toBe(isKnown ? orientation : 1);
+    expect(await readOrientation(bytes)).toBe(isKnown ? orientation : 1);
     const size = isKnown && orientation > 4 ? { width: 3, height: 5 } : { width: 5, height: 3 };
     expect(await loadImage({ bytes })).toMatchObject(size);
     expect(await measureImage({ bytes })).toMatchObject(size);

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { imageSize } from "image-size";
 import { DataError } from "../errors/data-error.js";
 import { type ImageMimeType, type ImageRecord, type ImageSource, isLoaded, type LoadedImage } from "./image-source.js";
 import { type ReadSourceOptions, readHead, readSource } from "./read-source.js";
@@ -50,7 +49,7 @@ export function toImageRecord({ hash, width, height, mimeType }: ImageRecord): I
 export async function loadImage(source: ImageSource, options: LoadImageOptions = {}): Promise<LoadedImage> {
   if (isLoaded(source)) return source;
   const bytes = await readSource(source, options);
-  const { width, height, mimeType } = readHeader(bytes, options);
+  const { width, height, mimeType } = await readHeader(bytes, options);
   return new ImageFile(bytes, createHash("sha256").update(bytes).digest("hex"), width, height, mimeType);
 }
 
@@ -62,7 +61,7 @@ export async function measureImage(
   if ("hash" in source) return { width: source.width, height: source.height };
   if ("path" in source && options.folder !== undefined) {
     try {
-      return readHeader(await readHead(source.path, options.folder), options);
+      return await readHeader(await readHead(source.path, options.folder), options);
     } catch {
       // The header is longer, or reading all of it gives the error.
     }
@@ -72,9 +71,12 @@ export async function measureImage(
 
 type Header = Pick<LoadedImage, "width" | "height" | "mimeType">;
 
-/** Facts from a file's first bytes. */
-function readHeader(bytes: Uint8Array, { subject = "image", maxPixels = defaultMaxPixels }: LoadImageOptions): Header {
-  const { width, height, mimeType } = parseHeader(bytes, subject);
+/** What a file's first bytes say of it. */
+async function readHeader(
+  bytes: Uint8Array,
+  { subject = "image", maxPixels = defaultMaxPixels }: LoadImageOptions,
+): Promise<Header> {
+  const { width, height, mimeType } = await parseHeader(bytes, subject);
   if (width * height <= maxPixels) return { width, height, mimeType };
   throw new DataError("has too many pixels", {
     code: "data/bad-image",
@@ -85,7 +87,7 @@ function readHeader(bytes: Uint8Array, { subject = "image", maxPixels = defaultM
   });
 }
 
-function parseHeader(bytes: Uint8Array, subject: string): Header {
+async function parseHeader(bytes: Uint8Array, subject: string): Promise<Header> {
   const refuse = (received: string): never => {
     throw new DataError("is not an image that can be read", {
       code: "data/bad-image",
@@ -94,6 +96,7 @@ function parseHeader(bytes: Uint8Array, subject: string): Header {
       received,
     });
   };
+  const { imageSize } = await import("image-size");
   let header: ReturnType<typeof imageSize>;
   try {
     header = imageSize(bytes);
@@ -116,8 +119,9 @@ function isOnItsSide(header: { orientation?: number }): boolean {
   return toOrientation(header) >= 5;
 }
 
-/** The rotation that an image's pixels need before display, by EXIF's numbers: 1 to 8; 1: none. */
-export function readOrientation(bytes: Uint8Array): number {
+/** How the pixels of an image's file must be turned before they are shown, as EXIF counts: 1 to 8; 1: not at all. */
+export async function readOrientation(bytes: Uint8Array): Promise<number> {
+  const { imageSize } = await import("image-size");
   try {
     return toOrientation(imageSize(bytes));
   } catch {

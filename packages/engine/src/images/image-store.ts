@@ -93,10 +93,9 @@ export class ImageStore implements ImageEncoder {
     return placed.tokenIds.filter((id) => id >= this.firstId);
   }
 
-  decode(image: LoadedImage): Promise<Picture> {
-    return callNative(() =>
-      this.projector.decode(image.bytes, image.width * image.height, readOrientation(image.bytes)),
-    );
+  async decode(image: LoadedImage): Promise<Picture> {
+    const orientation = await readOrientation(image.bytes);
+    return callNative(() => this.projector.decode(image.bytes, image.width * image.height, orientation));
   }
 
   stats(): ImageStats {
@@ -173,9 +172,10 @@ export class ImageStore implements ImageEncoder {
   private async encode(placed: PlacedImage, holding: Holding): Promise<void> {
     const { image } = placed;
     this.checkMemory(placed);
+    const orientation = await readOrientation(image.bytes);
     const started = performance.now();
     const { vectors } = await callNative(() =>
-      this.projector.encode(image.bytes, image.width * image.height, readOrientation(image.bytes)),
+      this.projector.encode(image.bytes, image.width * image.height, orientation),
     );
     const { counts, vectorSize } = this;
     counts.encodeSeconds += (performance.now() - started) / 1000;

@@ -31,8 +31,10 @@ afterAll(async () => {
   await models.cleanUp();
 });
 
-const decode = (file: Uint8Array, maxPixels = 2 ** 20) =>
-  callNative(() => projector.decode(file, maxPixels, readOrientation(file)));
+const decode = async (file: Uint8Array, maxPixels = 2 ** 20) => {
+  const orientation = await readOrientation(file);
+  return callNative(() => projector.decode(file, maxPixels, orientation));
+};
 const fail = async (file: Uint8Array, maxPixels?: number): Promise<EngineError> =>
   decode(file, maxPixels).then(
     () => expect.fail("decoded"),
