@@ -40,19 +40,22 @@ export function publishedBuild(entry: Record<string, string>, options: Published
   const { programs = {}, apart = {}, esmOnly = [], external = [] } = options;
   const common: Options = { clean: false, dts: false, external };
   const commonJs: Options = { ...common, format: ["cjs"], splitting: false, shims: true, noExternal: esmOnly };
-  const { index, ...others } = entry;
-  const commonJsBuilds =
-    index === undefined || others["internal"] === undefined
-      ? [libraryBuild(entry, commonJs)]
-      : [libraryBuild(others, commonJs), libraryBuild({ index }, { ...commonJs, esbuildPlugins: [namesOfInternal] })];
+  const isOfInternal = (name: string) => "internal" in entry && (name === "index" || name === "light");
+  const pick = (isWanted: (name: string) => boolean) =>
+    Object.fromEntries(Object.entries(entry).filter(([name]) => isWanted(name)));
+  const names = pick(isOfInternal);
   return [
     libraryBuild({ ...entry, ...programs, ...apart }, common),
-    ...commonJsBuilds,
+    libraryBuild(
+      pick((name) => !isOfInternal(name)),
+      commonJs,
+    ),
+    ...(Object.keys(names).length > 0 ? [libraryBuild(names, { ...commonJs, esbuildPlugins: [namesOfInternal] })] : []),
     libraryBuild(entry, { ...common, format: ["esm", "cjs"], dts: { only: true } }),
   ];
 }
 
-/** `index.cjs` names what `internal.cjs` has: CommonJS files share no chunks, and each class and registry must be there once. */
+/** `index.cjs` and `light.cjs` name what `internal.cjs` has: CommonJS files share no chunks, and each class and registry must be there once. */
 const namesOfInternal: Plugin = {
   name: "names of internal",
   setup(build) {

@@ -143,7 +143,7 @@ function resolveOurs(id: string): string {
 }
 
 describe("no side effect", () => {
-  it.each(["cria", "cria/serve", "cria/cluster", "cria/testing"])(
+  it.each(["cria", "cria/config", "cria/serve", "cria/cluster", "cria/testing"])(
     "import %s, of which nothing is used, is nothing",
     async (name) => {
       const stdin = { contents: `import ${JSON.stringify(name)};`, resolveDir: root };
@@ -159,7 +159,7 @@ describe("no side effect", () => {
       `import "zod"; // Its globals are its own.
 const list = () => [Object.getOwnPropertyNames(globalThis), process.eventNames().map(String), Object.keys(process.env)];
 const before = JSON.stringify(list());
-for (const name of ["cria", "cria/serve", "cria/cluster", "cria/testing"]) await import(name);
+for (const name of ["cria", "cria/config", "cria/serve", "cria/cluster", "cria/testing"]) await import(name);
 const left = process.getActiveResourcesInfo().filter((name) => !/^(TTY|Pipe|File|CloseReq|FSReq)/.test(name));
 console.log(JSON.stringify({ same: JSON.stringify(list()) === before, left }));\n`,
     );

@@ -2,18 +2,8 @@ import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  advantages,
-  defineTask,
-  embeddedPolicy,
-  fromConfig,
-  loadPolicy,
-  losses,
-  rollOut,
-  toConfig,
-  tool,
-  train,
-} from "cria";
+import { advantages, defineTask, embeddedPolicy, loadPolicy, losses, rollOut, tool, train } from "cria";
+import { fromConfig, toConfig } from "cria/config";
 import { afterAll, expect, it } from "vitest";
 import { z } from "zod";
 

@@ -23,6 +23,7 @@ export default defineConfig(() => {
   const subpath = (name: string) => `src/subpaths/${name}.ts`;
   const entries = {
     index: "src/index.ts",
+    config: subpath("config"),
     serve: subpath("serve"),
     cluster: subpath("cluster"),
     testing: subpath("testing"),

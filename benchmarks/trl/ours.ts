@@ -2,16 +2,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type LlamaModel, loadModel } from "@cria/engine";
-import {
-  loadConfig,
-  openSession,
-  runSft,
-  runTrainingStep,
-  type Session,
-  sftConfigSchema,
-  trainConfigSchema,
-  validate,
-} from "cria";
+import { openSession, runSft, runTrainingStep, type Session, validate } from "cria";
+import { loadConfig, sftConfigSchema, trainConfigSchema } from "cria/config";
 import type { OurAnswers, OurRequest, OurStep } from "./requests.js";
 
 type Handlers = { [K in OurRequest["do"]]: (request: Extract<OurRequest, { do: K }>) => Promise<OurAnswers[K]> };

@@ -1,6 +1,7 @@
 // Measures a published model on held-out rows: untouched, after demonstrations, and after reinforcement learning.
 import { join } from "node:path";
-import { loadConfig, openSession, runSft, sftConfigSchema, train, trainConfigSchema, validate } from "cria";
+import { openSession, runSft, train, validate } from "cria";
+import { loadConfig, sftConfigSchema, trainConfigSchema } from "cria/config";
 import type { Success } from "./success.js";
 
 export interface Learned {

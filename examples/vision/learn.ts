@@ -1,7 +1,8 @@
 // A skill, then a bad habit on top of it, both by supervised training; then reinforcement learning.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { loadConfig, openSession, runSft, sftConfigSchema, train, trainConfigSchema, validate } from "cria";
+import { openSession, runSft, train, validate } from "cria";
+import { loadConfig, sftConfigSchema, trainConfigSchema } from "cria/config";
 
 /** Mean rewards of held-out pictures, by the likeliest tokens and by sampled ones. */
 export interface Skill {

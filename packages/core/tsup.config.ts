@@ -4,6 +4,6 @@ import { publishedBuild } from "../../tsup.base.js";
 export default defineConfig(() =>
   publishedBuild(
     { index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" },
-    { apart: { light: "src/light.ts" } },
+    { apart: { definition: "src/definition.ts" } },
   ),
 );

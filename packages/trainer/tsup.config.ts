@@ -3,7 +3,7 @@ import { publishedBuild } from "../../tsup.base.js";
 
 export default defineConfig(() =>
   publishedBuild(
-    { index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" },
-    { apart: { light: "src/light.ts" } },
+    { index: "src/index.ts", internal: "src/internal.ts", light: "src/light.ts", testing: "src/testing/index.ts" },
+    { apart: { definition: "src/definition.ts" } },
   ),
 );

@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { embeddedPolicy, fromConfig, train } from "cria";
+import { embeddedPolicy, train } from "cria";
+import { fromConfig } from "cria/config";
 import { afterAll, expect, it } from "vitest";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-python-"));

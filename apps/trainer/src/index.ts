@@ -1,4 +1,5 @@
-// Everything that users import: tools and tasks, one call that trains, the parts of an own loop, configs.
+// All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop. Values come from what loads at once;
+// `config.ts` and the other subpaths have the rest.
 
 export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
 export type {
@@ -24,37 +25,39 @@ export {
   scalePicture,
   type ToolSchema,
 } from "@cria/core";
-export { type DatasetRow, loadDataset, type RewardFunction, type RewardInfo, type RewardResult } from "@cria/rollout";
+export type { DatasetRow, RewardFunction, RewardInfo, RewardResult } from "@cria/rollout";
+export type {
+  CreateOptions,
+  ExecuteOptions,
+  InteractionConversation,
+  InteractionDefinition,
+  InteractionReply,
+  InteractionTurn,
+  StartKwargs,
+  Tool,
+  ToolAnswer,
+  ToolCallOptions,
+  ToolContext,
+  ToolConversation,
+  ToolDefinition,
+  ToolImages,
+  ToolListItem,
+  ToolResponse,
+  ToolResult,
+  ToolStart,
+} from "@cria/tools";
 export {
   BaseInteraction,
   BaseTool,
-  type CreateOptions,
   defineToolSchema,
-  type ExecuteOptions,
   findLastAnswer,
-  type InteractionConversation,
-  type InteractionDefinition,
-  type InteractionReply,
-  type InteractionTurn,
   interaction,
   loadToolConfig,
   mcpServer,
   openTools,
-  type StartKwargs,
-  type Tool,
-  type ToolAnswer,
-  type ToolCallOptions,
-  type ToolContext,
-  type ToolConversation,
-  type ToolDefinition,
-  type ToolImages,
-  type ToolListItem,
-  type ToolResponse,
-  type ToolResult,
-  type ToolStart,
   tool,
-} from "@cria/tools";
-// By name: a bundle shared with the command line would lose `export *`.
+} from "@cria/tools/light";
+// By name: a bundle that the command line shares would lose `export *`.
 export type {
   AdvantageOptions,
   Advantages,
@@ -118,10 +121,8 @@ export {
   defineTask,
   diagnoseRun,
   findCheckpoint,
-  fromConfig,
   Generation,
   Groups,
-  loadConfig,
   loadPolicy,
   makeBatch,
   openReplay,
@@ -133,16 +134,13 @@ export {
   rollOut,
   runSft,
   runTrainingStep,
-  sftConfigSchema,
   Task,
   TrainingInterrupted,
   TrainRun,
-  toConfig,
   train,
-  trainConfigSchema,
   trainSession,
   validate,
-} from "@cria/trainer";
+} from "@cria/trainer/light";
 export {
   type CreateCriaOptions,
   type Cria,
@@ -150,5 +148,6 @@ export {
   type DemoOptions,
   type DemoSummary,
   embeddedPolicy,
+  loadDataset,
   runDemo,
 } from "./own.js";

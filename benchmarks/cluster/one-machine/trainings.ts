@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterBus, openNatsBus } from "@cria/cluster";
-import { loadConfig, openSession, type Session, trainConfigSchema } from "cria";
+import { openSession, type Session } from "cria";
+import { loadConfig, trainConfigSchema } from "cria/config";
 import { MeasuredServer } from "../nats-server.js";
 import { WorkerProcess, type WorkerSetup } from "./worker-process.js";
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { convertGsm8k, type Gsm8kShape } from "@cria/rollout";
-import { loadConfig, openSession, runTrainingStep, type StepMetrics, trainConfigSchema } from "cria";
+import { openSession, runTrainingStep, type StepMetrics } from "cria";
+import { loadConfig, trainConfigSchema } from "cria/config";
 
 export interface OneStepOptions {
   /** Folder with GSM8K's train.jsonl and test.jsonl. */

@@ -49,7 +49,6 @@ export {
   SimulatedUserInteraction,
   type StartKwargs,
 } from "./interactions/index.js";
-export { loadToolConfig } from "./load-tool-config.js";
 export type { McpToolOptions } from "./mcp/create-mcp-tools.js";
 export type { McpConnectionOptions } from "./mcp/mcp-connection.js";
 export { type McpServerOptions, mcpServer } from "./mcp/mcp-server.js";
@@ -76,3 +75,4 @@ export {
 } from "./tool.js";
 export type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
 export { findArgumentError } from "./validate-arguments.js";
+export { loadToolConfig } from "./when-called.js";

@@ -1,6 +1,13 @@
-// Definitions of tasks and tools, in separate chunks: see `light.ts` of @cria/core.
+// What `cria` loads of this package, published as ./light for it: all that is here needs no parser, no schema library and nothing that
+// runs a tool. Functions that need more load it when they are called (`when-called.ts`). `tests/loading.test.ts` counts.
 
-export { isTool } from "./base-tool.js";
+export { findLastAnswer } from "@cria/core";
+export { BaseTool, isTool } from "./base-tool.js";
 export { isToolFormatName, listToolFormatNames } from "./formats/format-names.js";
+export { BaseInteraction } from "./interactions/base-interaction.js";
 export { interaction } from "./interactions/interaction.js";
+export { mcpServer } from "./mcp/mcp-server.js";
+export { openTools } from "./open-tools.js";
+export { defineToolSchema } from "./schema.js";
 export { tool } from "./tool.js";
+export { loadToolConfig } from "./when-called.js";

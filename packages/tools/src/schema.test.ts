@@ -2,6 +2,7 @@ import { ToolError } from "@cria/core";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import * as mini from "zod/mini";
 import { checkToolSchema } from "./check-tool-schema.js";
 import { defineToolSchema } from "./schema.js";
 import { findArgumentError } from "./validate-arguments.js";
@@ -9,6 +10,15 @@ import { findArgumentError } from "./validate-arguments.js";
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
 describe("defineToolSchema", () => {
+  it("writes types of zod/mini, which cannot write themselves", () => {
+    const { parameters } = defineToolSchema(
+      "weather",
+      "Tells it.",
+      mini.object({ days: mini._default(mini.int(), 3) }),
+    ).function;
+    expect(parameters).toMatchObject({ type: "object", properties: { days: { type: "integer", default: 3 } } });
+  });
+
   it("writes the OpenAI function format from zod, defaults optional", () => {
     const parameters = z.object({ city: z.string().describe("Where"), days: z.int().min(1).default(3) });
     expect(defineToolSchema("weather", "Tells it.", parameters)).toEqual({

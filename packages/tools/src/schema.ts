@@ -1,6 +1,7 @@
+import { createRequire } from "node:module";
 import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
-// Not of "zod": bundles then hold the JSON Schema writer, and not every type and language.
-import { type $ZodType, toJSONSchema } from "zod/v4/core";
+// Types alone: who gives a type of zod has loaded zod, and others need not wait for it.
+import type { $ZodType, toJSONSchema } from "zod/v4/core";
 
 /** OpenAI function schema of a tool, its parameters given as zod type or JSON Schema. */
 export function defineToolSchema(name: string, description: string, parameters: $ZodType | JsonSchema): ToolSchema {
@@ -15,7 +16,7 @@ export function defineToolSchema(name: string, description: string, parameters: 
 export function toJsonSchema(parameters: $ZodType | JsonSchema): JsonSchema {
   if (!("_zod" in parameters)) return parameters as JsonSchema;
   try {
-    const { $schema: _, ...schema } = toJSONSchema(parameters as $ZodType, { io: "input" }) as JsonSchema;
+    const { $schema: _, ...schema } = writeSchema(parameters as $ZodType) as JsonSchema;
     return schema;
   } catch (cause) {
     throw new ToolError("cannot be written as JSON Schema", {
@@ -26,4 +27,12 @@ export function toJsonSchema(parameters: $ZodType | JsonSchema): JsonSchema {
       cause,
     });
   }
+}
+
+/** Types of zod write themselves; those of zod/mini and of zod before 4.2 cannot. */
+function writeSchema(type: $ZodType & { toJSONSchema?: (options: { io: "input" }) => object }): object {
+  const options = { io: "input" } as const;
+  if (type.toJSONSchema) return type.toJSONSchema(options);
+  const core = createRequire(import.meta.url)("zod/v4/core") as { toJSONSchema: typeof toJSONSchema };
+  return core.toJSONSchema(type, options);
 }

@@ -13,7 +13,6 @@ export { type LoadedConfig, loadConfig } from "./config/load-config.js";
 
 export { type SftConfig, sftConfigSchema } from "./config/sft-config.js";
 export { type TrainConfig, trainConfigSchema } from "./config/train-config.js";
-export { diagnoseRun } from "./diagnose/diagnose-run.js";
 export type { Evidence, Finding, Severity } from "./diagnose/finding.js";
 export type {
   FilteredEvent,
@@ -31,39 +30,48 @@ export { type ClusterView, clusterViewSchema } from "./live/cluster-view.js";
 export { type LivePhase, type LiveState, readLiveState } from "./live/live-state.js";
 export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "./policy/batch.js";
 export { Generation } from "./policy/generation.js";
-export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
+export type { LoadPolicyOptions } from "./policy/load-policy.js";
 export { type GenerateTextOptions, Policy } from "./policy/policy.js";
 export type { PolicyScoreOptions, TokenScores } from "./policy/token-scores.js";
 export type { GradientWork, UpdateOptions } from "./policy/update-policy.js";
-export {
-  type ForkOptions,
-  type ForkResult,
-  type OpenReplayOptions,
-  openReplay,
-  type RecordedToken,
-  type Replay,
-  type ReplayOptions,
-  type ReplayPlace,
-  type ReplayResult,
+export type {
+  ForkOptions,
+  ForkResult,
+  OpenReplayOptions,
+  RecordedToken,
+  Replay,
+  ReplayOptions,
+  ReplayPlace,
+  ReplayResult,
 } from "./replay/index.js";
 export { fromConfig, toConfig } from "./run/make-config.js";
 export { TrainingInterrupted } from "./run/run-steps.js";
 export type { Session } from "./run/session.js";
-export { openSession } from "./run/session.js";
-export { type TrainResult, TrainRun, type TrainStep, train } from "./run/train.js";
+export { TrainRun, train } from "./run/train.js";
 export type { PartialConfig, TrainOptions, ValidationOptions } from "./run/train-options.js";
-export { type TrainSessionOptions, trainSession } from "./run/train-session.js";
+export type { TrainResult, TrainStep } from "./run/train-result.js";
+export type { TrainSessionOptions } from "./run/train-session.js";
 export type { TrainSummary } from "./run/train-summary.js";
-export { runSft, type SftResult } from "./sft/run-sft.js";
+export type { SftResult } from "./sft/run-sft.js";
 export { type AdvantageOptions, advantages } from "./step/advantages.js";
 export { type Advantages, Groups } from "./step/groups.js";
 export { countSteps } from "./step/learning-rate.js";
 export { type RollOutOptions, RunningRollouts, rollOut } from "./step/roll-out.js";
-export { runTrainingStep, type StepResult } from "./step/training-step.js";
+export type { StepResult } from "./step/training-step.js";
 export type { StepMetrics } from "./step-metrics.js";
 export type { Environment } from "./task/environment.js";
 export { type BatchesOptions, defineTask, Task } from "./task/task.js";
 export type { Episode, TaskDefinition, TaskReward, TaskRow } from "./task/task-definition.js";
 export type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./trackers/tracker.js";
 export { openRegistries } from "./user-code/registries.js";
-export { type Validation, validate } from "./validation/validate.js";
+export type { Validation } from "./validation/validate.js";
+export {
+  diagnoseRun,
+  loadPolicy,
+  openReplay,
+  openSession,
+  runSft,
+  runTrainingStep,
+  trainSession,
+  validate,
+} from "./when-called.js";

@@ -1,3 +1,25 @@
-// What the definition of a task needs, in chunks of its own: see `light.ts` of @cria/core.
+// What `cria` has of this package, without what runs it: see `light.ts` of @cria/tools.
 
-export { defineTask } from "./task/task.js";
+export { CheckpointStore } from "./checkpoints/checkpoint-store.js";
+export { findCheckpoint, openRun } from "./checkpoints/open-run.js";
+export { RunFolder } from "./checkpoints/run-folder.js";
+export { makeBatch } from "./policy/batch.js";
+export { Generation } from "./policy/generation.js";
+export { Policy } from "./policy/policy.js";
+export { TrainingInterrupted } from "./run/run-steps.js";
+export { TrainRun, train } from "./run/train.js";
+export { advantages } from "./step/advantages.js";
+export { Groups } from "./step/groups.js";
+export { countSteps } from "./step/learning-rate.js";
+export { RunningRollouts, rollOut } from "./step/roll-out.js";
+export { defineTask, Task } from "./task/task.js";
+export {
+  diagnoseRun,
+  loadPolicy,
+  openReplay,
+  openSession,
+  runSft,
+  runTrainingStep,
+  trainSession,
+  validate,
+} from "./when-called.js";

@@ -54,7 +54,7 @@ import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
 import { BaseTool, type ToolResult } from "@cria/tools";
 import { composePolicyLoss, defaultPolicyLoss } from "@cria/algorithms";
 import { type DatasetRow, runRollouts } from "@cria/rollout";
-import { loadConfig, trainConfigSchema } from "cria";
+import { loadConfig, trainConfigSchema } from "cria/config";
 
 export class Tool extends BaseTool {
   async execute(_id: string, parameters: Record<string, unknown>): Promise<ToolResult> {

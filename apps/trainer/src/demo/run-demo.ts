@@ -49,7 +49,7 @@ export interface DemoSummary {
   tokens_per_second: { rollout: number; train: number };
 }
 
-/** Trains the embedded policy to use its calculator, and shows held-out success before and after. */
+/** As `runDemo` in when-called.ts. */
 export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   const started = performance.now();
   const overrides = [

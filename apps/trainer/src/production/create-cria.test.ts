@@ -6,7 +6,8 @@ import { generateObject, generateText, type ModelMessage, streamText, tool } fro
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { embeddedPolicy } from "../assets/embedded-policy.js";
-import { type CreateCriaOptions, createCria } from "./create-cria.js";
+import { createCria } from "./create-cria.js";
+import type { CreateCriaOptions } from "./create-cria-options.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-production-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -100,7 +100,7 @@ export class CheckpointStore {
         checksums["data.json"] = await writeJson(join(temporary, "data.json"), {
           global_step: state.step,
           engines,
-          machine: describeMachine(),
+          machine: await describeMachine(),
           interim: state.interim === true,
           data: state.data,
         });

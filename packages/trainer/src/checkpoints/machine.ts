@@ -1,5 +1,3 @@
-import { getRuntimeInfo } from "@cria/engine";
-
 /**
  * What decides the last bits of a run on a CPU, beside its config. It stands in `config.json` and in a checkpoint's
  * `data.json`.
@@ -12,7 +10,8 @@ export interface Machine {
 }
 
 /** This process's. @throws EngineError when the addon does not load, or CRIA_CPU_KERNEL names no kernel of this CPU. */
-export function describeMachine(): Machine {
+export async function describeMachine(): Promise<Machine> {
+  const { getRuntimeInfo } = await import("@cria/engine");
   const { cpuKernel, ggmlBuild } = getRuntimeInfo();
   return { cpu_kernel: cpuKernel, ggml_build: ggmlBuild };
 }

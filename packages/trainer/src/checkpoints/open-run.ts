@@ -68,7 +68,7 @@ export async function openRun(config: RunConfig, say: (text: string) => void): P
     if (resume) {
       await checkConfigOf(resume.path, config, say);
       say(`resuming after step ${resume.step}, from ${resume.path}`);
-      const otherKernels = compareMachines(resume.machine, describeMachine());
+      const otherKernels = compareMachines(resume.machine, await describeMachine());
       if (otherKernels) say(otherKernels);
     }
     if (within) {

@@ -68,7 +68,7 @@ export class RunFolder {
 
   /** The config, resolved, and the machine that computes by it. `config.json`. */
   async writeConfig(config: object): Promise<void> {
-    await this.writeJson("config.json", { ...config, machine: describeMachine() });
+    await this.writeJson("config.json", { ...config, machine: await describeMachine() });
   }
 
   /** @param engine the one that trains. */

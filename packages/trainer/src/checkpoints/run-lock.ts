@@ -3,7 +3,6 @@ import { access, mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { DataError } from "@cria/core";
-import { lockFile } from "@cria/engine/internal";
 
 import { guardRunWrite } from "./run-folder.js";
 
@@ -17,6 +16,7 @@ export class RunLock {
   /** @throws DataError when another process holds it, or the folder cannot be written. */
   static async acquire(folder: string): Promise<RunLock> {
     const file = `${folder}.run.lock`;
+    const { lockFile } = await import("@cria/engine/internal");
     const release = await guardRunWrite(file, async () => {
       await mkdir(dirname(file), { recursive: true });
       await access(dirname(file), constants.W_OK);

@@ -11,11 +11,7 @@ import { readBeginning } from "./read-beginning.js";
 /** Steps after which a run that is asked about by its folder is judged: it may be over. */
 const FEWEST = 3;
 
-/**
- * What is wrong with the run in a folder, the gravest first: of a running one as far as it has come. Files that are missing,
- * damaged or half written count as far as they can be read; nothing is thrown.
- * @param folder a run folder of `cria train`. Others have no findings.
- */
+/** As `diagnoseRun` in when-called.ts. */
 export async function diagnoseRun(folder: string): Promise<Finding[]> {
   const metrics = await readMetricLines(join(folder, "metrics.jsonl"));
   if (metrics.length === 0) return [];

@@ -1,5 +1,4 @@
 import { type ChatMessage, ConfigError, type PolicyEngine, type SamplingOptions } from "@cria/core";
-import { loadMessages } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { RunningStream } from "../running.js";
 
@@ -32,6 +31,7 @@ export function generate(
   return new Generation(async (onText, left) => {
     const { maxTokens, temperature = 0, signal, ...sampling } = options;
     signal?.throwIfAborted();
+    const { loadMessages } = await import("@cria/rollout");
     const shown = await loadMessages(messages, { folder: process.cwd(), subject: "image of the prompt" });
     const promptIds = tokenizer.encodePrompt(shown);
     const { contextSize, path } = engine.info;

@@ -51,11 +51,7 @@ const policyChecks: ChecksOf<Required<LoadPolicyOptions>> = {
   reference: flag,
 };
 
-/**
- * Loads a model to generate with and to train.
- * @param path a GGUF file, or an address: hf:<owner>/<model>:<quantisation>.
- * @throws ConfigError for an option that is unknown or wrong; EngineError when it cannot be loaded or trained; HubError when its address cannot be followed.
- */
+/** As `loadPolicy` in when-called.ts. */
 export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
   checkOptions("loadPolicy", options, policyChecks);
   const { lora = {}, contextSize = 1024, maxSequences = 64, seed = 0, device, threads, deterministic = true } = options;

@@ -2,13 +2,12 @@ import { rm } from "node:fs/promises";
 import type { PolicyLossOptions } from "@cria/algorithms";
 import { type ChatMessage, ConfigError, hashSeed, type PolicyEngine, type TrainResult } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
-import { exportModel } from "@cria/engine";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { Batch } from "./batch.js";
 import { type Generation, generate } from "./generation.js";
 import type { PolicyScoreOptions, TokenScores } from "./token-scores.js";
 import { translateImages } from "./translate-images.js";
-import { type UpdateOptions, updatePolicy } from "./update-policy.js";
+import type { UpdateOptions } from "./update-policy.js";
 
 export interface GenerateTextOptions {
   /** Most tokens, at least 1; default: what is left of the context, which is the most in any case. */
@@ -93,6 +92,7 @@ export class Policy {
    */
   async train(batch: Batch, loss: PolicyLossOptions, options: UpdateOptions): Promise<TrainResult[]> {
     checkOptions("policy.train", options, updateChecks);
+    const { updatePolicy } = await import("./update-policy.js");
     const step = options.step ?? this.updated + 1;
     const results = await updatePolicy(this, batch, loss, { ...options, seed: options.seed ?? this.seed, step });
     this.updated++;
@@ -169,6 +169,7 @@ export class Policy {
    * @throws EngineError when it cannot be written or the type is unknown.
    */
   async export(file: string, { quantize }: { quantize?: string } = {}): Promise<void> {
+    const { exportModel } = await import("@cria/engine");
     const weights = `${file}.weights`;
     await this.save(weights);
     try {

@@ -82,7 +82,7 @@ export async function checkMachine(
     });
   }
   const recorded = await findMachine(path, step, store);
-  const now = describeMachine();
+  const now = await describeMachine();
   if (device !== "cpu" || !recorded) return;
   if (recorded.cpu_kernel === now.cpu_kernel && recorded.ggml_build === now.ggml_build) return;
   const show = ({ cpu_kernel, ggml_build }: Machine) => `CPU kernel ${cpu_kernel} with ggml's build ${ggml_build}`;

@@ -4,9 +4,10 @@ import { resolveAllPaths } from "../config/paths.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import { readRun, type SavedRun } from "../rescore/read-run.js";
+import { makeAgentTask } from "../run/agent-task.js";
+import { loadHeldOut } from "../run/held-out.js";
 import { makeConfig } from "../run/make-config.js";
 import { openSession, type SessionOptions } from "../run/session.js";
-import { loadHeldOut, makeAgentTask } from "../run/train.js";
 import type { TrainOptions } from "../run/train-options.js";
 import { checkModel } from "./check-run.js";
 import { Replay } from "./replay.js";
@@ -19,12 +20,7 @@ export interface OpenReplayOptions {
   signal?: AbortSignal;
 }
 
-/**
- * Opens a run of `cria train` to hold its conversations again: its model, data, tools and rewards are loaded. The run folder is only
- * read, also while the run trains.
- * @param path the run folder.
- * @throws DataError when it is none; ConfigError "replay/..." for a run that cannot be replayed; what opening a session throws.
- */
+/** As `openReplay` in when-called.ts. */
 export async function openReplay(path: string, { train, report, signal }: OpenReplayOptions = {}): Promise<Replay> {
   const run = readRun(path);
   const config = makeReplayConfig(run);

@@ -49,7 +49,7 @@ export interface SessionOptions {
   report?: Report;
 }
 
-/** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong; nothing stays open then. */
+/** As `openSession` in when-called.ts. */
 export function openSession(config: TrainConfig, folder: string, options: SessionOptions = {}): Promise<Session> {
   providePackages();
   return Disposables.open((open) => openParts(config, folder, options, open));

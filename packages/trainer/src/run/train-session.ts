@@ -39,14 +39,7 @@ export interface TrainSessionOptions {
   afterStep?: (validate: () => Promise<Validation | null>) => Promise<void>;
 }
 
-/**
- * A run of `cria train`, or with `val_only` a validation: takes the training steps of an open session, and validates before,
- * between and after them. Metrics and trajectories go to the run folder step by step, state and weights by save_freq,
- * save_minutes and at the end. With `rollout.deterministic` a resumed run computes what an uninterrupted one does.
- * When the session's signal aborts, rollouts, scoring and validation end at once, an update or a save only when it is finished;
- * the last finished step is then saved.
- * @throws TrainingInterrupted when the session's signal aborted.
- */
+/** As `trainSession` in when-called.ts. */
 export async function trainSession(session: Session, options: TrainSessionOptions = {}): Promise<TrainSummary> {
   const { report, isStopping, afterStep } = options;
   const { config, policy, signal } = session;

@@ -10,8 +10,9 @@ import type { RunEvent } from "../events.js";
 import { defineTask } from "../task/task.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
 import { TrainingInterrupted } from "./run-steps.js";
-import { type TrainStep, train } from "./train.js";
+import { train } from "./train.js";
 import type { TrainOptions } from "./train-options.js";
+import type { TrainStep } from "./train-result.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

@@ -48,11 +48,7 @@ const sftChecks: ChecksOf<Required<RunSftOptions>> = {
   trackers: [Array.isArray, "a list of trackers"],
 };
 
-/**
- * A run of `cria sft`: supervised fine-tuning on conversations, with run folder, validation, trackers, checkpoints and resume
- * as `cria train` has them.
- * @throws TrainingInterrupted when the signal aborts once training has begun.
- */
+/** As `runSft` in when-called.ts. */
 export async function runSft(config: SftConfig, folder: string, options: RunSftOptions = {}): Promise<SftResult> {
   checkOptions("runSft", options, sftChecks);
   const { trainer } = config;

@@ -1,14 +1,6 @@
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
-import type { UnjudgedTrajectory } from "@cria/episodes";
-import {
-  type DatasetRow,
-  makeAllFailedError,
-  makeNeverCalledError,
-  type OnRequestState,
-  type RolloutOptions,
-  startRollouts,
-} from "@cria/rollout";
+import type { DatasetRow, OnRequestState, RolloutOptions, UnjudgedTrajectory } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { Running } from "../running.js";
 import { checkCount } from "../task/check-definition.js";
@@ -93,6 +85,7 @@ export function rollOut<Row extends DatasetRow>(
     checkCount("rollOut: n", n, 1);
     checkRows(rows);
     const opened = isTask(task) ? await task.open(policy) : task;
+    const { startRollouts } = await loadRollouts();
     const ended = await startRollouts(policy.engine, rows, {
       ...opened,
       tokenizer: policy.tokenizer,
@@ -119,6 +112,7 @@ export function rollOut<Row extends DatasetRow>(
   const group = async () => {
     const all = await trajectories;
     const name = options.name ?? `step ${step}`;
+    const { makeAllFailedError, makeNeverCalledError } = await loadRollouts();
     if (all.every(hasFailed)) throw makeAllFailedError(name, all);
     // Later a policy may have come to where nothing is left to ask.
     if (step === 1 && all.every(({ tokenIds }) => tokenIds.length === 0))
@@ -137,6 +131,9 @@ export function rollOut<Row extends DatasetRow>(
     group(),
   );
 }
+
+/** Loaded by the first rollouts: programs that only name `rollOut` need not wait for it. */
+const loadRollouts = () => import("./start-rollouts.js");
 
 /** Groups go by uid. */
 function checkRows(rows: readonly DatasetRow[]): void {

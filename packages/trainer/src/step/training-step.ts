@@ -77,10 +77,7 @@ export interface StepInputs {
   onWork?: (name: string) => void;
 }
 
-/**
- * One training step, top to bottom: rollouts, rewards, logprobs, advantages, updates.
- * @throws ToolError when every conversation failed; the signal's reason when it aborts before the update.
- */
+/** As `runTrainingStep` in when-called.ts. */
 export async function runTrainingStep(
   { config, registries, policy, environment, critic, klController, trainRows, coordination, signal }: StepParts,
   { rows, step, epoch, nextRows, onTrajectory, onState, onWork }: StepInputs,

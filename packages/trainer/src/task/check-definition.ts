@@ -8,7 +8,7 @@ import {
   optionChecks,
   refuseOption,
 } from "@cria/core/internal";
-import { isTool, isToolFormatName, listToolFormatNames } from "@cria/tools/internal";
+import { isTool, isToolFormatName, listToolFormatNames } from "@cria/tools/light";
 import type { TaskDefinition } from "./task-definition.js";
 
 /** Whether rows are files of rows. */

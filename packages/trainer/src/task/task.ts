@@ -1,6 +1,6 @@
 import { checkOptions, optionChecks } from "@cria/core/internal";
 import type { DatasetRow } from "@cria/rollout";
-import { interaction } from "@cria/tools";
+import { interaction } from "@cria/tools/light";
 import type { Policy } from "../policy/policy.js";
 import { checkCount, checkDefinition } from "./check-definition.js";
 import type { Environment } from "./environment.js";

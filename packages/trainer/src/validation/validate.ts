@@ -49,7 +49,7 @@ export interface ValidationParts {
 /** Validations draw the same for every training seed, so that runs can be compared. */
 export const VALIDATION_SEED = 42;
 
-/** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
+/** As `validate` in when-called.ts. */
 export async function validate(
   { policy, environment, valRows, coordination, signal }: ValidationParts,
   options: ValidateOptions,

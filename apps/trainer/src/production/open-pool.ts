@@ -1,0 +1,51 @@
+// What a provider of `createCria` loads with its first request.
+
+import { loadModel } from "@cria/engine";
+import { resolveModel } from "@cria/hub";
+import { ChatPool, defaultMultiTurn } from "@cria/rollout";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { probeTemplate } from "@cria/trainer/internal";
+import type { CreateCriaOptions } from "./create-cria-options.js";
+
+export { createFetch } from "@cria/serve";
+
+/** Loads the model; `dispose` frees it. @throws EngineError or HubError when it cannot be loaded. */
+export async function openPool(name: string, options: CreateCriaOptions) {
+  const { model, adapter, mmproj, contextSize, maxSequences, device, threads, deterministic, ...chat } = options;
+  const engine = await loadModel({
+    path: model,
+    // With an adapter the cache is as in training, so that the numbers are too.
+    ...(adapter === undefined ? {} : { lora: { path: await resolveModel(adapter) }, kvType: "f32" }),
+    ...(mmproj === undefined ? {} : { mmproj }),
+    trainable: "none",
+    contextSize,
+    maxSequences,
+    device,
+    threads,
+    deterministic,
+  });
+  try {
+    const tokenizer = DeltaTokenizer.forModel(engine);
+    const pool = new ChatPool({
+      ...chat,
+      engine,
+      tokenizer,
+      name,
+      format: options.format ?? findFormat(engine, tokenizer),
+      seed: options.seed ?? Math.floor(Math.random() * 2 ** 31),
+    });
+    const dispose = async () => {
+      pool.dispose();
+      await engine.dispose();
+    };
+    return { chat: pool, dispose };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+function findFormat(engine: Awaited<ReturnType<typeof loadModel>>, tokenizer: DeltaTokenizer) {
+  const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
+  return probeTemplate((...given) => tokenizer.render(...given), ends).format ?? defaultMultiTurn.format;
+}

@@ -1,0 +1,24 @@
+import type { DatasetRow } from "@cria/rollout";
+import { resolvePath } from "../config/paths.js";
+import type { TrainConfig } from "../config/train-config.js";
+import { areFiles } from "../task/check-definition.js";
+import { Task } from "../task/task.js";
+import type { TrainOptions } from "./train-options.js";
+
+/** Held-out rows that the task makes, or that lie in memory; undefined: those of the config, as it says. */
+export async function loadHeldOut(
+  { task, validation }: TrainOptions,
+  { data }: TrainConfig,
+  folder: string,
+): Promise<DatasetRow[] | undefined> {
+  const name = "validation.rows";
+  if (validation && !areFiles(validation.rows))
+    return (task?.withRows(validation.rows, name) ?? new Task({ rows: validation.rows }, name)).load();
+  if (!task || !data.val_files) return undefined;
+  return task
+    .withRows(
+      data.val_files.map((file) => resolvePath(folder, file)),
+      name,
+    )
+    .load();
+}

@@ -1,0 +1,125 @@
+import { checkRun } from "../checkpoints/open-run.js";
+import { fetchCheckpoint } from "../cluster/fetch-checkpoint.js";
+import { takeLead } from "../cluster/take-lead.js";
+import { listInert } from "../config/list-inert.js";
+import { type ConfigWarning, listWarnings } from "../config/list-warnings.js";
+import type { TrainConfig } from "../config/train-config.js";
+import type { Report, StepEvent } from "../events.js";
+import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
+import { findOverlongPrompts } from "../task/find-overlong-prompts.js";
+import { findUnseenTools } from "../task/find-unseen-tools.js";
+import { makeTrackers } from "../trackers/open-trackers.js";
+import { loadHeldOut } from "./held-out.js";
+import { listContexts, listContextWarnings } from "./list-contexts.js";
+import { makeConfig } from "./make-config.js";
+import { TrainingInterrupted } from "./run-steps.js";
+import { openSession, type Session } from "./session.js";
+import type { TrainOptions } from "./train-options.js";
+import type { TrainResult, TrainStep } from "./train-result.js";
+import { type TrainSessionOptions, trainSession } from "./train-session.js";
+
+export interface TrainTaskOptions extends Required<Pick<TrainSessionOptions, "isStopping" | "afterStep">> {
+  /** Where relative paths of the options start. */
+  configFolder: string;
+  /** Called with each step that is done. */
+  onStep: (step: TrainStep) => void;
+}
+
+/** Opens what the options name, and trains. `train` loads it when it is called. */
+export async function trainTask(
+  options: TrainOptions,
+  { configFolder, onStep, isStopping, afterStep }: TrainTaskOptions,
+): Promise<TrainResult> {
+  const { task, bus } = options;
+  const { config, registries, findsToolFormat } = makeConfig(options);
+  const report: Report = (event) => {
+    if (event.type === "step") onStep(describeStep(event));
+    options.report?.(event);
+  };
+  const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");
+  const trackers = [...makeTrackers(config), ...own];
+  await fetchTrainAddresses(config, { report, signal: options.signal });
+  await warnOfSettings(config, configFolder, report);
+  // The newest checkpoint is that of whoever had the lead before.
+  const lead = await takeLead(bus, { signal: options.signal, report });
+  const { signal } = lead;
+  let session: Session | undefined;
+  try {
+    if (!config.trainer.val_only) {
+      await fetchCheckpoint(bus, config, { signal, report });
+      await checkRun(config);
+    }
+    session = await openSession(config, configFolder, {
+      task,
+      valRows: await loadHeldOut(options, config, configFolder),
+      registries,
+      findsToolFormat,
+      bus,
+      signal,
+      report,
+    });
+    const overlong = await findOverlongPrompts(session, configFolder, report);
+    if (overlong !== null) report({ type: "warning", text: overlong });
+    const unseen = findUnseenTools(session.policy, session.environment, session.trainRows);
+    if (unseen !== null) report({ type: "warning", text: unseen });
+    warnOfFewRows(session, report);
+    const summary = await trainSession(session, {
+      configFolder,
+      report,
+      trackers,
+      isStopping,
+      afterStep,
+    });
+    return describeResult(session, summary);
+  } catch (error) {
+    // An interruption says itself what it cost.
+    throw error instanceof TrainingInterrupted ? error : lead.explain(error);
+  } finally {
+    await session?.dispose();
+    await lead.end();
+  }
+}
+
+/** Warns of what a config says, before anything is loaded; of what has no effect it only tells. */
+async function warnOfSettings(config: TrainConfig, folder: string, report: Report): Promise<void> {
+  const describe = ({ key, found, remedy }: ConfigWarning) => `${key}: ${found}; ${remedy}`;
+  for (const warning of [...listWarnings(config), ...listContextWarnings(await listContexts(config, folder))])
+    report({ type: "warning", text: describe(warning) });
+  for (const inert of listInert(config)) report({ type: "notice", text: describe(inert) });
+}
+
+function warnOfFewRows({ config, trainRows }: Session, report: Report): void {
+  const { train_batch_size: asked } = config.data;
+  if (asked <= trainRows.length || config.trainer.val_only) return;
+  const text = `data.train_batch_size: is ${asked}, and there ${trainRows.length === 1 ? "is 1 row" : `are ${trainRows.length} rows`}: each step takes all of them; add rows, or lower it`;
+  report({ type: "warning", text });
+}
+
+function describeStep({ step, total, metrics, heldOut }: StepEvent): TrainStep {
+  return {
+    step,
+    total,
+    reward: metrics["critic/score/mean"] ?? null,
+    success: metrics["reward/score/mean"] ?? null,
+    heldOut,
+    metrics,
+  };
+}
+
+function describeResult(
+  { policy, valRows }: Session,
+  { path, weights, metrics, progress, problems }: Awaited<ReturnType<typeof trainSession>>,
+): TrainResult {
+  const isLora = policy.engine.info.trainable === "lora";
+  return {
+    before: progress?.before.success ?? null,
+    after: progress?.after.success ?? null,
+    progress,
+    adapter: isLora ? weights : null,
+    model: isLora ? null : weights,
+    folder: path,
+    metrics,
+    problems,
+    heldOutRows: valRows.length,
+  };
+}

@@ -1,0 +1,82 @@
+// Functions of the interface that load their module when they are first called, so that a program which imports Cria starts at once.
+
+import type { SftConfig } from "./config/sft-config.js";
+import type { TrainConfig } from "./config/train-config.js";
+import type { Finding } from "./diagnose/finding.js";
+import type { LoadPolicyOptions } from "./policy/load-policy.js";
+import type { Policy } from "./policy/policy.js";
+import type { OpenReplayOptions } from "./replay/open-replay.js";
+import type { Replay } from "./replay/replay.js";
+import type { Session, SessionOptions } from "./run/session.js";
+import type { TrainSessionOptions } from "./run/train-session.js";
+import type { TrainSummary } from "./run/train-summary.js";
+import type { RunSftOptions, SftResult } from "./sft/run-sft.js";
+import type { StepInputs, StepParts, StepResult } from "./step/training-step.js";
+import type { ValidateOptions, Validation, ValidationParts } from "./validation/validate.js";
+
+/**
+ * Loads a model to generate with and to train.
+ * @param path a GGUF file, or an address: hf:<owner>/<model>:<quantisation>.
+ * @throws ConfigError for an option that is unknown or wrong; EngineError when it cannot be loaded or trained; HubError when its address cannot be followed.
+ */
+export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
+  return (await import("./policy/load-policy.js")).loadPolicy(path, options);
+}
+
+/**
+ * One training step, top to bottom: rollouts, rewards, logprobs, advantages, updates.
+ * @throws ToolError when every conversation failed; the signal's reason when it aborts before the update.
+ */
+export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Promise<StepResult> {
+  return (await import("./step/training-step.js")).runTrainingStep(parts, inputs);
+}
+
+/** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
+export async function validate(parts: ValidationParts, options: ValidateOptions): Promise<Validation> {
+  return (await import("./validation/validate.js")).validate(parts, options);
+}
+
+/** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong; nothing stays open then. */
+export async function openSession(config: TrainConfig, folder: string, options: SessionOptions = {}): Promise<Session> {
+  return (await import("./run/session.js")).openSession(config, folder, options);
+}
+
+/**
+ * A run of `cria train`, or with `val_only` a validation: takes the training steps of an open session, and validates before,
+ * between and after them. Metrics and trajectories go to the run folder step by step, state and weights by save_freq,
+ * save_minutes and at the end. With `rollout.deterministic` a resumed run computes what an uninterrupted one does.
+ * When the session's signal aborts, rollouts, scoring and validation end at once, an update or a save only when it is finished;
+ * the last finished step is then saved.
+ * @throws TrainingInterrupted when the session's signal aborted.
+ */
+export async function trainSession(session: Session, options: TrainSessionOptions = {}): Promise<TrainSummary> {
+  return (await import("./run/train-session.js")).trainSession(session, options);
+}
+
+/**
+ * A run of `cria sft`: supervised fine-tuning on conversations, with run folder, validation, trackers, checkpoints and resume
+ * as `cria train` has them.
+ * @throws TrainingInterrupted when the signal aborts once training has begun.
+ */
+export async function runSft(config: SftConfig, folder: string, options: RunSftOptions = {}): Promise<SftResult> {
+  return (await import("./sft/run-sft.js")).runSft(config, folder, options);
+}
+
+/**
+ * Opens a run of `cria train` to hold its conversations again: its model, data, tools and rewards are loaded. The run folder is only
+ * read, also while the run trains.
+ * @param path the run folder.
+ * @throws DataError when it is none; ConfigError "replay/..." for a run that cannot be replayed; what opening a session throws.
+ */
+export async function openReplay(path: string, options: OpenReplayOptions = {}): Promise<Replay> {
+  return (await import("./replay/open-replay.js")).openReplay(path, options);
+}
+
+/**
+ * What is wrong with the run in a folder, the gravest first: of a running one as far as it has come. Files that are missing,
+ * damaged or half written count as far as they can be read; nothing is thrown.
+ * @param folder a run folder of `cria train`. Others have no findings.
+ */
+export async function diagnoseRun(folder: string): Promise<Finding[]> {
+  return (await import("./diagnose/diagnose-run.js")).diagnoseRun(folder);
+}
