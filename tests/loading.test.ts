@@ -65,3 +65,27 @@ await train({ model: "no.gguf" }).then(() => { throw new Error(); }, () => {});`
   const packages = loaded.map(({ file }) => relative(root, file));
   expect(packages).toEqual(expect.arrayContaining([expect.stringMatching(/^packages\/engine\/dist\//)]));
 });
+
+it("a Node that cannot require ES modules has files of its own, and each class once", () => {
+  const file = join(folder, "required.cjs");
+  writeFileSync(
+    file,
+    `const { defineTask, loadPolicy, Task, tool } = require("cria");
+const twice = tool({
+  name: "twice",
+  description: "Doubles.",
+  inputSchema: { type: "object", properties: { x: { type: "number" } } },
+  execute: ({ x }) => 2 * x,
+});
+const task = defineTask({ rows: [{ question: "2 * 3?" }], tools: [twice], reward: () => 1 });
+const { trainConfigSchema } = require("cria/config");
+(async () => {
+  const error = await loadPolicy("no.gguf").catch((thrown) => thrown);
+  console.log(await twice({ x: 3 }), task instanceof Task, error.code, trainConfigSchema !== undefined);
+})();\n`,
+  );
+  const { stdout, stderr } = spawnSync(process.execPath, ["--no-experimental-require-module", file], {
+    encoding: "utf8",
+  });
+  expect(stdout.trim(), stderr).toBe("6 true engine/file-not-found true");
+});

@@ -29,8 +29,9 @@ export default defineConfig(() => {
     testing: subpath("testing"),
   };
   const programs = { cli: "src/cli.ts", "check-model-child": "src/check-model/child.ts" };
-  // Resolved from the user's project: `cria check-model` compares with it.
-  const builds = publishedBuild(entries, { programs, apart: { own: "src/own.ts" }, external: ["node-llama-cpp"] });
+  // Of the user's project, where it is installed: `cria check-model` compares with it.
+  const options = { programs, apart: { own: "src/own.ts" }, external: ["node-llama-cpp"], esmOnly: ["wrap-ansi"] };
+  const builds = publishedBuild(entries, options);
   for (const path of ASSETS) copyAsset(path);
   // The viewer's web app, which its own build makes first.
   const viewer = join("..", "viewer", "dist");
