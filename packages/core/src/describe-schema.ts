@@ -30,12 +30,12 @@ interface SchemaTypes {
   string: z.ZodString;
 }
 
-/** The schema of a value without what gives it defaults or changes it: null stays allowed. */
+/** The schema of a value without its defaults and transformations; null stays allowed. */
 function unwrap(schema: z.ZodType): z.ZodType {
   let node = schema;
   for (;;) {
     if (isOf(node, "default", "prefault", "optional")) node = node.def.innerType as z.ZodType;
-    // z.preprocess begins with a change, what it expects stands after; z.transform ends with one.
+    // z.preprocess begins with a transformation, followed by the expected schema; z.transform ends with one.
     else if (isOf(node, "pipe")) {
       const begin = node.def.in as z.ZodType;
       node = isOf(begin, "transform") ? (node.def.out as z.ZodType) : begin;

@@ -71,7 +71,7 @@ export async function measureImage(
 
 type Header = Pick<LoadedImage, "width" | "height" | "mimeType">;
 
-/** What a file's first bytes say of it. */
+/** Facts from a file's first bytes. */
 async function readHeader(
   bytes: Uint8Array,
   { subject = "image", maxPixels = defaultMaxPixels }: LoadImageOptions,
@@ -119,7 +119,7 @@ function isOnItsSide(header: { orientation?: number }): boolean {
   return toOrientation(header) >= 5;
 }
 
-/** How the pixels of an image's file must be turned before they are shown, as EXIF counts: 1 to 8; 1: not at all. */
+/** The rotation that an image's pixels need before display, by EXIF's numbers: 1 to 8; 1: none. */
 export async function readOrientation(bytes: Uint8Array): Promise<number> {
   const { imageSize } = await import("image-size");
   try {
