@@ -2,36 +2,21 @@ import { literal } from "../grammar/grammar-writer.js";
 import { inRow, jsonCall, NEWLINE, writeCalls } from "../grammar/turn-grammar.js";
 import { findMarks } from "../parsers/call-start.js";
 import { findJsonEnd, skipSpace } from "../parsers/json-span.js";
-import { keepText, makeMalformedCall, readJsonCall } from "../parsers/make-call.js";
-import { findOutsideThinking } from "../parsers/thinking.js";
-import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { makeMalformedCall, readJsonCall } from "../parsers/make-call.js";
+import { type CallBlock, parseMarkedCalls } from "../parsers/marked-calls.js";
 import { defineToolFormat } from "./tool-format.js";
 
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
 const SHAPE = '<tool_call>{"name": ..., "arguments": {...}}</tool_call>';
 
-const parse: ToolParser = (text) => {
-  const calls: ParsedToolCall[] = [];
-  const content: string[] = [];
-  let at = 0;
-  for (;;) {
-    const open = findOutsideThinking(text, OPEN, at);
-    if (open < 0) return { content: content.join("") + text.slice(at), calls };
-    content.push(text.slice(at, open));
-    const { call, end } = readBlock(text, open + OPEN.length);
-    calls.push(...keepText([call], text.slice(open, end)));
-    at = end;
-  }
-};
-
 /**
- * The format of Hermes, Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any
- * number of times. The end of a call is found by its JSON, so that a string may contain the closing tag.
+ * The format of Hermes, Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`,
+ * any number of times. The end of a call is found by its JSON, so that a string may contain the closing tag.
  */
 export const hermes = defineToolFormat({
   name: "hermes",
-  parse,
+  parse: (text) => parseMarkedCalls(text, [OPEN], (start) => readBlock(text, start)),
   callStart: findMarks([OPEN]),
   grammar: (turn) => {
     const [open, close] = [literal(OPEN), literal(CLOSE)];
@@ -40,25 +25,25 @@ export const hermes = defineToolFormat({
   },
 });
 
-/** Reads the text after an opening tag. `end` is the index at which the search for the next call continues. */
-function readBlock(text: string, start: number): { call: ParsedToolCall; end: number } {
+/** Reads what follows an opening tag. `end` is where the search for the next one goes on. */
+function readBlock(text: string, start: number): CallBlock {
   const json = skipSpace(text, start);
   if (text[json] === "{") {
     const span = findJsonEnd(text, json);
     if (span.ok) {
       const close = skipSpace(text, span.end);
       if (text.startsWith(CLOSE, close)) {
-        return { call: readJsonCall(text.slice(json, span.end), SHAPE), end: close + CLOSE.length };
+        return { calls: [readJsonCall(text.slice(json, span.end), SHAPE)], end: close + CLOSE.length };
       }
     } else if (span.reason === "too deep") {
-      return { call: makeMalformedCall("nested too deeply"), end: endOfBroken(text, start).end };
+      return { calls: [makeMalformedCall("nested too deeply")], end: endOfBroken(text, start).end };
     }
   }
   const { close, end } = endOfBroken(text, start);
-  if (close < 0) return { call: makeMalformedCall(`unterminated tool call: ${CLOSE} is missing`), end };
+  if (close < 0) return { calls: [makeMalformedCall(`unterminated tool call: ${CLOSE} is missing`)], end };
   const call = readJsonCall(text.slice(start, close), SHAPE);
   // Valid JSON that is no object (an array, a number) ends here too, and makeCall says so.
-  return { call: call.error ? call : makeMalformedCall(`unexpected text; expected ${SHAPE}`), end };
+  return { calls: [call.error ? call : makeMalformedCall(`unexpected text; expected ${SHAPE}`)], end };
 }
 
 /** Ends a broken call at the next tag of either kind, since a later call may be right. */

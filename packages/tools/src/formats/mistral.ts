@@ -2,9 +2,9 @@ import { anyOf, literal } from "../grammar/grammar-writer.js";
 import { argumentsOf, bareName, inRow, jsonCall, writeCalls } from "../grammar/turn-grammar.js";
 import { findMarks } from "../parsers/call-start.js";
 import { findJsonEnd, jsonProblems, skipSpace } from "../parsers/json-span.js";
-import { keepText, makeCall, makeMalformedCall } from "../parsers/make-call.js";
-import { findOutsideThinking } from "../parsers/thinking.js";
-import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { makeCall, makeMalformedCall } from "../parsers/make-call.js";
+import { type CallBlock, findNextMark, parseMarkedCalls } from "../parsers/marked-calls.js";
+import type { ParsedToolCall } from "../parsers/tool-parser.js";
 import { defineToolFormat } from "./tool-format.js";
 
 const MARK = "[TOOL_CALLS]";
@@ -13,21 +13,6 @@ const NAMED_SHAPE = "[TOOL_CALLS]name[ARGS]{...}";
 /** Longest name or id, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_HEAD = 300;
 
-const parse: ToolParser = (text) => {
-  const calls: ParsedToolCall[] = [];
-  const content: string[] = [];
-  let at = 0;
-  for (;;) {
-    const open = findOutsideThinking(text, MARK, at);
-    if (open < 0) return { content: content.join("") + text.slice(at), calls };
-    content.push(text.slice(at, open));
-    const start = skipSpace(text, open + MARK.length);
-    const block = text[start] === "[" || text[start] === "{" ? readList(text, start) : readNamed(text, start);
-    calls.push(...keepText(block.calls, text.slice(open, block.end)));
-    at = block.end;
-  }
-};
-
 /**
  * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ...,
  * "arguments": {...}, "id": ...}]`. From v11 on each call has its mark: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, from
@@ -35,7 +20,11 @@ const parse: ToolParser = (text) => {
  */
 export const mistral = defineToolFormat({
   name: "mistral",
-  parse,
+  parse: (text) =>
+    parseMarkedCalls(text, [MARK], (behind) => {
+      const start = skipSpace(text, behind);
+      return text[start] === "[" || text[start] === "{" ? readList(text, start) : readNamed(text, start);
+    }),
   callStart: findMarks([MARK]),
   // Two generations of the format: a list of calls behind one mark, or a mark for each. A model knows one of them.
   grammar: (turn) => {
@@ -50,19 +39,13 @@ export const mistral = defineToolFormat({
   },
 });
 
-interface Block {
-  calls: ParsedToolCall[];
-  /** Index at which the search for the next mark continues. */
-  end: number;
-}
-
 /** JSON behind the mark: a list of calls, or one. */
-function readList(text: string, start: number): Block {
+function readList(text: string, start: number): CallBlock {
   const span = findJsonEnd(text, start, MARK);
   if (!span.ok)
     return {
       calls: [makeMalformedCall(`${jsonProblems[span.reason]}; expected ${LIST_SHAPE}`)],
-      end: findNextMark(text, start),
+      end: findNextMark(text, [MARK], start).at,
     };
   let value: unknown;
   try {
@@ -77,7 +60,7 @@ function readList(text: string, start: number): Block {
 }
 
 /** A name, perhaps an id, and arguments. */
-function readNamed(text: string, start: number): Block {
+function readNamed(text: string, start: number): CallBlock {
   const json = text.slice(start, start + LONGEST_HEAD).indexOf("{");
   const head =
     json < 0
@@ -86,7 +69,7 @@ function readNamed(text: string, start: number): Block {
   if (!head) {
     return {
       calls: [makeMalformedCall(`no name and arguments; expected ${NAMED_SHAPE}`)],
-      end: findNextMark(text, start),
+      end: findNextMark(text, [MARK], start).at,
     };
   }
   const [, name, id] = head as unknown as [string, string, string | undefined];
@@ -94,7 +77,7 @@ function readNamed(text: string, start: number): Block {
   if (!span.ok)
     return {
       calls: [makeMalformedCall(`${jsonProblems[span.reason]}; expected ${NAMED_SHAPE}`, name)],
-      end: findNextMark(text, start),
+      end: findNextMark(text, [MARK], start).at,
     };
   const call = readArguments(text.slice(start + json, span.end), name);
   return { calls: [id === undefined || call.error ? call : { ...call, id }], end: span.end };
@@ -106,10 +89,4 @@ function readArguments(json: string, name: string): ParsedToolCall {
   } catch (error) {
     return makeMalformedCall(`not valid JSON: ${(error as Error).message}; expected ${NAMED_SHAPE}`, name);
   }
-}
-
-/** Ends a broken call at the next mark, since a later call may be right. */
-function findNextMark(text: string, from: number): number {
-  const next = text.indexOf(MARK, from);
-  return next < 0 ? text.length : next;
 }

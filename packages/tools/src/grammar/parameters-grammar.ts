@@ -1,74 +1,114 @@
 import { DataError, type JsonSchema, type ToolSchema } from "@cria/core";
 import { isRecord } from "../parsers/make-call.js";
-import { anyOf, type GrammarWriter, literal } from "./grammar-writer.js";
-import { SchemaGrammar } from "./json-schema-grammar.js";
-import { listProperties } from "./object-grammar.js";
+import { anyOf, type GrammarWriter } from "./grammar-writer.js";
+import { type Place, SchemaGrammar } from "./json-schema-grammar.js";
+import { listProperties, type ObjectProperty } from "./object-grammar.js";
 import { stringGrammar } from "./string-grammar.js";
 import { bareForm, bareText, type TextForm } from "./text-form.js";
 
+/** How a parameter is written. */
+export interface ParameterForm {
+  /** An expression for what stands before the value; a form may say there whether it is a text. */
+  open: (key: string, isText: boolean) => string;
+  /** An expression for what stands behind it. */
+  close: string;
+  /** The tag with which `close` begins, after white space: no text contains it. */
+  closeTag: string;
+  /** Matches names that can be written. */
+  keys: RegExp;
+  /** Whether `open` says what is a text. Else the parser types a value by the schema. */
+  saysType?: boolean;
+}
+
 /**
- * A tool's arguments as Qwen3-Coder writes them, each as `<parameter=key>\nvalue\n</parameter>`: texts bare, all else
- * as JSON. The parser types a value by the schema's types, so where a schema allows texts and other types, a text must
- * not look like one of those.
+ * A tool's arguments as elements of their own, in the schema's order: texts bare, all else as JSON. Where a parser types a value by
+ * what the schema lets through, a text beside other types must not look like one of them.
  */
-export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema): string {
-  const { name, parameters } = tool.function;
-  const grammar = new SchemaGrammar(writer, parameters, true);
-  const form = bareForm(writer);
-  const place = `tool "${name}"`;
-  for (const key of ["anyOf", "oneOf", "allOf", "$ref", "minProperties"]) {
-    if (key in parameters) grammar.refuse(`${place}/${key}`, "parameters that list their properties", key);
-  }
-  const parts = listProperties(grammar, parameters, place).map(({ key, schema, isRequired, place: at }) => {
-    if (!/^[^<>\n]{1,200}$/.test(key) || key !== key.trim()) {
-      throw new DataError("cannot be called in this format", {
-        code: "data/unsupported-schema",
-        subject: `parameter ${JSON.stringify(key)} of ${place}`,
-        expected: "a name without <, > and line breaks",
-        received: key,
-        remedy: "rename the parameter",
-      });
-    }
-    const value = bareValue(grammar, form, schema, at);
-    const part = `${literal(`<parameter=${key}>\n`)} ${value} ${literal("\n</parameter>\n")}`;
+export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema, parameter: ParameterForm): string {
+  const grammar = new SchemaGrammar(writer, tool.function.parameters, true);
+  const form = bareForm(writer, parameter.closeTag);
+  const parts = listParameters(grammar, tool, parameter.keys).map(({ key, schema, isRequired, place }) => {
+    const part = `${writeValue(grammar, form, parameter, key, { schema, place })} ${parameter.close}`;
     return isRequired ? part : `(${part})?`;
   });
   return parts.join(" ") || '""';
 }
 
-/** Texts with such a first character are neither numbers nor JSON, nor true, false, null or none. */
+/**
+ * The parameters of a tool that is called with each by its name.
+ * @param keys matches names that can be written.
+ * @throws DataError for names that cannot, and for parameters that are no list of properties.
+ */
+export function listParameters(grammar: SchemaGrammar, tool: ToolSchema, keys: RegExp): ObjectProperty[] {
+  const { name, parameters } = tool.function;
+  const place = `tool "${name}"`;
+  for (const key of ["anyOf", "oneOf", "allOf", "$ref", "minProperties"]) {
+    if (key in parameters) grammar.refuse(`${place}/${key}`, "parameters with properties of their own", key);
+  }
+  const properties = listProperties(grammar, parameters, place);
+  for (const { key } of properties) {
+    if (keys.test(key) && key === key.trim()) continue;
+    throw new DataError("cannot be called in this format", {
+      code: "data/unsupported-schema",
+      subject: `parameter ${JSON.stringify(key)} of ${place}`,
+      expected: `a name that matches ${keys}`,
+      received: key,
+      remedy: "rename the parameter",
+    });
+  }
+  return properties;
+}
+
+/** Texts that begin so are no number, no JSON and none of true, false, null and none. */
 const PLAIN = "[A-EG-MO-SU-Zb-eg-mo-su-z]";
 
-function bareValue(grammar: SchemaGrammar, form: TextForm, schema: unknown, place: string): string {
-  const any = () => form.any(0, Number.POSITIVE_INFINITY);
-  /** Texts; texts of schemas that also allow other types; values written as JSON. */
-  const found = { texts: [] as string[], plainTexts: [] as string[], others: [] as string[] };
+/** What branches of a schema let through: texts, those of them that are texts beside other types too, and what is written as JSON. */
+interface FoundValues {
+  texts: string[];
+  plainTexts: string[];
+  others: string[];
+}
+
+/** A value, and what stands before it. */
+function writeValue(
+  grammar: SchemaGrammar,
+  form: TextForm,
+  { open, saysType, closeTag }: ParameterForm,
+  key: string,
+  { schema, place }: Place,
+): string {
+  const found: FoundValues = { texts: [], plainTexts: [], others: [] };
   for (const branch of grammar.branches(schema, place)) {
     if (branch.schema === true) {
-      found.texts.push(any());
+      found.texts.push(form.any(0, Number.POSITIVE_INFINITY));
       continue;
     }
     if (!isRecord(branch.schema)) {
       grammar.refuse(branch.place, "a JSON Schema that some value satisfies", JSON.stringify(branch.schema));
     }
-    addBranch(grammar, form, branch.schema, branch.place, found);
+    addBranch(grammar, form, closeTag, branch.schema, branch.place, found);
   }
   const { texts, plainTexts, others } = found;
-  const written = others.length === 0 ? texts : [...others, ...plainTexts];
-  if (written.length === 0) grammar.refuse(place, "a value that can stand before </parameter>", "none");
-  return anyOf(written);
+  const beside = others.length === 0 || saysType ? texts : plainTexts;
+  const parts = [
+    ...(others.length > 0 ? [`${open(key, false)} ${anyOf(others)}`] : []),
+    ...(beside.length > 0 ? [`${open(key, true)} ${anyOf(beside)}`] : []),
+  ];
+  if (parts.length === 0) grammar.refuse(place, `a value that can stand before ${closeTag}`, "none");
+  return anyOf(parts);
 }
 
 function addBranch(
   grammar: SchemaGrammar,
   form: TextForm,
+  closeTag: string,
   schema: JsonSchema,
   place: string,
-  found: Record<"texts" | "plainTexts" | "others", string[]>,
+  found: FoundValues,
 ): void {
   const values = grammar.listValues(schema, place);
   for (const value of values ?? []) {
-    const text = typeof value === "string" ? bareText(value) : null;
+    const text = typeof value === "string" ? bareText(value, closeTag) : null;
     if (typeof value !== "string") found.others.push(grammar.exactly(value));
     if (text === null) continue;
     found.texts.push(text);

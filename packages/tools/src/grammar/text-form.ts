@@ -48,30 +48,30 @@ export function jsonForm(writer: GrammarWriter, escapesTags: boolean): TextForm 
   };
 }
 
-/** The end of a bare text, which the text must not contain. Its first character occurs in it only once. */
-const CLOSE = "</parameter>";
-
-/** Exactly this text, bare; null where the parser would read another text. */
-export function bareText(value: string): string | null {
-  return value.includes(CLOSE) || /[\0\r]/.test(value) ? null : literal(value);
+/** Exactly this text, bare; null where it would not be read as it is. */
+export function bareText(value: string, close: string): string | null {
+  return value.includes(close) || /[\0\r]/.test(value) ? null : literal(value);
 }
 
-/** Strings between `<parameter=...>` and `</parameter>`, with a line break on either side. */
-export function bareForm(writer: GrammarWriter): TextForm {
-  // The parser takes "\r\n" for one line break, and a NUL is useless.
+/**
+ * Bare, up to the tag that closes it.
+ * @param close what the text must not contain. Its first character, "<", must not come again in it.
+ */
+export function bareForm(writer: GrammarWriter, close: string): TextForm {
+  // A parser may take "\r\n" for one line break, and nobody needs a NUL.
   const never = toCodePoints([
     [0, 0],
     [0x0d, 0x0d],
   ]);
   const withoutTags = complement(toCodePoints([...never, [0x3c, 0x3c]]));
   const text = () => {
-    // One rule for each beginning of the closing tag that was just read.
-    const names = [...CLOSE].map((_, i) => writer.open(`text-${i}`));
+    // One rule for each part of the closing tag that was just read.
+    const names = [...close].map((_, i) => writer.open(`text-${i}`));
     for (const [i, name] of names.entries()) {
-      const char = CLOSE[i]!;
-      const next = i + 1 < CLOSE.length ? `${literal(char)} ${names[i + 1]}` : null;
+      const char = [...close][i]!;
+      const next = i + 1 < names.length ? `${literal(char)} ${names[i + 1]}` : null;
       const again = i === 0 ? null : `"<" ${names[1]}`;
-      const other = `[^${i === 0 ? "" : char === "/" ? "\\u002f" : char}<\\r\\x00] ${names[0]}`;
+      const other = `[^${i === 0 ? "" : /[\w>]/.test(char) ? char : toEscape(char)}<\\r\\x00] ${names[0]}`;
       writer.close(name, [other, next, again, '""'].filter((part) => part !== null).join(" | "));
     }
     return names[0]!;
@@ -89,4 +89,8 @@ export function bareForm(writer: GrammarWriter): TextForm {
       return whole;
     },
   };
+}
+
+function toEscape(char: string): string {
+  return `\\u${char.codePointAt(0)!.toString(16).padStart(4, "0")}`;
 }

@@ -8,7 +8,7 @@ export const thinkingTags = [
 ];
 
 /** Matches a tag that opens thinking. */
-export const thinkingPattern = /<think>|\[THINK\]/;
+export const thinkingPattern = new RegExp(thinkingTags.map(({ open }) => escapePattern(open)).join("|"));
 
 /**
  * Index after the thinking that opens exactly at `at`: after its closing tag, or the end of the text without one. `at`
@@ -21,18 +21,26 @@ export function skipThinking(text: string, at: number): number {
   return close < 0 ? text.length : close + tag.close.length;
 }
 
+/** A mark, and where it stands. */
+export interface FoundMark {
+  mark: string;
+  at: number;
+}
+
 /**
- * Index of `mark` at or after `from`, outside of thinking; -1 when there is none. Searches that each start after the
- * last match take linear time together.
+ * The first of the marks at or after `from`, outside of thinking; null when there is none. Searches that each start after the
+ * last find take linear time together.
+ * @param marks texts, or the source of a pattern.
  */
-export function findOutsideThinking(text: string, mark: string, from: number): number {
-  const pattern = new RegExp(`${thinkingPattern.source}|${escapePattern(mark)}`, "g");
+export function findOutsideThinking(text: string, marks: readonly string[] | string, from: number): FoundMark | null {
+  const source = typeof marks === "string" ? marks : marks.map(escapePattern).join("|");
+  const pattern = new RegExp(`${thinkingPattern.source}|${source}`, "g");
   for (let at = from; ; ) {
     pattern.lastIndex = at;
     const found = pattern.exec(text);
-    if (!found) return -1;
-    if (found[0] === mark) return found.index;
+    if (!found) return null;
     at = skipThinking(text, found.index);
+    if (at === found.index) return { mark: found[0], at };
   }
 }
 

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "@cria/core";
+import type { JsonSchema, ToolSchema } from "@cria/core";
 import { isRecord } from "./make-call.js";
 
 /**
@@ -21,7 +21,22 @@ export function typeBySchema(text: string, schema: unknown, root: JsonSchema): u
   return text;
 }
 
-/** Every JSON type that a schema allows; text where it names none. */
+/** Types the arguments of a call, which were written as plain text, after the schema of its tool. */
+export function typeArguments(
+  name: string,
+  values: Iterable<readonly [key: string, text: string]>,
+  tools: readonly ToolSchema[],
+): Record<string, unknown> {
+  const schema = tools.find((tool) => tool.function.name === name)?.function.parameters ?? {};
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  const typed = Array.from(values, ([key, text]) => {
+    const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    return [key, typeBySchema(text, property, schema)] as const;
+  });
+  return Object.fromEntries(typed);
+}
+
+/** Every JSON type that a schema allows; text where it says nothing. */
 function listTypes(schema: unknown, root: JsonSchema, depth: number): Set<string> {
   const types = new Set<string>();
   if (!isRecord(schema) || depth > 5) return types;

@@ -1,0 +1,189 @@
+import type { ToolSchema } from "@cria/core";
+import { beginsAtEnd, type CallStart } from "./call-start.js";
+import { escapePattern } from "./escape-pattern.js";
+import { keepText, makeMalformedCall } from "./make-call.js";
+import { skipThinking, thinkingPattern } from "./thinking.js";
+import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
+import { typeArguments } from "./type-by-schema.js";
+
+/** A tag with a name in it, as `<function=name>`. */
+export interface NamedTag {
+  before: string;
+  /** Any of these stands behind the name. */
+  after: readonly string[];
+}
+
+/** The tags of calls whose parameters are elements with plain text in them. */
+export interface CallTags {
+  /** Pairs of tags around one call, or several. A call may lack them. */
+  outer: readonly (readonly [open: string, close: string])[];
+  function: NamedTag;
+  functionEnd: string;
+  parameter: NamedTag;
+  parameterEnd: string;
+  /** Whether a value stands on lines of its own: one line break on either side is then no part of it. */
+  hasOwnLines: boolean;
+  /** What the tag of a parameter says of its value. Without it the tool's schema says it all. */
+  readType?: (after: string) => "text" | "json";
+  /** What the model should have written, for error texts. */
+  shape: string;
+}
+
+/** A call being read. */
+interface OpenCall {
+  /** Where the call's text begins. */
+  from: number;
+  /** Whether an outer tag stands before it, which ends it too. */
+  hasOuter: boolean;
+  name: string | null;
+  values: Map<string, { text: string; after: string }>;
+  /** The parameter whose value is being read, and where the value starts. */
+  parameter: { key: string; after: string; start: number } | null;
+  closed: boolean;
+  error: string | null;
+}
+
+/** Longest name in a tag, in characters. */
+const LONGEST_NAME = 200;
+
+/** Reads calls whose parameters are elements. A value is everything up to its closing tag. */
+export class TaggedCalls {
+  /** Matches any tag; its groups: the function's name, what is behind it, the parameter's name, what is behind it. */
+  private readonly tag: RegExp;
+  /** Matches a tag with a name, or all that a text has of one at its end. */
+  private readonly namedTag: RegExp;
+  private readonly namedBeginning: RegExp;
+  /** As many characters as the longest tag with a name has. */
+  private readonly window: number;
+
+  constructor(private readonly tags: CallTags) {
+    const named = [tags.function, tags.parameter];
+    const [called, parameter] = named.map(
+      ({ before, after }) =>
+        `${escapePattern(before)}([^${forbidden(after)}]{0,${LONGEST_NAME}})(${after.map(escapePattern).join("|")})`,
+    );
+    const plain = [...tags.outer.flat(), tags.functionEnd, tags.parameterEnd].map(escapePattern);
+    this.tag = new RegExp([thinkingPattern.source, ...plain, called, parameter].join("|"), "g");
+    this.namedTag = new RegExp(`${called}|${parameter}`, "y");
+    this.namedBeginning = new RegExp(`^(?:${named.map(({ before }) => escapePattern(before)).join("|")})[^<>\\n]*$`);
+    this.window = Math.max(
+      ...named.map(({ before, after }) => before.length + LONGEST_NAME + Math.max(...after.map((one) => one.length))),
+    );
+  }
+
+  /** Whether a call begins at a place of a text that still grows. */
+  look(text: string, at: number): CallStart {
+    const opens = this.tags.outer.map(([open]) => open);
+    if (opens.some((open) => text.startsWith(open, at))) return "call";
+    this.namedTag.lastIndex = at;
+    const tag = this.namedTag.exec(text);
+    // A stray parameter is text, whatever its name looks like.
+    if (tag) return tag[1] === undefined ? tag[0].length : "call";
+    const marks = [...opens, this.tags.function.before, this.tags.parameter.before];
+    const isBeginning =
+      marks.some((mark) => beginsAtEnd(mark, text, at)) ||
+      (text.length - at < this.window && this.namedBeginning.test(text.slice(at)));
+    return isBeginning ? "wait" : 1;
+  }
+
+  parse(text: string, tools: readonly ToolSchema[]): ParsedTurn {
+    const { outer, functionEnd, parameterEnd, parameter } = this.tags;
+    const calls: ParsedToolCall[] = [];
+    const content: string[] = [];
+    let copied = 0;
+    let open: OpenCall | null = null;
+    /** The tag that ends the outer one which was opened last. */
+    let outerEnd: string | null = null;
+    const begin = (from: number, hasOuter: boolean): OpenCall => {
+      content.push(text.slice(copied, from));
+      return { from, hasOuter, name: null, values: new Map(), parameter: null, closed: false, error: null };
+    };
+    const finish = (call: OpenCall, end: number) => {
+      calls.push(...keepText([this.makeCall(call, tools)], text.slice(call.from, end)));
+      copied = end;
+      open = null;
+    };
+    let thoughtUntil = 0;
+    for (const tag of text.matchAll(this.tag)) {
+      const [written, called, , key, after] = tag;
+      const end = tag.index + written.length;
+      // Inside a value only its own closing tag counts: code may well contain the others.
+      if (tag.index < thoughtUntil || (open?.parameter && written !== parameterEnd)) continue;
+      const opened = outer.find(([mark]) => mark === written);
+      if (called !== undefined) {
+        if (open && open.name !== null) finish(open, tag.index);
+        open ??= begin(tag.index, false);
+        open.name = called.trim();
+      } else if (opened) {
+        if (open) finish(open, tag.index);
+        open = begin(tag.index, true);
+        outerEnd = opened[1];
+      } else if (outer.some(([, close]) => close === written)) {
+        if (open) finish(open, end);
+        outerEnd = null;
+      } else if (!open) {
+        // Any other stray tag is content.
+        if (thinkingPattern.test(written)) thoughtUntil = skipThinking(text, tag.index);
+      } else if (key !== undefined) {
+        open.parameter = { key: key.trim(), after: after!, start: end };
+      } else if (written === parameterEnd) {
+        if (!open.parameter) open.error ??= `${parameterEnd} without ${parameter.before}...${parameter.after[0]}`;
+        else open.values.set(open.parameter.key, this.readValue(text, open.parameter, tag.index));
+        open.parameter = null;
+      } else if (written === functionEnd) {
+        open.closed = true;
+        // Without an outer tag of its own the function's end is the call's, and that of the calls before, if it follows.
+        if (!open.hasOuter) finish(open, skipTag(text, end, outerEnd));
+      }
+    }
+    if (open) finish(open, text.length);
+    content.push(text.slice(copied));
+    return { content: content.join(""), calls };
+  }
+
+  private readValue(text: string, { after, start }: NonNullable<OpenCall["parameter"]>, end: number) {
+    const value = text.slice(start, end);
+    return { text: this.tags.hasOwnLines ? value.replace(/^\r?\n/, "").replace(/\r?\n$/, "") : value, after };
+  }
+
+  private makeCall(call: OpenCall, tools: readonly ToolSchema[]): ParsedToolCall {
+    const { function: called, functionEnd, parameterEnd, readType, shape } = this.tags;
+    const { name } = call;
+    if (!name) return makeMalformedCall(`no ${called.before}name${called.after[0]}; expected ${shape}`);
+    if (call.parameter)
+      return makeMalformedCall(`parameter "${call.parameter.key}" is not closed: ${parameterEnd} is missing`, name);
+    if (call.error) return makeMalformedCall(call.error, name);
+    if (!call.closed) return makeMalformedCall(`unterminated tool call: ${functionEnd} is missing`, name);
+    if (!readType) {
+      const texts = Array.from(call.values, ([key, { text }]) => [key, text] as const);
+      return { name, arguments: typeArguments(name, texts, tools) };
+    }
+    const values = Array.from(call.values, ([key, { text, after }]) => {
+      return [key, readType(after) === "text" ? text : readJson(text)] as const;
+    });
+    return { name, arguments: Object.fromEntries(values) };
+  }
+}
+
+/** Characters, as part of a class, that a name before these texts may not have. */
+function forbidden(after: readonly string[]): string {
+  return after.some((text) => text.startsWith('"')) ? '<>"\\n' : "<>\\n";
+}
+
+/** Index behind white space and a tag, or `at` where the tag does not follow. */
+function skipTag(text: string, at: number, tag: string | null): number {
+  if (tag === null) return at;
+  const space = /\s{0,20}/y;
+  space.lastIndex = at;
+  space.exec(text);
+  return text.startsWith(tag, space.lastIndex) ? space.lastIndex + tag.length : at;
+}
+
+/** What is no JSON stays text, and validation says so to the model. */
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
