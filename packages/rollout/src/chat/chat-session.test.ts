@@ -386,11 +386,17 @@ describe("ChatSession", () => {
     expect(grammars[3]).toMatch(/<tool_call>[\s\S]*look_up/);
     expect(grammars[4]).toEqual(grammars[3]);
 
-    const engine = new FakeEngine({ reply, chatTemplate: `{# <think> #}${fakeChatTemplate}` });
-    const tokenizer = DeltaTokenizer.forModel(engine);
-    const thinker = new ChatSession({ engine, tokenizer, name: "fake", format: "hermes", seed: 7 });
-    await thinker.complete({ ...ask("b"), responseFormat: { type: "json_schema", schema } });
-    expect(grammars[5]).toMatch(/^root ::= \("<think>" thoughts\)\? the-answer\nthoughts ::= /);
+    for (const tag of ["<think>", "<|channel>thought"]) {
+      const engine = new FakeEngine({ reply, chatTemplate: `{# ${tag} #}${fakeChatTemplate}` });
+      const tokenizer = DeltaTokenizer.forModel(engine);
+      const thinker = new ChatSession({ engine, tokenizer, name: "fake", format: "hermes", seed: 7 });
+      await thinker.complete({ ...ask("b"), responseFormat: { type: "json_schema", schema } });
+    }
+    expect(grammars[5]).toContain(
+      'root ::= ("<think>" thoughts)? the-answer\nthoughts ::= ([^<] | "<" [^/])* "</think>"',
+    );
+    expect(grammars[6]).toContain('("<|channel>thought" thoughts)?');
+    expect(grammars[6]).toContain('thoughts ::= ([^<] | "<" [^c])* "<channel|>"');
     expect(grammars[5]).toMatch(/^the-answer ::=/m);
     // A property of that name stays.
     expect(grammars[5]).toContain('root\\"');

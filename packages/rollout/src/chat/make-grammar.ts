@@ -69,7 +69,9 @@ export function describeGrammarError(error: unknown): DataError | null {
 
 /** Thoughts end at the first closing tag. @param isOpen whether the generation prompt has begun them. */
 function allowThinking(grammar: string, { open, close }: { open: string; close: string }, isOpen: boolean): string {
-  const thoughts = `thoughts ::= ([^${close[0] === "[" ? "\\[" : "<"}] | ${JSON.stringify(close[0])} [^/])* ${JSON.stringify(close)} [ \\n]*`;
+  const [first, second] = [close[0]!, close[1]!];
+  const not = (char: string) => `[^${char === "[" ? "\\[" : char}]`;
+  const thoughts = `thoughts ::= (${not(first)} | ${JSON.stringify(first)} ${not(second)})* ${JSON.stringify(close)} [ \\n]*`;
   const root = isOpen ? "root ::= thoughts the-answer" : `root ::= (${JSON.stringify(open)} thoughts)? the-answer`;
   return `${root}\n${thoughts}\n${renameRoot(grammar)}`;
 }

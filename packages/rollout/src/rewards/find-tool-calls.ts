@@ -1,6 +1,5 @@
 import type { PolicyEngine, ToolSchema, Trajectory } from "@cria/core";
-import { listSampledTurns } from "@cria/core/internal";
-import { findArgumentError, type ParsedTurn } from "@cria/tools";
+import { findArgumentError, type ParsedTurn, thinkingTags } from "@cria/tools";
 
 /** The tool calls of one assistant turn. Indices count the trajectory's tokens. */
 export interface FoundToolCalls {
@@ -51,12 +50,14 @@ export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsO
   return found;
 }
 
-/** In tokens; the tags that open thinking are short. */
-const longestOpening = 16;
+/** In tokens, each of which has a character at least; the tags that open thinking are short. */
+const longestOpening = 24;
 
 /** The thinking that the generation prompt opens in the assistant's name: calls that are only thought of are none. */
 function readOpening(before: Int32Array, engine: Pick<PolicyEngine, "detokenize">): string {
-  return /(?:<think>|\[THINK\])\s*$/.exec(engine.detokenize(before))?.[0] ?? "";
+  const text = engine.detokenize(before);
+  const tag = thinkingTags.find(({ open }) => text.trimEnd().endsWith(open));
+  return tag ? text.slice(text.lastIndexOf(tag.open)) : "";
 }
 
 /** 1 on the tokens of tool calls; as long as the trajectory's tokens. */

@@ -4,7 +4,7 @@ import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool, getToolFormat } from "@cria/tools";
+import { CalculatorTool, getToolFormat, thinkingTags } from "@cria/tools";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   averageExtras,
@@ -436,11 +436,11 @@ describe("tool calls in a trajectory's tokens", () => {
     expect(find(["nothing"]).found).toEqual([]);
   });
 
-  it("are not those that were only thought of, also where the prompt has opened the thinking", async () => {
-    expect(find([`<think>maybe ${call("1+1")}</think>no`]).found).toEqual([]);
-    const chatTemplate =
-      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}";
-    const said = [`maybe ${call("2+2")}</think>${call("1+1")}`, `no ${call("3+3")}`];
+  it.each(thinkingTags)("are not those that were only thought of, also where the prompt opens $open", async (tag) => {
+    const { open, close } = tag;
+    expect(find([`${open}maybe ${call("1+1")}${close}no`]).found).toEqual([]);
+    const chatTemplate = `{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n${open}\n{% endif %}`;
+    const said = [`maybe ${call("2+2")}${close}${call("1+1")}`, `no ${call("3+3")}`];
     const fake = makeFakeRollout({ reply: ({ turn }) => said[turn]!, tools: [tool], engine: { chatTemplate } });
     const [trajectory] = await fake.run();
     const found = findToolCalls(trajectory!, {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ToolSchema } from "@cria/core";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
+import { thinkingTags } from "../parsers/thinking.js";
 import { defineToolSchema } from "../schema.js";
 import { getToolFormat, loadToolFormat, registerToolParser, toolFormats } from "./registry.js";
 
@@ -428,16 +429,12 @@ describe("thinking", () => {
     python: "\n```python\nx\n```\n",
     qwen3_coder: "<tool_call><function=a></function></tool_call>",
   };
-  const tags = [
-    ["<think>", "</think>"],
-    ["[THINK]", "[/THINK]"],
-  ] as const;
 
   it.each(formats.filter((format) => format !== "gpt_oss"))(
     "%s: a call quoted inside thinking is no call",
     (format) => {
       const call = calls[format];
-      for (const [open, close] of tags) {
+      for (const { open, close } of thinkingTags) {
         for (const [text, count] of [
           [`${open}maybe ${call}${close}`, 0],
           [`${open}maybe ${call}`, 0],
@@ -465,7 +462,7 @@ describe("thinking", () => {
   });
 
   it("a tag inside of a call's arguments is text", () => {
-    const args = { text: "<think>[THINK]" };
+    const args = { text: "<think>[THINK]<seed:think>" };
     const json = JSON.stringify(args);
     const written: Partial<typeof calls> = {
       "chatml-json": `{"name": "a", "arguments": ${json}}`,
@@ -473,7 +470,7 @@ describe("thinking", () => {
       hermes: `<tool_call>{"name": "a", "arguments": ${json}}</tool_call>`,
       llama3_json: `{"name": "a", "parameters": ${json}}`,
       mistral: `[TOOL_CALLS]a[ARGS]${json}`,
-      qwen3_coder: "<tool_call><function=a><parameter=text>\n<think>[THINK]\n</parameter></function></tool_call>",
+      qwen3_coder: `<tool_call><function=a><parameter=text>\n${args.text}\n</parameter></function></tool_call>`,
     };
     for (const [format, text] of Object.entries(written))
       expect(parse(format, text), format).toEqual({ content: "", calls: [{ name: "a", arguments: args }] });
@@ -539,6 +536,25 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     mark("call begin"),
     mark("call end"),
     "<|python_tag|>",
+    "<|channel>thought",
+    "<seed:think>",
+    "<|tool_call_start|>[name(x=",
+    "<|tool_call_end|>",
+    "\n[name(x='",
+    "<start_function_call>call:name{x:<escape>",
+    "<end_function_call>",
+    "<escape>",
+    '<|tool_call>call:name{x:<|"|>',
+    "<tool_call|>",
+    "<tool_call>name<arg_key>x</arg_key><arg_value>",
+    "</arg_value>",
+    "<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{",
+    "<|tool_call_end|>",
+    '<minimax:tool_call><invoke name="name"><parameter name="x">',
+    "</invoke>",
+    '<｜DSML｜invoke name="name"><｜DSML｜parameter name="x" string="true">',
+    "</｜DSML｜parameter>",
+    "<|tool_call|>",
     "__proto__",
     "\ud800",
   ];
@@ -547,6 +563,14 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     "[TOOL_CALLS]a",
     "<|start|>to=functions.a<|channel|>commentary<|message|>",
     mark("call begin"),
+    "<|tool_call_start|>[f(x=",
+    "\n[f(x=",
+    "<start_function_call>call:f{x:",
+    '<|tool_call>call:f{x:<|"|>',
+    "<tool_call>f<arg_key>",
+    '<invoke name="f"><parameter name="',
+    "<|tool_call_begin|>f<|tool_call_argument_begin|>",
+    "<|tool_call|>",
   ];
   const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 80 }).map((a) => a.join(""));
 

@@ -2,6 +2,7 @@ import { makeUniform, type ToolSchema } from "@cria/core";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toolCallGrammar } from "../grammar/tool-call-grammar.js";
+import { thinkingTags } from "../parsers/thinking.js";
 import { defineToolSchema } from "../schema.js";
 import type { TurnReader } from "../splitters/turn-reader.js";
 import { sampleGrammar } from "../testing/sample-grammar.js";
@@ -122,9 +123,11 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (na
     it("takes a call inside of thinking for thinking", () => {
       fc.assert(
         fc.property(turnsOf(format), (turn) => {
-          const text = `<think>\n${turn}\n`;
-          expect(format.parse(text, tools)).toEqual({ content: text, calls: [] });
-          expect(split(format, text)).toMatchObject({ text: "", end: text.length });
+          for (const { open } of thinkingTags) {
+            const text = `${open}\n${turn}\n`;
+            expect(format.parse(text, tools)).toEqual({ content: text, calls: [] });
+            expect(split(format, text)).toMatchObject({ text: "", end: text.length });
+          }
         }),
       );
     });

@@ -5,6 +5,10 @@ import { skipSpace } from "./json-span.js";
 export const thinkingTags = [
   { open: "<think>", close: "</think>" },
   { open: "[THINK]", close: "[/THINK]" },
+  // Seed-OSS.
+  { open: "<seed:think>", close: "</seed:think>" },
+  // Gemma 4.
+  { open: "<|channel>thought", close: "<channel|>" },
 ];
 
 /** Matches a tag that opens thinking. */
