@@ -60,6 +60,9 @@ export { type RollOutOptions, RunningRollouts, rollOut } from "./step/roll-out.j
 export type { StepResult } from "./step/training-step.js";
 export type { StepMetrics } from "./step-metrics.js";
 export type { Environment } from "./task/environment.js";
+export { findOverlongPrompts } from "./task/find-overlong-prompts.js";
+export { probeModel, probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
+export { makeMultiTurnOptions } from "./task/multi-turn-options.js";
 export { type BatchesOptions, defineTask, Task } from "./task/task.js";
 export type { Episode, TaskDefinition, TaskReward, TaskRow } from "./task/task-definition.js";
 export type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./trackers/tracker.js";

@@ -77,7 +77,7 @@ export function openChat(options: OpenChatOptions): Promise<Chat> {
     });
     const multiTurn = config
       ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
-      : makePlainMultiTurn(engine, tokenizer);
+      : makePlainMultiTurn(tokenizer);
     if (ownFormat) multiTurn.format = ownFormat;
     const row = await readFirstRow(subject);
     const system = options.system ?? row.system;

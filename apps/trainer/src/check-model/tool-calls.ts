@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { getToolFormat, toolFormats } from "@cria/tools";
-import { probeTemplate } from "@cria/trainer/internal";
+import { probeModel } from "@cria/trainer";
 import { type Finding, judge, other } from "./finding.js";
 
 export const CALLS = "tool calls";
@@ -48,7 +48,7 @@ const schema: ToolSchema = {
  * `cria train` would choose for the template.
  */
 export function checkToolCalls(tokenizer: DeltaTokenizer): Finding[] {
-  const probe = probeTemplate((...given) => tokenizer.render(...given), tokenizer.listEndTexts());
+  const probe = probeModel(tokenizer);
   if (probe.format === null) {
     const printed = probe.listsTools
       ? "the template lists tools, but no parser reads the calls that it prints"

@@ -3,7 +3,21 @@ import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
 import { probeTemplate } from "@cria/trainer/internal";
 import { describe, expect, it } from "vitest";
 
-const ends = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|call|>", "<|return|>", "<｜end▁of▁sentence｜>"];
+const ends = [
+  "<turn|>",
+  "<|tool_response>",
+  "<|user|>",
+  "<|observation|>",
+  "[e~[",
+  "<|end_of_text|>",
+  "<|im_end|>",
+  "<|eot_id|>",
+  "<|eom_id|>",
+  "</s>",
+  "<|call|>",
+  "<|return|>",
+  "<｜end▁of▁sentence｜>",
+];
 
 function probe(source: string, kwargs: Record<string, unknown> = {}, eos = "</s>") {
   const template = new ChatTemplate(source, { bos_token: "<s>", eos_token: eos });
@@ -27,12 +41,13 @@ describe("a model's tool format", () => {
     ["unsloth-mistral-Devstral-Small-2507", "mistral"],
     ["openai-gpt-oss-120b", "gpt_oss"],
     ["deepseek-ai-DeepSeek-V3.1", "deepseek_v3"],
+    ["mistralai-Ministral-3-14B-Reasoning-2512", "mistral"],
   ])("%s: %s", (name, format) => {
     const eos = name.startsWith("deepseek") ? "<｜end▁of▁sentence｜>" : "</s>";
     expect(probe(readBundledTemplate(name), { date_string: "26 Jul 2024" }, eos)).toEqual({
       format,
-      // DeepSeek's template leaves that to the system message.
-      listsTools: !name.startsWith("deepseek"),
+      // DeepSeek's leaves that to the system message.
+      listsTools: !name.endsWith("V3.1"),
       showsAnswers: true,
     });
   });

@@ -4,7 +4,7 @@ import { trainableArchitectures } from "@cria/engine/internal";
 import { isAddress } from "@cria/hub/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { checkArgument, fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer/internal";
+import { checkArgument, fetchModel, probeModel, type TemplateAbilities } from "@cria/trainer";
 import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 
 /** The properties of a model that a task depends on. */
@@ -57,8 +57,7 @@ export async function readModel(
   });
   try {
     const tokenizer = DeltaTokenizer.forModel(model, { kwargs: canThink ? QUIET : {} });
-    const ends = model.info.endOfGenerationTokens.map((token) => model.detokenize([token]));
-    const abilities = probeTemplate((...given) => tokenizer.render(...given), ends);
+    const abilities = probeModel(tokenizer);
     if (!abilities.showsAnswers)
       throw refuse("cannot use tools", "a chat template that prints the answers of tools", "one that does not");
     const promptTokens = Math.max(...prompts.map((prompt) => tokenizer.encodePrompt(prompt, tools).length));

@@ -71,7 +71,7 @@ async function describeServed(options: OpenServedOptions, subject: Subject, engi
   });
   const { format } = config
     ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
-    : makePlainMultiTurn(engine, tokenizer);
+    : makePlainMultiTurn(tokenizer);
   const fingerprintOf = async (checkpoint: Checkpoint | null) =>
     makeFingerprint({
       version,

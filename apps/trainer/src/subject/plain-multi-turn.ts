@@ -1,12 +1,10 @@
-import type { LlamaModel } from "@cria/engine";
 import { defaultMultiTurn, type MultiTurnOptions } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { probeTemplate } from "@cria/trainer/internal";
+import { probeModel } from "@cria/trainer";
 
-/** Settings for a model without a config: the format of calls is the chat template's. */
-export function makePlainMultiTurn(engine: LlamaModel, tokenizer: DeltaTokenizer): MultiTurnOptions {
-  const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
-  const { format } = probeTemplate((...given) => tokenizer.render(...given), ends);
+/** For a model that no config speaks of: the format of calls is what its own template writes. */
+export function makePlainMultiTurn(tokenizer: DeltaTokenizer): MultiTurnOptions {
+  const { format } = probeModel(tokenizer);
   return {
     ...defaultMultiTurn,
     format: format ?? defaultMultiTurn.format,

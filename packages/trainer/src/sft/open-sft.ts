@@ -7,7 +7,7 @@ import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { describeVision, makeImageAccess } from "../policy/describe-vision.js";
-import { probeTemplate } from "../task/find-tool-format.js";
+import { probeModel } from "../task/find-tool-format.js";
 import { loadRowMap, resolveFiles } from "../task/open-data.js";
 import { providePackages } from "../user-code/provide-packages.js";
 import { readExamples, type SftExample } from "./read-examples.js";
@@ -63,8 +63,7 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
   const engine = await loadSftModel(config, folder);
   try {
     const tokenizer = DeltaTokenizer.forModel(engine, { allowControlTokens: data.allow_control_tokens });
-    const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
-    const { format } = probeTemplate((...given) => tokenizer.render(...given), ends);
+    const { format } = probeModel(tokenizer);
     const { parse } = format === null ? noCalls : getToolFormat(format);
     const read = async (files: readonly string[]) => {
       const { examples, dropped, unsplit, unusable } = await readExamples(

@@ -1,12 +1,15 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import type { ToolFormat } from "@cria/tools";
-import { listToolFormats } from "@cria/tools/internal";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { listToolFormats, type ToolFormat } from "@cria/tools";
 
 /** Renders a conversation by a model's chat template. */
 export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSchema[], prompt: boolean) => string;
 
 export interface TemplateAbilities {
-  /** `multi_turn.format`: the format whose parser reads the calls that the template prints; null when none does. */
+  /**
+   * `multi_turn.format`: the format whose parser reads the calls that the template prints. Where it prints none, the one whose calls
+   * begin with a token of the model. Null when there is neither.
+   */
   format: string | null;
   /** Whether the template tells the model which tools there are. */
   listsTools: boolean;
@@ -33,17 +36,30 @@ const calling: ChatMessage = {
 };
 const answer: ChatMessage = { role: "tool", name: NAME, tool_call_id: "probe07f3", content: ANSWER };
 
+/** Finds out what a model's chat template can do with tools. */
+export function probeModel(tokenizer: DeltaTokenizer): TemplateAbilities {
+  const specialTexts = tokenizer.tokenizer.listSpecialTokens().map(({ text }) => text);
+  return probeTemplate((...given) => tokenizer.render(...given), tokenizer.listEndTexts(), specialTexts);
+}
+
 /**
  * Finds out what a chat template can do with tools, by rendering a call and having every parser read it.
  * @param endTexts texts of the tokens that end a turn.
+ * @param specialTexts texts of the model's special tokens.
  */
-export function probeTemplate(render: Render, endTexts: readonly string[]): TemplateAbilities {
+export function probeTemplate(
+  render: Render,
+  endTexts: readonly string[],
+  specialTexts: readonly string[] = [],
+): TemplateAbilities {
   const prompt = attempt(() => render([question], [schema], true)) ?? "";
   const called = attempt(() => render([question, calling], [schema], false));
   const answered = attempt(() => render([question, calling, answer], [schema], true));
+  const listsTools = prompt.includes(NAME);
+  const printed = called === null ? null : findFormat(cutTurn(called, prompt, endTexts));
   return {
-    format: called === null ? null : findFormat(cutTurn(called, prompt, endTexts)),
-    listsTools: prompt.includes(NAME),
+    format: printed ?? (listsTools ? findMarkedFormat(specialTexts) : null),
+    listsTools,
     showsAnswers: answered?.includes(ANSWER) ?? false,
   };
 }
@@ -69,6 +85,16 @@ function findFormat(turn: string): string | null {
     return calls.length === 1 && !call!.error && call!.name === NAME && call!.arguments["key"] === VALUE;
   };
   return listToolFormats().find(reads)?.name ?? null;
+}
+
+/** The only format whose calls begin with one of these texts; null where there is none, or several. */
+function findMarkedFormat(texts: readonly string[]): string | null {
+  const begins = ({ callStart }: ToolFormat, text: string) => callStart?.look(text, 0, false) === "call";
+  const found = listToolFormats().filter((format) => {
+    // Of some formats any text may be a call.
+    return !begins(format, "a") && texts.some((text) => begins(format, text));
+  });
+  return found.length === 1 ? found[0]!.name : null;
 }
 
 function attempt<T>(work: () => T): T | null {

@@ -14,7 +14,7 @@ import { openRegistries, type Registries } from "../user-code/registries.js";
 import { makeAgentConnections } from "./agent-connections.js";
 import { Disposables } from "./disposables.js";
 import type { Environment } from "./environment.js";
-import { probeTemplate } from "./find-tool-format.js";
+import { probeModel } from "./find-tool-format.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
 import { AGENT_IN_MEMORY, describeTask, registerAgent } from "./task-config.js";
 import type { TaskDefinition } from "./task-definition.js";
@@ -149,10 +149,9 @@ export async function openTaskEnvironment(
 }
 
 /** Tool calls are read as the model's chat template prints them; where it prints none, as the config's default says. */
-export function fitToolFormat(environment: Environment, { engine, tokenizer }: Policy): void {
+export function fitToolFormat(environment: Environment, { tokenizer }: Policy): void {
   if (environment.tools.size === 0 && environment.defaultAgentLoop !== AGENT_IN_MEMORY) return;
-  const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
-  const { format } = probeTemplate((...given) => tokenizer.render(...given), ends);
+  const { format } = probeModel(tokenizer);
   if (format !== null) environment.multiTurn = { ...environment.multiTurn, format };
 }
 
