@@ -18,7 +18,7 @@ export type BuiltInToolFormat = (typeof builtIn)[number];
 export type ToolFormatName = BuiltInToolFormat | (string & {});
 
 /** Other frameworks' names for some of them. */
-const otherNames = ["gpt-oss", "openai", "deepseek_v31"];
+const otherNames = ["gpt-oss", "openai", "deepseek_v31", "granite4", "smollm3", "seed_oss"];
 const names = new Set<string>(builtIn);
 const known = new Set<string>([...builtIn, ...otherNames]);
 

@@ -11,11 +11,12 @@ const CLOSE = "</tool_call>";
 const SHAPE = '<tool_call>{"name": ..., "arguments": {...}}</tool_call>';
 
 /**
- * The format of Hermes, Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`,
+ * The format of Hermes, Qwen2.5, Qwen3, Granite 4, SmolLM3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`,
  * any number of times. The end of a call is found by its JSON, so that a string may contain the closing tag.
  */
 export const hermes = defineToolFormat({
   name: "hermes",
+  aliases: ["granite4", "smollm3"],
   parse: (text) => parseMarkedCalls(text, [OPEN], (start) => readBlock(text, start)),
   callStart: findMarks([OPEN]),
   grammar: (turn) => {

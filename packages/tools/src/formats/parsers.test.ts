@@ -291,7 +291,19 @@ describe("python", () => {
   });
 });
 
-/** A mark of DeepSeek, from its words. */
+describe("qwen3_coder, as Seed-OSS writes it", () => {
+  it("reads the outer tag of either", () => {
+    const body = "<function=f>\n<parameter=x>1</parameter>\n</function>";
+    expect(parse("seed_oss", `so\n<seed:tool_call>\n${body}\n</seed:tool_call>`)).toEqual({
+      content: "so\n",
+      calls: [{ name: "f", arguments: { x: "1" } }],
+    });
+    const two = parse("seed_oss", `<tool_call>${body}${body}</tool_call>`);
+    expect(two).toEqual({ content: "", calls: [1, 2].map(() => ({ name: "f", arguments: { x: "1" } })) });
+  });
+});
+
+/** DeepSeek's marks, by their words. */
 const mark = (words: string) => `<｜tool▁${words.replaceAll(" ", "▁")}｜>`;
 
 describe.each<[string, string, (name: string, json: string) => string]>([

@@ -5,7 +5,10 @@ import { type CallTags, TaggedCalls } from "../parsers/tagged-calls.js";
 import { defineToolFormat } from "./tool-format.js";
 
 const tags: CallTags = {
-  outer: [["<tool_call>", "</tool_call>"]],
+  outer: [
+    ["<tool_call>", "</tool_call>"],
+    ["<seed:tool_call>", "</seed:tool_call>"],
+  ],
   function: { before: "<function=", after: [">"] },
   functionEnd: "</function>",
   parameter: { before: "<parameter=", after: [">"] },
@@ -23,13 +26,15 @@ const reader = new TaggedCalls(tags);
 
 /**
  * The XML format of Qwen3-Coder: `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
- * The outer tag may be missing. A value is everything up to `</parameter>`, less one
+ * The outer tag may be missing, and is `<seed:tool_call>` for Seed-OSS. A value is everything up to `</parameter>`, less one
  * line break on either side, and gets the type that the tool's schema asks for.
  */
 export const qwen3Coder = defineToolFormat({
   name: "qwen3_coder",
+  aliases: ["seed_oss"],
   parse: (text, tools = []) => reader.parse(text, tools),
   callStart: { candidate: /</, look: (text, at) => reader.look(text, at) },
+  // Two families: a model knows one of the outer tags.
   grammar: (turn) => {
     const { writer } = turn;
     const called = writeCalls(turn, (tool) => {

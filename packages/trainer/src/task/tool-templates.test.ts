@@ -40,11 +40,32 @@ const cases: Record<string, Case> = {
     ],
     thinks: think,
   },
+  "granite-4": {
+    format: "hermes",
+    alias: "granite4",
+    ends: ["<|end_of_text|>"],
+    added: ["<|start_of_role|>", "<tool_call>", "</tool_call>"],
+  },
   "ministral-3": {
     format: "mistral",
     ends: ["</s>"],
     added: ["[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"],
     thinks: ["[THINK]", "[/THINK]"],
+  },
+  "seed-oss": {
+    format: "qwen3_coder",
+    alias: "seed_oss",
+    ends: ["<seed:eos>"],
+    added: ["<seed:bos>", "<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"],
+    thinks: ["<seed:think>", "</seed:think>"],
+    without: "</parameter>",
+  },
+  smollm3: {
+    format: "hermes",
+    alias: "smollm3",
+    ends: ["<|im_end|>"],
+    added: ["<|im_start|>", "<tool_call>", "</tool_call>", ...think],
+    thinks: think,
   },
 };
 const names = Object.keys(cases);
