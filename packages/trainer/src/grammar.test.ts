@@ -2,7 +2,14 @@ import { join } from "node:path";
 import type { GenerateOptions, JsonSchema, ToolSchema } from "@cria/core";
 import { type LlamaModel, loadModel, writeGguf } from "@cria/engine";
 import { describeTinyModel, TinyModels } from "@cria/engine/testing";
-import { findArgumentError, getToolFormat, jsonSchemaToGrammar, toolCallGrammar, toolFormats } from "@cria/tools";
+import {
+  defineToolSchema,
+  findArgumentError,
+  getToolFormat,
+  jsonSchemaToGrammar,
+  toolCallGrammar,
+  toolFormats,
+} from "@cria/tools";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -231,7 +238,9 @@ describe("toolCallGrammar", () => {
 
   it.each(names)("%s: marks of the format inside of arguments end nothing", async (format) => {
     const marks = ["</parameter>", "<|call|>", "<|end|>", "</tool_call>", "[TOOL_CALLS]", "<｜tool▁call▁end｜>"];
-    const items = { anyOf: [{ enum: marks }, { type: "string", pattern: "^</parameter>$|^<\\|end\\|>$" }] };
+    // Texts of Gemma end at a mark without escapes: patterns that ask for "<" cannot be written.
+    const pattern = format.includes("gemma") ? "^a$" : "^</parameter>$|^<\\|end\\|>$";
+    const items = { anyOf: [{ enum: marks }, { type: "string", pattern }] };
     const list = { type: "array", items, minItems: 2, maxItems: 3 };
     const marked: ToolSchema = {
       type: "function",
@@ -270,15 +279,19 @@ describe("toolCallGrammar", () => {
     },
   };
 
+  const withOne = (type: string) => ({ type: "object", properties: { x: { type } }, required: ["x"] });
+
   it.each(names)("%s: several calls where asked for", async (format) => {
     const counts = new Set<number>();
+    // Without texts, which a random model seldom ends where only a whole mark ends them.
+    const list = [defineToolSchema("count", "", withOne("integer")), defineToolSchema("flip", "", withOne("boolean"))];
     for (let seed = 0; seed < 30; seed++) {
-      const turn = await write(toolCallGrammar(format, [add, code], { parallel: true })!, seed, { temperature: 1.3 });
+      const turn = await write(toolCallGrammar(format, list, { parallel: true })!, seed, { temperature: 1.3 });
       if (turn.finishReason !== "stop") continue;
-      const { calls } = getToolFormat(format).parse(turn.text, [add, code]);
+      const { calls } = getToolFormat(format).parse(turn.text, list);
       for (const call of calls) {
         expect(call.error, turn.text).toBeUndefined();
-        expect(findArgumentError(call.name === "add" ? add : code, call.arguments)).toBeNull();
+        expect(findArgumentError(list[call.name === "count" ? 0 : 1]!, call.arguments)).toBeNull();
       }
       counts.add(calls.length);
     }

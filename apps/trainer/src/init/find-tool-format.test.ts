@@ -42,6 +42,8 @@ describe("a model's tool format", () => {
     ["openai-gpt-oss-120b", "gpt_oss"],
     ["deepseek-ai-DeepSeek-V3.1", "deepseek_v3"],
     ["mistralai-Ministral-3-14B-Reasoning-2512", "mistral"],
+    ["GLM-4.6", "glm45"],
+    ["GLM-4.7-Flash", "glm45"],
     ["ibm-granite-granite-4.0", "hermes"],
     ["ibm-granite-granite-4.1", "hermes"],
   ])("%s: %s", (name, format) => {

@@ -9,6 +9,7 @@ const builtIn = [
   "mistral",
   "gpt_oss",
   "deepseek_v3",
+  "glm45",
 ] as const;
 
 /** Built-in formats of tool calls. */
@@ -18,7 +19,7 @@ export type BuiltInToolFormat = (typeof builtIn)[number];
 export type ToolFormatName = BuiltInToolFormat | (string & {});
 
 /** Other frameworks' names for some of them. */
-const otherNames = ["gpt-oss", "openai", "deepseek_v31", "granite4", "smollm3", "seed_oss"];
+const otherNames = ["gpt-oss", "openai", "deepseek_v31", "granite4", "smollm3", "seed_oss", "glm46", "glm47"];
 const names = new Set<string>(builtIn);
 const known = new Set<string>([...builtIn, ...otherNames]);
 

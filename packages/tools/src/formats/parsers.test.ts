@@ -14,6 +14,7 @@ const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolFor
 const formats = [
   "chatml-json",
   "deepseek_v3",
+  "glm45",
   "gpt_oss",
   "hermes",
   "llama3_json",
@@ -291,6 +292,35 @@ describe("python", () => {
   });
 });
 
+describe("glm45", () => {
+  const schema = defineToolSchema("f", "", {
+    type: "object",
+    properties: { n: { type: "integer" }, s: { type: "string" } },
+  });
+
+  it("types values by the schema, and keeps them as they are, line breaks and tags too", () => {
+    const text = "\n <arg_key>x</tool_call>\n";
+    const pairs = `<arg_key>n</arg_key>\n<arg_value>3</arg_value>\n<arg_key>s</arg_key><arg_value>${text}</arg_value>`;
+    expect(parse("glm45", `so\n<tool_call>f\n${pairs}\n</tool_call>`, [schema])).toEqual({
+      content: "so\n",
+      calls: [{ name: "f", arguments: { n: 3, s: text } }],
+    });
+  });
+
+  it("names what is wrong, and reads a good call behind it", () => {
+    const error = (body: string) => parse("glm45", `<tool_call>${body}`).calls[0]!.error;
+    expect(error("")).toMatch(/no name/);
+    expect(error('{"name": "f"}</tool_call>')).toMatch(/no name/);
+    expect(error("<function=f></function></tool_call>")).toMatch(/no name/);
+    expect(error("f<arg_key>a</tool_call>")).toMatch(/<\/arg_key> is missing/);
+    expect(error("f<arg_key>a</arg_key></tool_call>")).toMatch(/no <arg_value>/);
+    expect(error("f<arg_key>a</arg_key><arg_value>1</tool_call>")).toMatch(/not closed/);
+    expect(error("f\n<b></tool_call>")).toMatch(/<\/tool_call> is missing/);
+    const two = parse("glm45", "<tool_call>f<arg_key>a</tool_call><tool_call>g</tool_call>").calls;
+    expect(two.map((one) => one.error ?? one.name)).toEqual([expect.any(String), "g"]);
+  });
+});
+
 describe("qwen3_coder, as Seed-OSS writes it", () => {
   it("reads the outer tag of either", () => {
     const body = "<function=f>\n<parameter=x>1</parameter>\n</function>";
@@ -435,6 +465,7 @@ describe("thinking", () => {
     "chatml-json": '{"name": "a", "arguments": {}}',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`,
     gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
+    glm45: "<tool_call>a</tool_call>",
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
     llama3_json: '{"name": "a", "parameters": {}}',
     mistral: "[TOOL_CALLS]a[ARGS]{}",
@@ -483,6 +514,7 @@ describe("thinking", () => {
       llama3_json: `{"name": "a", "parameters": ${json}}`,
       mistral: `[TOOL_CALLS]a[ARGS]${json}`,
       qwen3_coder: `<tool_call><function=a><parameter=text>\n${args.text}\n</parameter></function></tool_call>`,
+      glm45: `<tool_call>a<arg_key>text</arg_key><arg_value>${args.text}</arg_value></tool_call>`,
     };
     for (const [format, text] of Object.entries(written))
       expect(parse(format, text), format).toEqual({ content: "", calls: [{ name: "a", arguments: args }] });
@@ -508,6 +540,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     "chatml-json": '{"name": "a", "arguments": {"x": tru}}',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{"x": tru}${mark("call end")}`,
     gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
+    glm45: "<tool_call>a<arg_key>x</arg_key></tool_call>",
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
     llama3_json: '{"name": "a", "parameters": {"x": tru}}',
     mistral: '[TOOL_CALLS]a[ARGS]{"x": tru}',

@@ -5,6 +5,7 @@ import { importExport } from "../user-code/import-export.js";
 import { chatmlJson } from "./chatml-json.js";
 import { deepseekV3 } from "./deepseek-v3.js";
 import { addToolFormatName } from "./format-names.js";
+import { glm45 } from "./glm45.js";
 import { gptOss } from "./gpt-oss.js";
 import { hermes } from "./hermes.js";
 import { llama3Json } from "./llama3-json.js";
@@ -13,7 +14,7 @@ import { python } from "./python.js";
 import { qwen3Coder } from "./qwen3-coder.js";
 import { defineToolFormat, formatOfParser, type ToolFormat, type ToolFormatParts } from "./tool-format.js";
 
-const builtIn = [hermes, qwen3Coder, llama3Json, chatmlJson, python, mistral, gptOss, deepseekV3];
+const builtIn = [hermes, qwen3Coder, llama3Json, chatmlJson, python, mistral, gptOss, deepseekV3, glm45];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */
 export const toolFormats = new Registry<ToolFormat>(

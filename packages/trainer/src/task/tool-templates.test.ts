@@ -40,6 +40,22 @@ const cases: Record<string, Case> = {
     ],
     thinks: think,
   },
+  "glm-4.5": {
+    format: "glm45",
+    alias: "glm46",
+    ends: ["<|user|>", "<|observation|>"],
+    added: ["<|assistant|>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
+    thinks: think,
+    without: "</arg_value>",
+  },
+  "glm-4.7": {
+    format: "glm45",
+    alias: "glm47",
+    ends: ["<|user|>", "<|observation|>"],
+    added: ["<|assistant|>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
+    thinks: think,
+    without: "</arg_value>",
+  },
   "granite-4": {
     format: "hermes",
     alias: "granite4",
