@@ -44,6 +44,7 @@ describe("a model's tool format", () => {
     ["mistralai-Ministral-3-14B-Reasoning-2512", "mistral"],
     ["GLM-4.6", "glm45"],
     ["GLM-4.7-Flash", "glm45"],
+    ["moonshotai-Kimi-K2", "kimi_k2"],
     ["ibm-granite-granite-4.0", "hermes"],
     ["ibm-granite-granite-4.1", "hermes"],
   ])("%s: %s", (name, format) => {

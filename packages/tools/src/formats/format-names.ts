@@ -10,6 +10,7 @@ const builtIn = [
   "gpt_oss",
   "deepseek_v3",
   "glm45",
+  "kimi_k2",
 ] as const;
 
 /** Built-in formats of tool calls. */

@@ -17,6 +17,7 @@ const formats = [
   "glm45",
   "gpt_oss",
   "hermes",
+  "kimi_k2",
   "llama3_json",
   "mistral",
   "python",
@@ -321,6 +322,21 @@ describe("glm45", () => {
   });
 });
 
+describe("kimi_k2", () => {
+  it("takes the head of a call for its id, and drops the marks of the list", () => {
+    const call = (head: string) => `<|tool_call_begin|>${head}<|tool_call_argument_begin|>{}<|tool_call_end|>`;
+    const list = `so<|tool_calls_section_begin|>${call("functions.a.b:3")}\n${call("c")}<|tool_calls_section_end|>`;
+    expect(parse("kimi_k2", list)).toEqual({
+      content: "so",
+      calls: [
+        { name: "a.b", arguments: {}, id: "functions.a.b:3" },
+        { name: "c", arguments: {} },
+      ],
+    });
+    expect(parse("kimi_k2", call("functions.:0")).calls[0]!.error).toMatch(/no name/);
+  });
+});
+
 describe("qwen3_coder, as Seed-OSS writes it", () => {
   it("reads the outer tag of either", () => {
     const body = "<function=f>\n<parameter=x>1</parameter>\n</function>";
@@ -357,6 +373,7 @@ describe.each<[string, string, (name: string, json: string) => string]>([
     (name, json) =>
       `${mark("call begin")}function${mark("sep")}${name}\n\`\`\`json\n${json}\n\`\`\`${mark("call end")}`,
   ],
+  ["kimi_k2", "calls", (n, j) => `<|tool_call_begin|>${n}<|tool_call_argument_begin|>${j}<|tool_call_end|>`],
 ])("%s, %s", (format, _, write) => {
   it("reads back several calls with whatever JSON was written", () => {
     const name = fc.stringMatching(/^[a-z_][\w.-]{0,20}$/);
@@ -467,6 +484,7 @@ describe("thinking", () => {
     gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
     glm45: "<tool_call>a</tool_call>",
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
+    kimi_k2: "<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
     llama3_json: '{"name": "a", "parameters": {}}',
     mistral: "[TOOL_CALLS]a[ARGS]{}",
     python: "\n```python\nx\n```\n",
@@ -542,6 +560,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
     glm45: "<tool_call>a<arg_key>x</arg_key></tool_call>",
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
+    kimi_k2: '<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{"x": tru}<|tool_call_end|>',
     llama3_json: '{"name": "a", "parameters": {"x": tru}}',
     mistral: '[TOOL_CALLS]a[ARGS]{"x": tru}',
     python: "```python\nx",

@@ -62,6 +62,12 @@ const cases: Record<string, Case> = {
     ends: ["<|end_of_text|>"],
     added: ["<|start_of_role|>", "<tool_call>", "</tool_call>"],
   },
+  "kimi-k2": {
+    format: "kimi_k2",
+    ends: ["<|im_end|>"],
+    added: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
+    thinks: think,
+  },
   "ministral-3": {
     format: "mistral",
     ends: ["</s>"],
