@@ -45,6 +45,7 @@ describe("a model's tool format", () => {
     ["GLM-4.6", "glm45"],
     ["GLM-4.7-Flash", "glm45"],
     ["moonshotai-Kimi-K2", "kimi_k2"],
+    ["MiniMax-M2", "minimax_m2"],
     ["ibm-granite-granite-4.0", "hermes"],
     ["ibm-granite-granite-4.1", "hermes"],
   ])("%s: %s", (name, format) => {

@@ -11,6 +11,7 @@ const builtIn = [
   "deepseek_v3",
   "glm45",
   "kimi_k2",
+  "minimax_m2",
 ] as const;
 
 /** Built-in formats of tool calls. */

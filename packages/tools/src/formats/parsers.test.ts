@@ -19,6 +19,7 @@ const formats = [
   "hermes",
   "kimi_k2",
   "llama3_json",
+  "minimax_m2",
   "mistral",
   "python",
   "qwen3_coder",
@@ -322,6 +323,21 @@ describe("glm45", () => {
   });
 });
 
+describe("minimax_m2", () => {
+  it("reads calls in one pair of tags or without, and keeps values as they are", () => {
+    const call = (value: string) => `<invoke name="f">\n<parameter name="x">${value}</parameter>\n</invoke>\n`;
+    const text = "\n a </invoke><minimax:tool_call>\n";
+    const turn = parse(
+      "minimax_m2",
+      `so\n<minimax:tool_call>\n${call(text)}${call("2")}${call("3")}</minimax:tool_call> ok`,
+    );
+    expect(turn.calls.map((one) => one.arguments.x)).toEqual([text, "2", "3"]);
+    expect(turn.content.replace(/\s+/g, " ")).toBe("so ok");
+    expect(parse("minimax_m2", `${call("1")}ok`).content.trim()).toBe("ok");
+    expect(parse("minimax_m2", "<minimax:tool_call>so</minimax:tool_call>").calls[0]!.error).toMatch(/no <invoke name/);
+  });
+});
+
 describe("kimi_k2", () => {
   it("takes the head of a call for its id, and drops the marks of the list", () => {
     const call = (head: string) => `<|tool_call_begin|>${head}<|tool_call_argument_begin|>{}<|tool_call_end|>`;
@@ -486,6 +502,7 @@ describe("thinking", () => {
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
     kimi_k2: "<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
     llama3_json: '{"name": "a", "parameters": {}}',
+    minimax_m2: '<minimax:tool_call><invoke name="a"></invoke></minimax:tool_call>',
     mistral: "[TOOL_CALLS]a[ARGS]{}",
     python: "\n```python\nx\n```\n",
     qwen3_coder: "<tool_call><function=a></function></tool_call>",
@@ -562,6 +579,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
     kimi_k2: '<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{"x": tru}<|tool_call_end|>',
     llama3_json: '{"name": "a", "parameters": {"x": tru}}',
+    minimax_m2: '<minimax:tool_call><invoke name="a"></minimax:tool_call>',
     mistral: '[TOOL_CALLS]a[ARGS]{"x": tru}',
     python: "```python\nx",
     qwen3_coder: "<tool_call><function=a></tool_call>",

@@ -10,12 +10,25 @@ import { gptOss } from "./gpt-oss.js";
 import { hermes } from "./hermes.js";
 import { kimiK2 } from "./kimi-k2.js";
 import { llama3Json } from "./llama3-json.js";
+import { minimaxM2 } from "./minimax-m2.js";
 import { mistral } from "./mistral.js";
 import { python } from "./python.js";
 import { qwen3Coder } from "./qwen3-coder.js";
 import { defineToolFormat, formatOfParser, type ToolFormat, type ToolFormatParts } from "./tool-format.js";
 
-const builtIn = [hermes, qwen3Coder, llama3Json, chatmlJson, python, mistral, gptOss, deepseekV3, glm45, kimiK2];
+const builtIn = [
+  hermes,
+  qwen3Coder,
+  llama3Json,
+  chatmlJson,
+  python,
+  mistral,
+  gptOss,
+  deepseekV3,
+  glm45,
+  kimiK2,
+  minimaxM2,
+];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */
 export const toolFormats = new Registry<ToolFormat>(

@@ -68,6 +68,13 @@ const cases: Record<string, Case> = {
     added: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
     thinks: think,
   },
+  "minimax-m2": {
+    format: "minimax_m2",
+    ends: ["[e~["],
+    added: ["]~b]", "<minimax:tool_call>", "</minimax:tool_call>", ...think],
+    thinks: think,
+    without: "</parameter>",
+  },
   "ministral-3": {
     format: "mistral",
     ends: ["</s>"],
