@@ -41,6 +41,8 @@ describe("a model's tool format", () => {
     ["unsloth-mistral-Devstral-Small-2507", "mistral"],
     ["openai-gpt-oss-120b", "gpt_oss"],
     ["deepseek-ai-DeepSeek-V3.1", "deepseek_v3"],
+    ["deepseek-ai-DeepSeek-V3.2", "deepseek_v32"],
+    ["deepseek-ai-DeepSeek-V4", "deepseek_v32"],
     ["mistralai-Ministral-3-14B-Reasoning-2512", "mistral"],
     ["GLM-4.6", "glm45"],
     ["GLM-4.7-Flash", "glm45"],

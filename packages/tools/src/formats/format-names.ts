@@ -12,6 +12,7 @@ const builtIn = [
   "glm45",
   "kimi_k2",
   "minimax_m2",
+  "deepseek_v32",
 ] as const;
 
 /** Built-in formats of tool calls. */
@@ -21,7 +22,17 @@ export type BuiltInToolFormat = (typeof builtIn)[number];
 export type ToolFormatName = BuiltInToolFormat | (string & {});
 
 /** Other frameworks' names for some of them. */
-const otherNames = ["gpt-oss", "openai", "deepseek_v31", "granite4", "smollm3", "seed_oss", "glm46", "glm47"];
+const otherNames = [
+  "gpt-oss",
+  "openai",
+  "deepseek_v31",
+  "granite4",
+  "smollm3",
+  "seed_oss",
+  "glm46",
+  "glm47",
+  "deepseek_v4",
+];
 const names = new Set<string>(builtIn);
 const known = new Set<string>([...builtIn, ...otherNames]);
 

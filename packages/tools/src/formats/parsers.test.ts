@@ -14,6 +14,7 @@ const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolFor
 const formats = [
   "chatml-json",
   "deepseek_v3",
+  "deepseek_v32",
   "glm45",
   "gpt_oss",
   "hermes",
@@ -338,6 +339,21 @@ describe("minimax_m2", () => {
   });
 });
 
+describe("deepseek_v32", () => {
+  it("types values by their tags, and keeps what is no JSON", () => {
+    const value = (key: string, isText: boolean, text: string) =>
+      `<｜DSML｜parameter name="${key}" string="${isText}">${text}</｜DSML｜parameter>\n`;
+    const values = value("a", true, "1") + value("b", false, '[1, {"c": null}]') + value("d", false, "tru");
+    for (const tag of ["function_calls", "tool_calls"]) {
+      const turn = `<｜DSML｜${tag}>\n<｜DSML｜invoke name="f">\n${values}</｜DSML｜invoke>\n</｜DSML｜${tag}>`;
+      expect(parse("deepseek_v32", turn)).toEqual({
+        content: "",
+        calls: [{ name: "f", arguments: { a: "1", b: [1, { c: null }], d: "tru" } }],
+      });
+    }
+  });
+});
+
 describe("kimi_k2", () => {
   it("takes the head of a call for its id, and drops the marks of the list", () => {
     const call = (head: string) => `<|tool_call_begin|>${head}<|tool_call_argument_begin|>{}<|tool_call_end|>`;
@@ -498,6 +514,7 @@ describe("thinking", () => {
     "chatml-json": '{"name": "a", "arguments": {}}',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`,
     gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
+    deepseek_v32: '<｜DSML｜invoke name="a"></｜DSML｜invoke>',
     glm45: "<tool_call>a</tool_call>",
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
     kimi_k2: "<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
@@ -575,6 +592,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     "chatml-json": '{"name": "a", "arguments": {"x": tru}}',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{"x": tru}${mark("call end")}`,
     gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
+    deepseek_v32: '<｜DSML｜invoke name="a"><｜DSML｜parameter name="x" string="true">',
     glm45: "<tool_call>a<arg_key>x</arg_key></tool_call>",
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
     kimi_k2: '<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{"x": tru}<|tool_call_end|>',

@@ -4,6 +4,7 @@ import type { ToolParser } from "../parsers/tool-parser.js";
 import { importExport } from "../user-code/import-export.js";
 import { chatmlJson } from "./chatml-json.js";
 import { deepseekV3 } from "./deepseek-v3.js";
+import { deepseekV32 } from "./deepseek-v32.js";
 import { addToolFormatName } from "./format-names.js";
 import { glm45 } from "./glm45.js";
 import { gptOss } from "./gpt-oss.js";
@@ -28,6 +29,7 @@ const builtIn = [
   glm45,
   kimiK2,
   minimaxM2,
+  deepseekV32,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

@@ -40,6 +40,14 @@ const cases: Record<string, Case> = {
     ],
     thinks: think,
   },
+  "deepseek-v3.2": {
+    format: "deepseek_v32",
+    alias: "deepseek_v4",
+    ends: ["<｜end▁of▁sentence｜>"],
+    added: ["<｜User｜>", "<｜Assistant｜>", "｜DSML｜", "<｜tool▁calls▁begin｜>", ...think],
+    thinks: think,
+    without: "</｜DSML｜parameter>",
+  },
   "glm-4.5": {
     format: "glm45",
     alias: "glm46",
