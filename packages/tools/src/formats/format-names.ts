@@ -13,6 +13,7 @@ const builtIn = [
   "kimi_k2",
   "minimax_m2",
   "deepseek_v32",
+  "granite",
 ] as const;
 
 /** Built-in formats of tool calls. */
@@ -32,6 +33,7 @@ const otherNames = [
   "glm46",
   "glm47",
   "deepseek_v4",
+  "phi4_mini",
 ];
 const names = new Set<string>(builtIn);
 const known = new Set<string>([...builtIn, ...otherNames]);

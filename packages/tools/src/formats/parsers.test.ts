@@ -17,6 +17,7 @@ const formats = [
   "deepseek_v32",
   "glm45",
   "gpt_oss",
+  "granite",
   "hermes",
   "kimi_k2",
   "llama3_json",
@@ -369,6 +370,22 @@ describe("kimi_k2", () => {
   });
 });
 
+describe("granite", () => {
+  it("reads lists and calls of their own, and names what is wrong", () => {
+    const a = '{"name": "a", "arguments": {"x": 1}}';
+    const read = { name: "a", arguments: { x: 1 } };
+    expect(parse("granite", `so<|tool_call|>[${a}, ${a}] ok`)).toEqual({ content: "so ok", calls: [read, read] });
+    expect(parse("granite", `<|tool_call|>${a}<|/tool_call|><|tool_call|> [${a}]<|/tool_call|>`)).toEqual({
+      content: "",
+      calls: [read, read],
+    });
+    const error = (text: string) => parse("granite", `<|tool_call|>${text}`).calls[0]!.error;
+    expect(error("so")).toMatch(/no call/);
+    expect(error("[]")).toMatch(/no call/);
+    expect(error("[1]")).toMatch(/not an object/);
+  });
+});
+
 describe("qwen3_coder, as Seed-OSS writes it", () => {
   it("reads the outer tag of either", () => {
     const body = "<function=f>\n<parameter=x>1</parameter>\n</function>";
@@ -406,6 +423,8 @@ describe.each<[string, string, (name: string, json: string) => string]>([
       `${mark("call begin")}function${mark("sep")}${name}\n\`\`\`json\n${json}\n\`\`\`${mark("call end")}`,
   ],
   ["kimi_k2", "calls", (n, j) => `<|tool_call_begin|>${n}<|tool_call_argument_begin|>${j}<|tool_call_end|>`],
+  ["granite", "a list", (name, json) => `<|tool_call|>[{"name": "${name}", "arguments": ${json}}]`],
+  ["granite", "a call", (name, json) => `<|tool_call|>{"name": "${name}", "arguments": ${json}}<|/tool_call|>`],
 ])("%s, %s", (format, _, write) => {
   it("reads back several calls with whatever JSON was written", () => {
     const name = fc.stringMatching(/^[a-z_][\w.-]{0,20}$/);
@@ -516,6 +535,7 @@ describe("thinking", () => {
     gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
     deepseek_v32: '<｜DSML｜invoke name="a"></｜DSML｜invoke>',
     glm45: "<tool_call>a</tool_call>",
+    granite: '<|tool_call|>[{"name": "a", "arguments": {}}]',
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
     kimi_k2: "<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
     llama3_json: '{"name": "a", "parameters": {}}',
@@ -594,6 +614,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
     deepseek_v32: '<｜DSML｜invoke name="a"><｜DSML｜parameter name="x" string="true">',
     glm45: "<tool_call>a<arg_key>x</arg_key></tool_call>",
+    granite: '<|tool_call|>{"name": "a", "arguments": {"x": tru}}<|/tool_call|>',
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
     kimi_k2: '<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{"x": tru}<|tool_call_end|>',
     llama3_json: '{"name": "a", "parameters": {"x": tru}}',

@@ -8,6 +8,7 @@ import { deepseekV32 } from "./deepseek-v32.js";
 import { addToolFormatName } from "./format-names.js";
 import { glm45 } from "./glm45.js";
 import { gptOss } from "./gpt-oss.js";
+import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
 import { kimiK2 } from "./kimi-k2.js";
 import { llama3Json } from "./llama3-json.js";
@@ -30,6 +31,7 @@ const builtIn = [
   kimiK2,
   minimaxM2,
   deepseekV32,
+  granite,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

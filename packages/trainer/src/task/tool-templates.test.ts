@@ -64,6 +64,13 @@ const cases: Record<string, Case> = {
     thinks: think,
     without: "</arg_value>",
   },
+  "granite-3": { format: "granite", ends: ["<|end_of_text|>"], added: ["<|start_of_role|>", "<|tool_call|>"] },
+  "granite-3-no-calls": {
+    format: "granite",
+    ends: ["<|end_of_text|>"],
+    added: ["<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"],
+    printsCalls: false,
+  },
   "granite-4": {
     format: "hermes",
     alias: "granite4",
@@ -88,6 +95,12 @@ const cases: Record<string, Case> = {
     ends: ["</s>"],
     added: ["[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"],
     thinks: ["[THINK]", "[/THINK]"],
+  },
+  "phi-4-mini": {
+    format: "granite",
+    alias: "phi4_mini",
+    ends: ["<|end|>"],
+    added: ["<|user|>", "<|assistant|>", "<|tool_call|>", "<|/tool_call|>", "<|tool_response|>"],
   },
   "seed-oss": {
     format: "qwen3_coder",
