@@ -53,6 +53,7 @@ const written: Record<string, string> = {
   llama3_json: '<|python_tag|>{"name": "name", "parameters": {"x": {}}}',
   mistral: '[TOOL_CALLS]name[ARGS]{"x": {}}',
   python: "\n```python\nprint(1)\n```\n",
+  pythonic: "<|tool_call_start|>[name(x={})]<|tool_call_end|>",
   qwen3_coder: "<tool_call>\n<function=name>\n<parameter=x>\n{}\n</parameter>\n</function>\n</tool_call>",
 };
 const formats = toolFormats.names();

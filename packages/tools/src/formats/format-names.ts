@@ -14,6 +14,7 @@ const builtIn = [
   "minimax_m2",
   "deepseek_v32",
   "granite",
+  "pythonic",
 ] as const;
 
 /** Built-in formats of tool calls. */
@@ -34,6 +35,7 @@ const otherNames = [
   "glm47",
   "deepseek_v4",
   "phi4_mini",
+  "lfm2",
 ];
 const names = new Set<string>(builtIn);
 const known = new Set<string>([...builtIn, ...otherNames]);

@@ -24,6 +24,7 @@ const formats = [
   "minimax_m2",
   "mistral",
   "python",
+  "pythonic",
   "qwen3_coder",
 ] as const;
 const folder = mkdtempSync(join(tmpdir(), "cria-parsers-"));
@@ -296,6 +297,68 @@ describe("python", () => {
   });
 });
 
+describe("pythonic", () => {
+  const call = (code: string) => `<|tool_call_start|>${code}<|tool_call_end|>`;
+  const read = (code: string) => parse("pythonic", call(code)).calls[0]!;
+
+  it("reads literals of Python and of JSON", () => {
+    const values: [string, unknown][] = [
+      ["1", 1],
+      ["-1_000.5e-1", -100.05],
+      ["+.5", 0.5],
+      ["[True, false, None, null, 1.,]", [true, false, null, null, 1]],
+      ["(1, 'a')", [1, "a"]],
+      ['{\'a\': {"b": [{}]}, "__proto__": 1}', JSON.parse('{"a": {"b": [{}]}, "__proto__": 1}')],
+      ["'it\\'s \"so\"'", `it's "so"`],
+      ['"\\u00e9\\x41\\U0001F999\\n\\/\\q\\\\"', "éA🦙\n/\\q\\"],
+      ["'one\ntwo' 'three'", "one\ntwothree"],
+    ];
+    for (const [code, value] of values)
+      expect(read(`[f(x=${code}, y = 2)]`), code).toEqual({ name: "f", arguments: { x: value, y: 2 } });
+  });
+
+  it("reads several calls, one without a list, and a list in JSON", () => {
+    expect(parse("pythonic", `I look.\n${call("[ a.b(), c-d(x=1) ]")} so`)).toEqual({
+      content: "I look.\n so",
+      calls: [
+        { name: "a.b", arguments: {} },
+        { name: "c-d", arguments: { x: 1 } },
+      ],
+    });
+    expect(read("f(x=1)")).toEqual({ name: "f", arguments: { x: 1 } });
+    const json = [{ name: "a", arguments: { x: "<|tool_call_end|>" } }];
+    expect(parse("pythonic", call(JSON.stringify(json))).calls).toEqual(json);
+  });
+
+  it("takes a bare list on lines of its own for calls, and one within a line for text", () => {
+    expect(parse("pythonic", 'I look.\n[f(a="x\ny"), g()] \nDone.')).toEqual({
+      content: "I look.\n\nDone.",
+      calls: [
+        { name: "f", arguments: { a: "x\ny" } },
+        { name: "g", arguments: {} },
+      ],
+    });
+    for (const text of ["see [f(a=1)]", "[f(a=1)](x)", "[f(x)]", "[f(a==1)]", "[link](a=1)", "[f()", "[1, 2]"])
+      expect(parse("pythonic", text)).toEqual({ content: text, calls: [] });
+    expect(parse("pythonic", "[f(a=1").calls).toMatchObject([{ error: expect.any(String), text: "[f(a=1" }]);
+  });
+
+  it("names what is wrong", () => {
+    const error = (code: string) => read(code).error;
+    expect(error("[f(x=y)]")).toMatch(/no value/);
+    expect(error("[f(1)]")).toMatch(/name=value/);
+    expect(error("[f(x=1]")).toMatch(/\) is missing/);
+    expect(error("[f(x={1: 2})]")).toMatch(/keys are strings/);
+    expect(error("[]")).toMatch(/no call/);
+    expect(error("")).toMatch(/no name/);
+    expect(error("[f(x=1e999)]")).toMatch(/too large/);
+    expect(error(`[f(x=${"[".repeat(200)}`)).toMatch(/too deep/);
+    expect(parse("pythonic", "<|tool_call_start|>[f()]").calls[0]!.error).toMatch(/_end\|> is missing/);
+    const two = parse("pythonic", `${call("[f(x=y)]")}${call("[g()]")}`).calls;
+    expect(two.map((one) => one.error ?? one.name)).toEqual([expect.stringMatching(/no value/), "g"]);
+  });
+});
+
 describe("glm45", () => {
   const schema = defineToolSchema("f", "", {
     type: "object",
@@ -425,6 +488,11 @@ describe.each<[string, string, (name: string, json: string) => string]>([
   ["kimi_k2", "calls", (n, j) => `<|tool_call_begin|>${n}<|tool_call_argument_begin|>${j}<|tool_call_end|>`],
   ["granite", "a list", (name, json) => `<|tool_call|>[{"name": "${name}", "arguments": ${json}}]`],
   ["granite", "a call", (name, json) => `<|tool_call|>{"name": "${name}", "arguments": ${json}}<|/tool_call|>`],
+  [
+    "pythonic",
+    "JSON",
+    (name, json) => `<|tool_call_start|>[{"name": "${name}", "arguments": ${json}}]<|tool_call_end|>`,
+  ],
 ])("%s, %s", (format, _, write) => {
   it("reads back several calls with whatever JSON was written", () => {
     const name = fc.stringMatching(/^[a-z_][\w.-]{0,20}$/);
@@ -542,6 +610,7 @@ describe("thinking", () => {
     minimax_m2: '<minimax:tool_call><invoke name="a"></invoke></minimax:tool_call>',
     mistral: "[TOOL_CALLS]a[ARGS]{}",
     python: "\n```python\nx\n```\n",
+    pythonic: "\n[a(x=1)]\n",
     qwen3_coder: "<tool_call><function=a></function></tool_call>",
   };
 
@@ -587,6 +656,7 @@ describe("thinking", () => {
       mistral: `[TOOL_CALLS]a[ARGS]${json}`,
       qwen3_coder: `<tool_call><function=a><parameter=text>\n${args.text}\n</parameter></function></tool_call>`,
       glm45: `<tool_call>a<arg_key>text</arg_key><arg_value>${args.text}</arg_value></tool_call>`,
+      pythonic: `<|tool_call_start|>[a(text='${args.text}')]<|tool_call_end|>`,
     };
     for (const [format, text] of Object.entries(written))
       expect(parse(format, text), format).toEqual({ content: "", calls: [{ name: "a", arguments: args }] });
@@ -621,6 +691,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     minimax_m2: '<minimax:tool_call><invoke name="a"></minimax:tool_call>',
     mistral: '[TOOL_CALLS]a[ARGS]{"x": tru}',
     python: "```python\nx",
+    pythonic: "<|tool_call_start|>[a(x=tru)]<|tool_call_end|>",
     qwen3_coder: "<tool_call><function=a></tool_call>",
   };
   for (const format of formats) {

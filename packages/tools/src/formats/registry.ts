@@ -15,6 +15,7 @@ import { llama3Json } from "./llama3-json.js";
 import { minimaxM2 } from "./minimax-m2.js";
 import { mistral } from "./mistral.js";
 import { python } from "./python.js";
+import { pythonic } from "./pythonic.js";
 import { qwen3Coder } from "./qwen3-coder.js";
 import { defineToolFormat, formatOfParser, type ToolFormat, type ToolFormatParts } from "./tool-format.js";
 
@@ -32,6 +33,7 @@ const builtIn = [
   minimaxM2,
   deepseekV32,
   granite,
+  pythonic,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

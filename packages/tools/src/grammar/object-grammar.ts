@@ -1,6 +1,6 @@
 import type { JsonSchema } from "@cria/core";
 import { isRecord } from "../parsers/make-call.js";
-import { literal, STEP } from "./grammar-writer.js";
+import { type GrammarWriter, literal, STEP } from "./grammar-writer.js";
 import type { SchemaWriter } from "./schema-writer.js";
 import { readCount } from "./string-grammar.js";
 
@@ -52,9 +52,10 @@ export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: 
     grammar.refuse(`${place}/${key}`, "numbers of properties that required and properties imply", String(schema[key]));
   }
   if (isAny) return grammar.anyObject();
-  const pairs = properties.map(
-    ({ key, schema: value, place: at }) => `${grammar.exactly(key)} ":" ${space} ${grammar.write(value, at)}`,
-  );
+  const pairs = properties.map(({ key, schema: value, place: at, isRequired }) => ({
+    text: `${grammar.exactly(key)} ":" ${space} ${grammar.write(value, at)}`,
+    isRequired,
+  }));
   const comma = `"," ${space}`;
   let another: string | null = null;
   if (hasMore) {
@@ -66,20 +67,33 @@ export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: 
     ];
     another = writer.rule("other-property", `${otherKey(grammar, known)} ":" ${space} ${value}`);
   }
-  // Built from the last property to the first: `after` follows an earlier property, `first` opens the object.
+  const all = pairsInOrder(writer, pairs, comma, another);
+  return all === "" ? `"{" ${space} "}"` : `"{" ${space} ${all} ${space} "}"`;
+}
+
+/**
+ * Pairs in their order, with commas between those that are there; those that need not be may be left out. "" where there are none.
+ * @param another an expression for further pairs, behind the others; null: there are none.
+ */
+export function pairsInOrder(
+  writer: GrammarWriter,
+  pairs: readonly { text: string; isRequired: boolean }[],
+  comma: string,
+  another: string | null = null,
+): string {
+  // From the last one on: what may follow when something stands before, and when nothing does.
   let after = another === null ? "" : `(${comma} ${another})*`;
   let first = another === null ? "" : `(${another} ${after})?`;
-  for (let i = pairs.length - 1; i >= 0; i--) {
-    const pair = pairs[i]!;
+  for (const { text, isRequired } of pairs.toReversed()) {
     const rest = after === "" ? "" : ` ${writer.rule("more", after)}`;
-    first = properties[i]!.isRequired
-      ? `${pair}${rest}`
+    first = isRequired
+      ? `${text}${rest}`
       : first === ""
-        ? `(${pair}${rest})?`
-        : `(${pair}${rest} | ${writer.rule("properties", first)})`;
-    after = properties[i]!.isRequired ? `${comma} ${pair}${rest}` : `(${comma} ${pair})?${rest}`;
+        ? `(${text}${rest})?`
+        : `(${text}${rest} | ${writer.rule("properties", first)})`;
+    after = isRequired ? `${comma} ${text}${rest}` : `(${comma} ${text})?${rest}`;
   }
-  return first === "" ? `"{" ${space} "}"` : `"{" ${space} ${first} ${space} "}"`;
+  return first;
 }
 
 /** A quoted key without escapes that differs from the known ones. */

@@ -48,6 +48,7 @@ const cases: Record<string, Case> = {
     thinks: think,
     without: "</｜DSML｜parameter>",
   },
+  "gemma3-pythonic": { format: "pythonic", ends: ["<end_of_turn>"], added: ["<start_of_turn>"] },
   "glm-4.5": {
     format: "glm45",
     alias: "glm46",
@@ -82,6 +83,19 @@ const cases: Record<string, Case> = {
     ends: ["<|im_end|>"],
     added: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
     thinks: think,
+  },
+  lfm2: {
+    format: "pythonic",
+    alias: "lfm2",
+    ends: ["<|im_end|>"],
+    added: ["<|im_start|>", "<|tool_call_start|>", "<|tool_call_end|>", ...think],
+    thinks: think,
+  },
+  "lfm2-no-calls": {
+    format: "pythonic",
+    ends: ["<|im_end|>"],
+    added: ["<|im_start|>", "<|tool_call_start|>", "<|tool_call_end|>"],
+    printsCalls: false,
   },
   "minimax-m2": {
     format: "minimax_m2",
