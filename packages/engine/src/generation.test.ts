@@ -38,6 +38,15 @@ it("tokenizes beside the event loop as on it", async () => {
   await expect(model.tokenizeAside(text)).rejects.toMatchObject({ code: "engine/disposed", subject: "model" });
 });
 
+it("a turn ends at a token that llama.cpp does not know as an end: FunctionGemma's", async () => {
+  const end = "<start_function_response>";
+  const model = await models.load({ controlTokens: [end, "<start_function_call>"] });
+  const ends = model.info.endOfGenerationTokens;
+  expect(ends).toContain(model.tokenize(end)[0]);
+  expect(ends).not.toContain(model.tokenize("<start_function_call>")[0]);
+  expect((await models.load()).info.endOfGenerationTokens).toEqual(ends.slice(0, -1));
+});
+
 describe("logprobs", () => {
   for (const architecture of ["llama", "qwen2", "qwen3"] as const) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {

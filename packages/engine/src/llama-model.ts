@@ -24,7 +24,10 @@ import { computeShard } from "./training/gradient-shards.js";
 import { computeScores, scoreSequences } from "./training/score-sequences.js";
 import { trainBatch } from "./training/train-batch.js";
 
-/** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Created by `loadModel`. */
+/** Texts of tokens that end a turn, and that llama.cpp does not know as such: FunctionGemma ends its calls so. */
+const furtherEnds = ["<start_function_response>"];
+
+/** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Made by `loadModel`. */
 export class LlamaModel implements PolicyEngine {
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
@@ -37,8 +40,16 @@ export class LlamaModel implements PolicyEngine {
     readonly images?: ImageStore,
   ) {
     const { chatTemplate, notice: _, ...info } = native.info();
-    this.info = info;
+    this.info = { ...info, endOfGenerationTokens: [...info.endOfGenerationTokens, ...this.findFurtherEnds(info)] };
     this.chatTemplate = chatTemplate;
+  }
+
+  /** Of models whose files name one token alone that ends a turn. */
+  private findFurtherEnds({ endOfGenerationTokens }: Pick<ModelInfo, "endOfGenerationTokens">): number[] {
+    return furtherEnds.flatMap((text) => {
+      const [token, ...rest] = this.tokenize(text);
+      return token === undefined || rest.length > 0 || endOfGenerationTokens.includes(token) ? [] : [token];
+    });
   }
 
   tokenize(text: string, options: { special?: boolean } = {}): Int32Array {

@@ -15,6 +15,7 @@ const builtIn = [
   "deepseek_v32",
   "granite",
   "pythonic",
+  "functiongemma",
 ] as const;
 
 /** Built-in formats of tool calls. */

@@ -15,6 +15,7 @@ const formats = [
   "chatml-json",
   "deepseek_v3",
   "deepseek_v32",
+  "functiongemma",
   "glm45",
   "gpt_oss",
   "granite",
@@ -359,6 +360,42 @@ describe("pythonic", () => {
   });
 });
 
+describe.each([["functiongemma", "<start_function_call>", "<end_function_call>", "<escape>"]])(
+  "%s",
+  (format, open, close, quote) => {
+    const read = (body: string) => parse(format, `${open}${body}${close}`).calls[0]!;
+
+    it("reads values of every type, keys bare or quoted, and what templates print for null", () => {
+      const body = `call:f{a:${quote}x "y" {z},\n${open}${quote},b:-1.5e2,c:[true,False,,None,{d:${quote}${quote}}],${quote}k y${quote}:null,e:}`;
+      expect(read(body)).toEqual({
+        name: "f",
+        arguments: { a: `x "y" {z},\n${open}`, b: -150, c: [true, false, null, null, { d: "" }], "k y": null, e: null },
+      });
+      expect(read("call:math.add-1{}")).toEqual({ name: "math.add-1", arguments: {} });
+      const two = parse(format, `so ${open}call:a{}${close}${open}call:b{}${close}`);
+      expect(two).toEqual({
+        content: "so ",
+        calls: [
+          { name: "a", arguments: {} },
+          { name: "b", arguments: {} },
+        ],
+      });
+    });
+
+    it("names what is wrong, and reads a good call behind it", () => {
+      expect(read("f{}").error).toMatch(/no name/);
+      expect(read("call:f{x:Paris}")).toMatchObject({ name: "f", error: expect.stringMatching(/texts stand between/) });
+      expect(read(`call:f{x:${quote}a}`).error).toMatch(/does not end/);
+      expect(read("call:f{x}").error).toMatch(/: is missing/);
+      expect(read("call:f{x:1 y:2}").error).toMatch(/\} is missing/);
+      expect(read("call:f{} so").error).toMatch(/is missing/);
+      expect(read(`call:f{x:${"[".repeat(200)}`).error).toMatch(/too deep/);
+      const two = parse(format, `${open}call:a{x:y}${close}${open}call:b{}${close}`).calls;
+      expect(two.map((one) => one.error ?? one.name)).toEqual([expect.stringMatching(/no value/), "b"]);
+    });
+  },
+);
+
 describe("glm45", () => {
   const schema = defineToolSchema("f", "", {
     type: "object",
@@ -602,6 +639,7 @@ describe("thinking", () => {
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`,
     gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
     deepseek_v32: '<｜DSML｜invoke name="a"></｜DSML｜invoke>',
+    functiongemma: "<start_function_call>call:a{}<end_function_call>",
     glm45: "<tool_call>a</tool_call>",
     granite: '<|tool_call|>[{"name": "a", "arguments": {}}]',
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
@@ -683,6 +721,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{"x": tru}${mark("call end")}`,
     gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
     deepseek_v32: '<｜DSML｜invoke name="a"><｜DSML｜parameter name="x" string="true">',
+    functiongemma: "<start_function_call>call:a{x:tru}<end_function_call>",
     glm45: "<tool_call>a<arg_key>x</arg_key></tool_call>",
     granite: '<|tool_call|>{"name": "a", "arguments": {"x": tru}}<|/tool_call|>',
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',

@@ -6,6 +6,7 @@ import { chatmlJson } from "./chatml-json.js";
 import { deepseekV3 } from "./deepseek-v3.js";
 import { deepseekV32 } from "./deepseek-v32.js";
 import { addToolFormatName } from "./format-names.js";
+import { functiongemma } from "./functiongemma.js";
 import { glm45 } from "./glm45.js";
 import { gptOss } from "./gpt-oss.js";
 import { granite } from "./granite.js";
@@ -34,6 +35,7 @@ const builtIn = [
   deepseekV32,
   granite,
   pythonic,
+  functiongemma,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

@@ -67,25 +67,32 @@ export interface Place {
 /** Writes JSON Schemas as expressions of one grammar. */
 export class SchemaGrammar implements SchemaWriter {
   private readonly references = new Map<string, string>();
-  readonly json: TextForm;
   private depth = 0;
 
   /**
-   * `root` is where local references start. With `escapesTags` no "<" stands in the JSON, for formats whose marks count
-   * inside strings too.
+   * `root` is where local references start. With `escapesTags` no "<" stands in the JSON, for formats whose marks count inside
+   * strings too. `strings` is how strings are written.
    */
   constructor(
     readonly writer: GrammarWriter,
     private readonly root: JsonSchema | boolean,
     readonly escapesTags = false,
-  ) {
-    this.json = jsonForm(writer, escapesTags);
+    readonly strings: TextForm = jsonForm(writer, escapesTags),
+  ) {}
+
+  get quote(): string {
+    return '"\\""';
   }
 
   /** The exact JSON of a value. */
   exactly(value: unknown): string {
     const json = JSON.stringify(value);
     return literal(this.escapesTags ? json.replaceAll("<", "\\u003c") : json);
+  }
+
+  /** Exactly the name of a property. */
+  key(name: string): string {
+    return this.exactly(name);
   }
 
   /** White space between the parts of a JSON text. */
@@ -205,7 +212,7 @@ export class SchemaGrammar implements SchemaWriter {
       case "array":
         return this.writer.rule("array", arrayGrammar(this, schema, place));
       case "string":
-        return stringGrammar(this, this.json, schema, place);
+        return stringGrammar(this, this.strings, schema, place);
       case "boolean":
         return this.writer.rule("boolean", '"true" | "false"');
       case "null":
@@ -239,7 +246,7 @@ export class SchemaGrammar implements SchemaWriter {
   anyValue(): string {
     return this.reference("any", "#", () => {
       const { space } = this;
-      const string = this.json.any(0, Number.POSITIVE_INFINITY);
+      const string = this.strings.any(0, Number.POSITIVE_INFINITY);
       const value = this.references.get("any")!;
       const object = this.anyObject(value);
       const array = this.writer.rule("any-array", `"[" ${space} (${value} ("," ${space} ${value})*)? ${space} "]"`);
@@ -250,7 +257,7 @@ export class SchemaGrammar implements SchemaWriter {
 
   anyObject(value = this.anyValue()): string {
     const { space } = this;
-    const pair = `${this.json.any(0, Number.POSITIVE_INFINITY)} ":" ${space} ${value}`;
+    const pair = `${this.strings.any(0, Number.POSITIVE_INFINITY)} ":" ${space} ${value}`;
     return this.writer.rule("any-object", `"{" ${space} (${pair} ("," ${space} ${pair})*)? ${space} "}"`);
   }
 

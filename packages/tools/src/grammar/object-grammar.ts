@@ -53,7 +53,7 @@ export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: 
   }
   if (isAny) return grammar.anyObject();
   const pairs = properties.map(({ key, schema: value, place: at, isRequired }) => ({
-    text: `${grammar.exactly(key)} ":" ${space} ${grammar.write(value, at)}`,
+    text: `${grammar.key(key)} ":" ${space} ${grammar.write(value, at)}`,
     isRequired,
   }));
   const comma = `"," ${space}`;
@@ -119,5 +119,5 @@ function otherKey(grammar: SchemaWriter, known: readonly string[]): string {
     ];
     return writer.rule("other-key", choices.join(" | "));
   };
-  return `"\\"" ${write([...new Set(known)])} "\\""`;
+  return `${grammar.quote} ${write([...new Set(known)])} ${grammar.quote}`;
 }

@@ -9,8 +9,12 @@ export interface SchemaWriter {
   readonly space: string;
   /** The JSON of every value that a schema allows. `place` names it in errors. */
   write(schema: unknown, place: string): string;
-  /** The exact JSON of a value. */
+  /** What stands before and behind a string. */
+  readonly quote: string;
+  /** Exactly the JSON of a value. */
   exactly(value: unknown): string;
+  /** Exactly the name of a property. */
+  key(name: string): string;
   anyValue(): string;
   anyObject(): string;
   /** @throws DataError */

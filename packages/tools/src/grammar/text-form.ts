@@ -91,6 +91,13 @@ export function bareForm(writer: GrammarWriter, close: string): TextForm {
   };
 }
 
+/** Between two marks that no string contains, without escapes. */
+export function markedForm(writer: GrammarWriter, mark: string): TextForm {
+  const bare = bareForm(writer, mark);
+  const wrap = (characters: string) => `${literal(mark)} ${characters} ${literal(mark)}`;
+  return { ...bare, wrap, any: (least, most) => writer.rule("string", wrap(bare.any(least, most))) };
+}
+
 function toEscape(char: string): string {
   return `\\u${char.codePointAt(0)!.toString(16).padStart(4, "0")}`;
 }

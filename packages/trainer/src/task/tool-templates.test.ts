@@ -48,6 +48,12 @@ const cases: Record<string, Case> = {
     thinks: think,
     without: "</｜DSML｜parameter>",
   },
+  functiongemma: {
+    format: "functiongemma",
+    ends: ["<end_of_turn>", "<start_function_response>"],
+    added: ["<start_of_turn>", "<start_function_call>", "<end_function_call>", "<end_function_response>", "<escape>"],
+    without: "<escape>",
+  },
   "gemma3-pythonic": { format: "pythonic", ends: ["<end_of_turn>"], added: ["<start_of_turn>"] },
   "glm-4.5": {
     format: "glm45",
