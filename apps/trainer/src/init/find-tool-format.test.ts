@@ -45,6 +45,8 @@ describe("a model's tool format", () => {
     ["deepseek-ai-DeepSeek-V4", "deepseek_v32"],
     ["mistralai-Ministral-3-14B-Reasoning-2512", "mistral"],
     ["LFM2.5-8B-A1B", "pythonic"],
+    ["google-gemma-4-31B-it", "gemma4"],
+    ["google-gemma-4-31B-it-interleaved", "gemma4"],
     ["GLM-4.6", "glm45"],
     ["GLM-4.7-Flash", "glm45"],
     ["moonshotai-Kimi-K2", "kimi_k2"],

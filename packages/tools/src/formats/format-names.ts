@@ -16,6 +16,7 @@ const builtIn = [
   "granite",
   "pythonic",
   "functiongemma",
+  "gemma4",
 ] as const;
 
 /** Built-in formats of tool calls. */

@@ -16,6 +16,7 @@ const formats = [
   "deepseek_v3",
   "deepseek_v32",
   "functiongemma",
+  "gemma4",
   "glm45",
   "gpt_oss",
   "granite",
@@ -360,41 +361,41 @@ describe("pythonic", () => {
   });
 });
 
-describe.each([["functiongemma", "<start_function_call>", "<end_function_call>", "<escape>"]])(
-  "%s",
-  (format, open, close, quote) => {
-    const read = (body: string) => parse(format, `${open}${body}${close}`).calls[0]!;
+describe.each([
+  ["functiongemma", "<start_function_call>", "<end_function_call>", "<escape>"],
+  ["gemma4", "<|tool_call>", "<tool_call|>", '<|"|>'],
+])("%s", (format, open, close, quote) => {
+  const read = (body: string) => parse(format, `${open}${body}${close}`).calls[0]!;
 
-    it("reads values of every type, keys bare or quoted, and what templates print for null", () => {
-      const body = `call:f{a:${quote}x "y" {z},\n${open}${quote},b:-1.5e2,c:[true,False,,None,{d:${quote}${quote}}],${quote}k y${quote}:null,e:}`;
-      expect(read(body)).toEqual({
-        name: "f",
-        arguments: { a: `x "y" {z},\n${open}`, b: -150, c: [true, false, null, null, { d: "" }], "k y": null, e: null },
-      });
-      expect(read("call:math.add-1{}")).toEqual({ name: "math.add-1", arguments: {} });
-      const two = parse(format, `so ${open}call:a{}${close}${open}call:b{}${close}`);
-      expect(two).toEqual({
-        content: "so ",
-        calls: [
-          { name: "a", arguments: {} },
-          { name: "b", arguments: {} },
-        ],
-      });
+  it("reads values of every type, keys bare or quoted, and what templates print for null", () => {
+    const body = `call:f{a:${quote}x "y" {z},\n${open}${quote},b:-1.5e2,c:[true,False,,None,{d:${quote}${quote}}],${quote}k y${quote}:null,e:}`;
+    expect(read(body)).toEqual({
+      name: "f",
+      arguments: { a: `x "y" {z},\n${open}`, b: -150, c: [true, false, null, null, { d: "" }], "k y": null, e: null },
     });
+    expect(read("call:math.add-1{}")).toEqual({ name: "math.add-1", arguments: {} });
+    const two = parse(format, `so ${open}call:a{}${close}${open}call:b{}${close}`);
+    expect(two).toEqual({
+      content: "so ",
+      calls: [
+        { name: "a", arguments: {} },
+        { name: "b", arguments: {} },
+      ],
+    });
+  });
 
-    it("names what is wrong, and reads a good call behind it", () => {
-      expect(read("f{}").error).toMatch(/no name/);
-      expect(read("call:f{x:Paris}")).toMatchObject({ name: "f", error: expect.stringMatching(/texts stand between/) });
-      expect(read(`call:f{x:${quote}a}`).error).toMatch(/does not end/);
-      expect(read("call:f{x}").error).toMatch(/: is missing/);
-      expect(read("call:f{x:1 y:2}").error).toMatch(/\} is missing/);
-      expect(read("call:f{} so").error).toMatch(/is missing/);
-      expect(read(`call:f{x:${"[".repeat(200)}`).error).toMatch(/too deep/);
-      const two = parse(format, `${open}call:a{x:y}${close}${open}call:b{}${close}`).calls;
-      expect(two.map((one) => one.error ?? one.name)).toEqual([expect.stringMatching(/no value/), "b"]);
-    });
-  },
-);
+  it("names what is wrong, and reads a good call behind it", () => {
+    expect(read("f{}").error).toMatch(/no name/);
+    expect(read("call:f{x:Paris}")).toMatchObject({ name: "f", error: expect.stringMatching(/texts stand between/) });
+    expect(read(`call:f{x:${quote}a}`).error).toMatch(/does not end/);
+    expect(read("call:f{x}").error).toMatch(/: is missing/);
+    expect(read("call:f{x:1 y:2}").error).toMatch(/\} is missing/);
+    expect(read("call:f{} so").error).toMatch(/is missing/);
+    expect(read(`call:f{x:${"[".repeat(200)}`).error).toMatch(/too deep/);
+    const two = parse(format, `${open}call:a{x:y}${close}${open}call:b{}${close}`).calls;
+    expect(two.map((one) => one.error ?? one.name)).toEqual([expect.stringMatching(/no value/), "b"]);
+  });
+});
 
 describe("glm45", () => {
   const schema = defineToolSchema("f", "", {
@@ -640,6 +641,7 @@ describe("thinking", () => {
     gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
     deepseek_v32: '<｜DSML｜invoke name="a"></｜DSML｜invoke>',
     functiongemma: "<start_function_call>call:a{}<end_function_call>",
+    gemma4: "<|tool_call>call:a{}<tool_call|>",
     glm45: "<tool_call>a</tool_call>",
     granite: '<|tool_call|>[{"name": "a", "arguments": {}}]',
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
@@ -695,6 +697,7 @@ describe("thinking", () => {
       qwen3_coder: `<tool_call><function=a><parameter=text>\n${args.text}\n</parameter></function></tool_call>`,
       glm45: `<tool_call>a<arg_key>text</arg_key><arg_value>${args.text}</arg_value></tool_call>`,
       pythonic: `<|tool_call_start|>[a(text='${args.text}')]<|tool_call_end|>`,
+      gemma4: `<|tool_call>call:a{text:<|"|>${args.text}<|"|>}<tool_call|>`,
     };
     for (const [format, text] of Object.entries(written))
       expect(parse(format, text), format).toEqual({ content: "", calls: [{ name: "a", arguments: args }] });
@@ -722,6 +725,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
     deepseek_v32: '<｜DSML｜invoke name="a"><｜DSML｜parameter name="x" string="true">',
     functiongemma: "<start_function_call>call:a{x:tru}<end_function_call>",
+    gemma4: "<|tool_call>call:a{x:tru}<tool_call|>",
     glm45: "<tool_call>a<arg_key>x</arg_key></tool_call>",
     granite: '<|tool_call|>{"name": "a", "arguments": {"x": tru}}<|/tool_call|>',
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',

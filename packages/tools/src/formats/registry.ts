@@ -7,6 +7,7 @@ import { deepseekV3 } from "./deepseek-v3.js";
 import { deepseekV32 } from "./deepseek-v32.js";
 import { addToolFormatName } from "./format-names.js";
 import { functiongemma } from "./functiongemma.js";
+import { gemma4 } from "./gemma4.js";
 import { glm45 } from "./glm45.js";
 import { gptOss } from "./gpt-oss.js";
 import { granite } from "./granite.js";
@@ -36,6 +37,7 @@ const builtIn = [
   granite,
   pythonic,
   functiongemma,
+  gemma4,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

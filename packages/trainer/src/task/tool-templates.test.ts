@@ -54,6 +54,13 @@ const cases: Record<string, Case> = {
     added: ["<start_of_turn>", "<start_function_call>", "<end_function_call>", "<end_function_response>", "<escape>"],
     without: "<escape>",
   },
+  gemma4: {
+    format: "gemma4",
+    ends: ["<turn|>", "<|tool_response>"],
+    added: ["<|turn>", "<|tool_call>", "<tool_call|>", "<tool_response|>", "<|channel>", "<channel|>", '<|"|>'],
+    thinks: ["<|channel>thought", "<channel|>"],
+    without: '<|"|>',
+  },
   "gemma3-pythonic": { format: "pythonic", ends: ["<end_of_turn>"], added: ["<start_of_turn>"] },
   "glm-4.5": {
     format: "glm45",
