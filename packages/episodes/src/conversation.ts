@@ -6,13 +6,14 @@ import {
   type InputNode,
   isAnswer,
   joinTokens,
-  listMessages,
   listPath,
   MessageGraph,
   type Said,
 } from "./message-graph.js";
 import { now } from "./now.js";
 import type { ReadTurn } from "./read-turn.js";
+import { formAnswer } from "./template-messages.js";
+import { structureTurn, type TurnForm } from "./turn-form.js";
 
 /** A reward that an answer earned. Where it lands is known at the end, since later turns may rewrite earlier ones. */
 export interface EarnedReward {
@@ -54,9 +55,14 @@ export class Conversation {
     return joinTokens(this.end);
   }
 
-  /** What was said and heard, the prompt first. */
+  /** What was said and heard, the prompt first: answers as the text that was sampled. */
   get messages(): ChatMessage[] {
-    return listMessages(this.end);
+    return this.show("text");
+  }
+
+  /** The same as a template is given it. */
+  show(form: TurnForm): ChatMessage[] {
+    return listPath(this.end).flatMap((node) => (isAnswer(node) ? [formAnswer(node, form)] : node.messages));
   }
 
   /** Where it has come to, for `goBack`. */
@@ -82,11 +88,19 @@ export class Conversation {
     return !isAnswer(this.end) || this.end.said!.ended;
   }
 
-  /** Adds an answer to what was heard last. */
-  say(turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason">, read: ReadTurn, when?: Spent): AnswerNode {
+  /** Adds an answer to what was heard last. @param form in which a template may be given it (`show`). */
+  say(
+    turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason">,
+    read: ReadTurn,
+    when?: Spent,
+    form: TurnForm = "text",
+  ): AnswerNode {
     const { tokenIds, logprobs, finishReason } = turn;
+    const { text, parsed, calls } = read;
     const said: Said = {
-      message: { role: "assistant", content: read.text },
+      ...(form === "structured"
+        ? { message: structureTurn(parsed && { ...parsed, calls }, text), text }
+        : { message: { role: "assistant", content: text } }),
       finishReason,
       tokenIds,
       logprobs,
@@ -139,7 +153,8 @@ export class Conversation {
 
   /** The conversation as training takes it. */
   layOut(): LaidOutGraph {
-    return { ...layOutGraph(this.graph, { ...this.masks, credit: "all_branches" })!, promptLength: this.prompt };
+    const laidOut = layOutGraph(this.graph, { ...this.masks, credit: "all_branches" })!;
+    return { ...laidOut, promptLength: this.prompt, messages: this.messages };
   }
 }
 

@@ -18,7 +18,6 @@ import {
   now,
   placeRewards,
   readTurn,
-  structureTurn,
   type TurnEnd,
   type TurnForm,
 } from "@cria/episodes";
@@ -63,10 +62,6 @@ export class ToolAgentLoop implements AgentLoop {
   private interaction: InteractionSession | null = null;
   private assistantTurns = 0;
   private userTurns = 0;
-  /** The record: assistant turns as the text that was sampled. */
-  private messages: ChatMessage[] = [];
-  /** The same conversation as the template is given it in production. */
-  private rendered: ChatMessage[] = [];
   private form: TurnForm = "text";
   private schemas: ToolSchema[] = [];
   private readonly parse: ToolParser;
@@ -94,8 +89,6 @@ export class ToolAgentLoop implements AgentLoop {
         seed: sampling.seed,
         show: context.engine.images ? show : null,
       });
-    this.messages = [...row.prompt];
-    this.rendered = [...row.prompt];
     this.schemas = listToolSchemas(context.tools, row);
     this.conversation = new Conversation(
       { messages: row.prompt, tools: this.schemas, tokenIds: context.promptIds },
@@ -138,7 +131,7 @@ export class ToolAgentLoop implements AgentLoop {
     this.log.enter("terminated");
     Object.assign(this.extraFields, this.interaction?.record);
     const laidOut = this.conversation.layOut();
-    const { tokenIds, promptLength, responseMask, rolloutLogprobs, turns } = laidOut;
+    const { tokenIds, promptLength, responseMask, rolloutLogprobs, turns, messages } = laidOut;
     if (error === undefined) await this.checkTokens(laidOut);
     return {
       tokenIds,
@@ -152,7 +145,7 @@ export class ToolAgentLoop implements AgentLoop {
       ...scores,
       numTurns: this.assistantTurns + this.userTurns + 1,
       metrics: this.metrics,
-      messages: this.messages,
+      messages,
       finishReason,
       extraFields: this.extraFields,
       transitions: this.log.transitions,
@@ -180,7 +173,7 @@ export class ToolAgentLoop implements AgentLoop {
   private openProduction(): ProductionView {
     const { tokenizer, engine } = this.context;
     const conversation = new InferenceConversation(tokenizer, this.schemas, this.countUnsplit);
-    conversation.encodeTurn(this.rendered);
+    conversation.encodeTurn(this.conversation.messages);
     return new ProductionView(conversation, () => engine.createSequence());
   }
 
@@ -205,7 +198,7 @@ export class ToolAgentLoop implements AgentLoop {
     const { answers } = this.context;
     if (!answers) return live();
     const isAwaited = calls.length > 0 ? this.hasTurnsLeft() : (this.interaction?.isDue(this.assistantTurns) ?? false);
-    const text = contentText(this.messages.at(-1)!.content);
+    const text = contentText(this.conversation.messages.at(-1)!.content);
     return answers.follow({ number: this.assistantTurns, text, calls, isAwaited }, live);
   }
 
@@ -223,7 +216,7 @@ export class ToolAgentLoop implements AgentLoop {
     this.addMetric("prefill_tokens", turn.stats.prefillTokens);
     this.addMetric("reused_tokens", turn.stats.reusedTokens);
     this.addMetric("decode_tokens", turn.stats.decodeTokens);
-    const after = this.messages.at(-1)?.role === "tool" ? "tool" : "user";
+    const after = this.conversation.messages.at(-1)?.role === "tool" ? "tool" : "user";
     const read = readTurn(turn, {
       engine,
       opening: findOpening(tokenizer, after),
@@ -232,14 +225,11 @@ export class ToolAgentLoop implements AgentLoop {
       maxTokensPerTurn: sampling.maxTokensPerTurn,
       remaining: this.conversation.remaining,
     });
-    const { end, text, parsed, calls } = read;
+    const { end, calls } = read;
     if (end === "cut") this.addMetric("cut_turns", 1);
-    this.answer = this.conversation.say(turn, read, { startedAt, endedAt: now() });
-    const { message } = this.answer.said!;
+    this.answer = this.conversation.say(turn, read, { startedAt, endedAt: now() }, this.form);
     this.production?.addSampled(turn.tokenIds);
     this.assistantTurns++;
-    this.messages.push(message);
-    this.rendered.push(this.form === "structured" ? structureTurn(parsed && { ...parsed, calls }, text) : message);
     return { end, calls };
   }
 
@@ -291,7 +281,7 @@ export class ToolAgentLoop implements AgentLoop {
     this.log.enter("interacting");
     this.context.request.enter("interacting");
     const startedAt = now();
-    const reply = await interaction.respond(this.messages, this.assistantTurns);
+    const reply = await interaction.respond(this.conversation.messages, this.assistantTurns);
     await takeTurn();
     this.addMetric("interaction_turns", 1);
     this.addMetric("interaction_s", (now() - startedAt) / 1000);
@@ -328,7 +318,7 @@ export class ToolAgentLoop implements AgentLoop {
       this.accept(turn, delta);
       return delta;
     }
-    const next = this.production.advance(this.sequence, [...this.rendered, ...messages]);
+    const next = this.production.advance(this.sequence, [...this.conversation.show(this.form), ...messages]);
     this.sequence = next.sequence;
     if (next.observed.length + 1 > remaining + tokenCount - next.keep) return null;
     if (next.keep < tokenCount) {
@@ -342,8 +332,6 @@ export class ToolAgentLoop implements AgentLoop {
   private accept(turn: Exclude<NextTurn, string>, delta: Int32Array): void {
     const { messages, startedAt, failures } = turn;
     this.conversation.hear(messages, delta, { startedAt, endedAt: now(), ...(failures ? { failures } : {}) });
-    this.messages.push(...messages);
-    this.rendered.push(...messages);
     this.userTurns++;
   }
 
@@ -354,7 +342,8 @@ export class ToolAgentLoop implements AgentLoop {
     await takeTurn();
     const mask = new Uint8Array(tokenIds.length);
     for (const { role, start, end } of turns) if (role === "assistant") mask.fill(1, start, end);
-    const { rendered: messages, schemas: tools } = this;
+    const messages = this.conversation.show(this.form);
+    const { schemas: tools } = this;
     const check = checkConversation(this.context.tokenizer, { messages, tools, tokenIds, mask, mode });
     if (check.kind === "equal") return;
     this.addMetric(`tokenization_${check.kind}`, 1);
