@@ -2,6 +2,7 @@ export { checkEpisode } from "./check-episode.js";
 export { checkLayout, checkSpan, type LayoutLimits } from "./check-layout.js";
 export { Conversation, type EarnedReward, placeRewards } from "./conversation.js";
 export { type EpisodePlace, findEpisode, runInEpisode, runOutsideEpisodes } from "./episode-place.js";
+export { findCallTokens } from "./find-call-tokens.js";
 export { findOpening } from "./find-opening.js";
 export { type BranchCredit, type LaidOutGraph, type LayOutOptions, layOutGraph } from "./lay-out-graph.js";
 export {

@@ -81,10 +81,7 @@ function makeMask({ token_ids, turns }: DumpLine): Uint8Array | null {
   return mask.includes(1) ? mask : null;
 }
 
-/**
- * The calls that the agent loop recorded, turn by turn. Of a turn that nobody answered no call is known to be valid. Space in front
- * of a call is no part of it here, as it is where `findToolCalls` reads calls from the tokens.
- */
+/** The calls that the agent loop recorded, turn by turn. Of a turn that nobody answered no call is known to be valid. */
 export function listRecordedCalls({ turns }: DumpLine): FoundToolCalls[] {
   return turns.flatMap(({ tool_calls, end }, i) => {
     if (!tool_calls) return [];

@@ -1,4 +1,6 @@
 import type { PolicyEngine, ToolSchema, Trajectory } from "@cria/core";
+import { listSampledTurns } from "@cria/core/internal";
+import { findCallTokens } from "@cria/episodes";
 import { findArgumentError, type ParsedTurn, thinkingTags } from "@cria/tools";
 
 /** The tool calls of one assistant turn. Indices count the trajectory's tokens. */
@@ -30,19 +32,18 @@ export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsO
     const ended = engine.info.endOfGenerationTokens.includes(trajectory.tokenIds[end - 1]!);
     const ids = trajectory.tokenIds.subarray(start, ended ? end - 1 : end);
     const opening = readOpening(trajectory.tokenIds.subarray(Math.max(0, start - longestOpening), start), engine);
-    const text = engine.detokenize(ids);
-    const { calls, content: whole } = parse(opening + text, schemas);
+    const text = opening + engine.detokenize(ids);
+    const parsed = parse(text, schemas);
+    const { calls } = parsed;
     if (calls.length === 0) continue;
-    const content = whole.startsWith(opening) ? whole.slice(opening.length) : whole;
-    const { head, tail } = findSurroundingText(text, content);
-    const tokenAt = (chars: number) => countTokens(chars, ids, engine);
+    const place = findCallTokens(text, parsed, ids, (part) => engine.detokenize(part), opening);
     const isValid = (call: ParsedTurn["calls"][number]) => {
       const schema = schemas.find((s) => s.function.name === call.name);
       return !call.error && schema !== undefined && !findArgumentError(schema, call.arguments);
     };
     found.push({
-      start: start + tokenAt(head),
-      end: start + (tail === 0 ? ids.length : tokenAt(text.length - tail)),
+      start: start + place.start,
+      end: start + place.end,
       lastToken: end - 1,
       valid: calls.slice(0, maxParallelCalls).filter(isValid).length,
     });
@@ -65,28 +66,4 @@ export function maskToolCalls(length: number, calls: readonly FoundToolCalls[]):
   const mask = new Uint8Array(length);
   for (const { start, end } of calls) mask.fill(1, start, end);
   return mask;
-}
-
-/** Characters before and after the calls: what the text shares with its content, which lost the calls and some space. */
-function findSurroundingText(text: string, content: string): { head: number; tail: number } {
-  const body = content.trim();
-  const lead = text.length - text.trimStart().length;
-  const trail = text.length - text.trimEnd().length;
-  let head = 0;
-  while (head < body.length && text[lead + head] === body[head]) head++;
-  let tail = 0;
-  while (tail < body.length - head && text[text.length - trail - 1 - tail] === body[body.length - 1 - tail]) tail++;
-  return { head: head === 0 ? 0 : lead + head, tail: tail === 0 ? 0 : trail + tail };
-}
-
-/** How many tokens lie wholly in the first `chars` characters. */
-function countTokens(chars: number, ids: Int32Array, engine: Pick<PolicyEngine, "detokenize">): number {
-  let low = 0;
-  let high = ids.length;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (engine.detokenize(ids.subarray(0, middle)).length <= chars) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }

@@ -465,10 +465,7 @@ describe("tool calls in a trajectory's tokens", () => {
       maxParallelCalls: 1,
     });
     expect(recorded).toHaveLength(1);
-    expect(found).toMatchObject([{ valid: 1 }]);
-    const text = ({ start, end }: { start: number; end: number }) =>
-      fake.engine.detokenize(trajectory!.tokenIds.subarray(start, end)).trim();
-    expect(text(found[0]!)).toBe(text(recorded[0]!));
+    expect(found).toMatchObject([{ valid: 1, start: recorded[0]!.start, end: recorded[0]!.end }]);
     expect(trajectory!.responseMask[found[0]!.lastToken]).toBe(1);
   });
 
