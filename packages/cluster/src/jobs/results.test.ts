@@ -2,6 +2,7 @@ import type { ScoreShard, ShardGradient, ShardScores } from "@cria/core";
 import { describe, expect, it } from "vitest";
 import { pack, unpack } from "./pack.js";
 import {
+  type ConversationLimits,
   type ConversationRecord,
   type ConversationResult,
   readConversation,
@@ -82,6 +83,13 @@ describe("results of workers", () => {
     expect(() => readConversation(value, limits)).toThrowError(
       expect.objectContaining({ code: "cluster/invalid-message" }),
     );
+  });
+
+  it("of conversations without images have no vectors, also where this process has the id", () => {
+    const images = { find: () => ({}) } as unknown as NonNullable<ConversationLimits["images"]>;
+    const value = { ...conversation(), tokenIds: Int32Array.of(1, 10, 3, 9) };
+    const refused = { code: "cluster/invalid-message", subject: "the record of a conversation, tokenIds[1]" };
+    expect(() => readConversation(travel(value), { ...limits, images })).toThrowError(expect.objectContaining(refused));
   });
 
   it("are checked beside conversations too", () => {

@@ -86,8 +86,11 @@ export function readConversation(value: unknown, limits: ConversationLimits): Co
   const subject = "the record of a conversation";
   const refuse = refuseField(subject);
   const given: ConversationResult = readFields(resultSchema, value, refuse);
-  const found = showIds(given, limits, refuseIn(subject));
   const { vocabSize } = limits.info;
+  // Ids of this process's vectors, which no other process knows.
+  const behind = given.tokenIds.findIndex((id) => id >= vocabSize);
+  if (behind >= 0) refuse(`tokenIds[${behind}]`, `token ids from 0 to ${vocabSize - 1}`, given.tokenIds[behind]);
+  const found = showIds(given, limits, refuseIn(subject));
   const isVector = limits.images && ((id: number) => id >= vocabSize && limits.images!.find(id) !== undefined);
   checkLayout(found, { vocabSize, isVector, responseLength: limits.responseLength }, refuse);
   const { responseMask, rolloutLogprobs, turnScores, toolRewards } = found;
