@@ -1,7 +1,7 @@
 import { ConfigError } from "@cria/core";
 import { type DumpLine, readDump } from "@cria/records";
-import { checkArgument } from "@cria/trainer/internal";
 import { openReplay, type Replay, type ReplayResult } from "@cria/trainer";
+import { checkArgument } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { readEdit, readNumber, resolveReplacement, type TokenEdit } from "../replay/read-replay-args.js";
 import { drawConversation, drawLegend } from "../show/draw-conversation.js";

@@ -4,7 +4,7 @@ import { loadModel } from "@cria/engine";
 import { resolveModel } from "@cria/hub";
 import { ChatPool, defaultMultiTurn } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { probeTemplate } from "@cria/trainer/internal";
+import { probeModel } from "@cria/trainer/internal";
 import type { CreateCriaOptions } from "./create-cria-options.js";
 
 export { createFetch } from "@cria/serve";
@@ -31,7 +31,7 @@ export async function openPool(name: string, options: CreateCriaOptions) {
       engine,
       tokenizer,
       name,
-      format: options.format ?? findFormat(engine, tokenizer),
+      format: options.format ?? findFormat(tokenizer),
       seed: options.seed ?? Math.floor(Math.random() * 2 ** 31),
     });
     const dispose = async () => {
@@ -45,7 +45,6 @@ export async function openPool(name: string, options: CreateCriaOptions) {
   }
 }
 
-function findFormat(engine: Awaited<ReturnType<typeof loadModel>>, tokenizer: DeltaTokenizer) {
-  const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
-  return probeTemplate((...given) => tokenizer.render(...given), ends).format ?? defaultMultiTurn.format;
+function findFormat(tokenizer: DeltaTokenizer) {
+  return probeModel(tokenizer).format ?? defaultMultiTurn.format;
 }

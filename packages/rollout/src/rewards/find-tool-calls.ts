@@ -1,7 +1,8 @@
 import type { PolicyEngine, ToolSchema, Trajectory } from "@cria/core";
 import { listSampledTurns } from "@cria/core/internal";
 import { findCallTokens } from "@cria/episodes";
-import { findArgumentError, type ParsedTurn, thinkingTags } from "@cria/tools";
+import { findArgumentError, type ParsedTurn } from "@cria/tools";
+import { thinkingTags } from "@cria/tools/internal";
 
 /** The tool calls of one assistant turn. Indices count the trajectory's tokens. */
 export interface FoundToolCalls {

@@ -4,7 +4,8 @@ import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool, getToolFormat, thinkingTags } from "@cria/tools";
+import { CalculatorTool, getToolFormat } from "@cria/tools";
+import { thinkingTags } from "@cria/tools/internal";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   averageExtras,

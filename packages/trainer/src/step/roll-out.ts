@@ -1,6 +1,7 @@
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
-import type { DatasetRow, OnRequestState, RolloutOptions, UnjudgedTrajectory } from "@cria/rollout";
+import type { UnjudgedTrajectory } from "@cria/episodes";
+import type { DatasetRow, OnRequestState, RolloutOptions } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { Running } from "../running.js";
 import { checkCount } from "../task/check-definition.js";

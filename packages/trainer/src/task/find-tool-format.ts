@@ -1,6 +1,7 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { listToolFormats, type ToolFormat } from "@cria/tools";
+import type { ToolFormat } from "@cria/tools";
+import { listToolFormats } from "@cria/tools/internal";
 
 /** Renders a conversation by a model's chat template. */
 export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSchema[], prompt: boolean) => string;

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
 import { AddedTokens, BundledVocabulary } from "@cria/tokenizer-delta/testing";
-import { defineToolSchema, getToolFormat, listToolFormats, type TurnReader } from "@cria/tools";
+import { defineToolSchema, getToolFormat, type TurnReader } from "@cria/tools";
+import { listToolFormats } from "@cria/tools/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { probeModel } from "./find-tool-format.js";
 
