@@ -90,15 +90,12 @@ export async function measureOneWorker(log: (text: string) => void): Promise<Row
 const repeat = <T>(values: readonly T[], times: number): T[] => Array.from({ length: times }, () => values).flat();
 
 async function takeStep(session: Session, step: number, microBatch: MicroBatch): Promise<Step> {
-  const { actor_rollout_ref: old } = session.config;
-  const config = {
-    ...session.config,
-    actor_rollout_ref: { ...old, actor: { ...old.actor, ppo_max_token_len: microBatch } },
-  };
+  const { settings: given } = session;
+  const settings = { ...given, updates: { ...given.updates, microBatchTokens: microBatch } };
   const cpu = process.cpuUsage();
   const started = performance.now();
   const rows = session.trainRows.slice(0, SHAPE.prompts);
-  const { trajectories, metrics } = await runTrainingStep({ ...session, config }, { rows, step, epoch: 0 });
+  const { trajectories, metrics } = await runTrainingStep({ ...session, settings }, { rows, step, epoch: 0 });
   const seconds = (performance.now() - started) / 1e3;
   const { user, system } = process.cpuUsage(cpu);
   checkPlace(session, metrics);

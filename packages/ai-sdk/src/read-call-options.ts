@@ -4,14 +4,12 @@ import type {
   LanguageModelV3ToolChoice,
   SharedV3Warning,
 } from "@ai-sdk/provider";
-import type { JsonSchema, ToolSchema } from "@cria/core";
+import type { JsonSchema, SamplingOptions, ToolSchema } from "@cria/core";
 import type { ChatRequest, ChatSampling, ResponseFormat, ToolChoice } from "@cria/rollout";
 import { readPrompt } from "./read-prompt.js";
 
-/** Options in `providerOptions: { cria: ... }` of a call. */
-export interface CriaCallOptions {
-  /** Min-p: drops tokens below `minP` times the top probability; [0, 1). */
-  minP?: number;
+/** What `providerOptions: { cria: ... }` of a call may say. */
+export interface CriaCallOptions extends Pick<SamplingOptions, "minP"> {
   /** Whether `providerMetadata.cria` has the prompt's token ids too. Default false. */
   promptTokenIds?: boolean;
 }

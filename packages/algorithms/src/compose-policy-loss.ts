@@ -1,22 +1,30 @@
-import { DataError, type LossFunction } from "@cria/core";
+import { ConfigError, DataError, type LossFunction } from "@cria/core";
+import { z } from "zod";
 import type { Aggregation, AggregationName } from "./aggregate.js";
 import { defaultAlgorithms } from "./algorithms.js";
 import type { KlEstimate, KlName } from "./kl.js";
-import type { PolicyLoss, PolicyLossParameters } from "./losses/policy-loss.js";
+import { type PolicyLoss, type PolicyLossParameters, policyLossParameters } from "./losses/policy-loss.js";
 import type { PolicyLossName } from "./losses/policy-losses.js";
 import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
 
-export interface PolicyLossOptions extends PolicyLossParameters {
+/** Numbers of what every loss has beside its own parameters. */
+export const policyLossTerms = z.strictObject({
+  lossScaleFactor: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Divisor of seq-mean-token-sum-norm; null: the longest response allowed."),
+  entropyCoeff: z.number().default(0).describe("Weight of the entropy bonus; 0: none."),
+});
+
+export interface PolicyLossOptions extends PolicyLossParameters, z.infer<typeof policyLossTerms> {
   /** A policy loss, or the name of one. */
   lossMode: PolicyLossName | PolicyLoss;
   /**
    * An aggregation or the name of one, for entropy and KL, and for the policy loss unless that requires a specific one.
    */
   lossAggMode: AggregationName | Aggregation;
-  /** Divisor of seq-mean-token-sum-norm; null for the others. */
-  lossScaleFactor: number | null;
-  /** Coefficient of the entropy, which is subtracted: positive values keep the policy random. */
-  entropyCoeff: number;
   /** null: no KL term; else the batch needs a column `refLogprobs`. */
   kl: { coefficient: number; type: KlName | KlEstimate } | null;
   /**
@@ -28,26 +36,23 @@ export interface PolicyLossOptions extends PolicyLossParameters {
 }
 
 export const defaultPolicyLoss: PolicyLossOptions = {
+  ...policyLossParameters.parse({}),
+  ...policyLossTerms.parse({}),
   lossMode: "vanilla",
   lossAggMode: "token-mean",
-  lossScaleFactor: null,
-  clipRatioLow: 0.2,
-  clipRatioHigh: 0.2,
-  clipRatioC: 3,
-  clipCovRatio: 2e-4,
-  clipCovLb: 1,
-  clipCovUb: 5,
-  klCovRatio: 2e-4,
-  ppoKlCoef: 1,
-  tauPos: 1,
-  tauNeg: 1,
-  droBeta: null,
-  entropyCoeff: 0,
   kl: null,
   currentCorrection: null,
 };
 
-/** Column of `preparePolicyLoss`: the factor that scales weights of the current correction to a mean of 1. */
+/** Parameters that the loss must be told, and is not. */
+export function listMissingParameters(
+  { requires = [] }: PolicyLoss,
+  given: PolicyLossParameters,
+): (keyof PolicyLossParameters)[] {
+  return requires.filter((name) => given[name] === null);
+}
+
+/** Column of `preparePolicyLoss`: the factor that brings weights of the current correction to a mean of 1. */
 export const CURRENT_SCALE = "currentCorrectionScale";
 
 /**
@@ -55,16 +60,25 @@ export const CURRENT_SCALE = "currentCorrectionScale";
  * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `rolloutIsWeights` to weigh the policy loss of each token
  * by a rollout correction, and those of `preparePolicyLoss`.
  *
- * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never split: loss
- * and gradient add up over micro-batches. Metrics `pg_loss`, `entropy` and `kl_loss` are aggregated like their losses;
- * those of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`,
- * those metrics of `correctRollout` that are means over tokens or over sequences.
- * @param algorithms registries that resolve names.
- * @throws ConfigError for an unknown name.
+ * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
+ * gradient add up over micro-batches. Metrics `pg_loss`, `entropy` and `kl_loss` are aggregated like their losses; those
+ * of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
+ * `correctRollout` that are means over tokens or over sequences.
+ * @param algorithms what names stand for.
+ * @throws ConfigError for an unknown name, or a parameter that the loss must be told.
  */
 export function composePolicyLoss(options: PolicyLossOptions, algorithms = defaultAlgorithms): LossFunction {
   const { policyLosses, aggregations, klEstimates } = algorithms;
   const policyLoss = policyLosses.resolve(options.lossMode);
+  const [missing] = listMissingParameters(policyLoss, options);
+  if (missing !== undefined) {
+    throw new ConfigError("is missing", {
+      code: "config/bad-value",
+      subject: `${typeof options.lossMode === "string" ? `loss "${options.lossMode}"` : "loss"}: ${missing}`,
+      expected: policyLossParameters.shape[missing].description,
+      received: "null",
+    });
+  }
   const aggregate = aggregations.resolve(options.lossAggMode);
   const aggregatePolicy = policyLoss.aggregation ? aggregations.get(policyLoss.aggregation) : aggregate;
   const estimateKl = options.kl ? klEstimates.resolve(options.kl.type) : null;

@@ -26,6 +26,7 @@ export {
 } from "./aggregate.js";
 export { defaultRewardAggregation } from "./aggregate-reward.js";
 export { defaultAlgorithms } from "./algorithms.js";
+export { listMissingParameters, policyLossTerms } from "./compose-policy-loss.js";
 export * from "./index.js";
 export {
   cispoLoss,
@@ -37,6 +38,7 @@ export {
   gpgLoss,
   gspoLoss,
   klCovLoss,
+  policyLossParameters,
   sapoLoss,
   vanillaLoss,
 } from "./losses/index.js";

@@ -48,7 +48,10 @@ export const losses = {
   gspo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("gspo", given, clipping(given.clip)),
   /** SAPO: a soft gate instead of the clip (arXiv:2511.20347). Temperatures: default 1. */
   sapo: (given: LossTerms & { tauPos?: number; tauNeg?: number } = {}): PolicyLossOptions =>
-    make("sapo", given, { tauPos: given.tauPos ?? 1, tauNeg: given.tauNeg ?? 1 }),
+    make("sapo", given, {
+      tauPos: given.tauPos ?? defaultPolicyLoss.tauPos,
+      tauNeg: given.tauNeg ?? defaultPolicyLoss.tauNeg,
+    }),
   /** CISPO: clipped importance weights, which pass no gradient (arXiv:2506.13585). */
   cispo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("cispo", given, clipping(given.clip)),
   /** GPG: advantage times logprob, without a ratio (arXiv:2504.02546). */

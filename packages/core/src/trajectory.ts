@@ -1,5 +1,6 @@
 import type { LoadedImage } from "./images/image-source.js";
 import type { ChatMessage, ToolSchema } from "./messages.js";
+import type { SamplingOptions } from "./policy-engine.js";
 
 /**
  * Why a trajectory ended. stop: no participant had anything to add. length: the token limit was reached. tool_calls:
@@ -101,18 +102,10 @@ export interface TrajectorySegment {
   messages: ChatMessage[];
 }
 
-/**
- * Sampling parameters of a conversation. Together with its prompt, the weights and the answers of others they determine
- * every token.
- */
-export interface TrajectorySampling {
-  /** Each turn derives its seed from it. */
+/** How a conversation's tokens were drawn: with its prompt, the weights and the answers of others it decides every token. */
+export interface TrajectorySampling extends Required<SamplingOptions> {
+  /** Each turn derives its own from it. */
   seed: number;
-  /** 0: greedy. */
-  temperature: number;
-  topP: number;
-  topK: number;
-  minP: number;
 }
 
 /** An image of a trajectory, and its token range `[start, start + length)`, without marks of the template. */

@@ -9,8 +9,8 @@ export type {
   StoredCheckpoint,
   TrainingBus,
 } from "./cluster/training-bus.js";
+export type { Settings } from "./config/import/settings.js";
 export { type LoadedConfig, loadConfig } from "./config/load-config.js";
-
 export { type SftConfig, sftConfigSchema } from "./config/sft-config.js";
 export { type TrainConfig, trainConfigSchema } from "./config/train-config.js";
 export type { Evidence, Finding, Severity } from "./diagnose/finding.js";
@@ -60,9 +60,6 @@ export { type RollOutOptions, RunningRollouts, rollOut } from "./step/roll-out.j
 export type { StepResult } from "./step/training-step.js";
 export type { StepMetrics } from "./step-metrics.js";
 export type { Environment } from "./task/environment.js";
-export { findOverlongPrompts } from "./task/find-overlong-prompts.js";
-export { probeModel, probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
-export { makeMultiTurnOptions } from "./task/multi-turn-options.js";
 export { type BatchesOptions, defineTask, Task } from "./task/task.js";
 export type { Episode, TaskDefinition, TaskReward, TaskRow } from "./task/task-definition.js";
 export type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./trackers/tracker.js";

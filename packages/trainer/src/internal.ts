@@ -1,6 +1,7 @@
 // For the other packages of Cria: names of the package that are no part of its interface, and change without notice. `index.ts` has what
 // users' programs need.
 
+export { policyLossParameters, policyLossTerms } from "@cria/algorithms/internal";
 export { restoreEngines } from "./checkpoints/checkpoint-store.js";
 export { type ConfigDifference, compareConfigs } from "./checkpoints/compare-configs.js";
 export { countElements, isStateful, listTrained, type StatefulEngine } from "./checkpoints/engine-state.js";
@@ -16,6 +17,9 @@ export { countSamples, readContextSize, usesLora } from "./config/derived-values
 export { formatConversion } from "./config/from-verl/format-conversion.js";
 export { convertVerlFiles } from "./config/from-verl/from-verl.js";
 export { ShellReader, showWord } from "./config/from-verl/read-words.js";
+export { importMultiTurn } from "./config/import/environment.js";
+export { importSampling } from "./config/import/sampling.js";
+export { importSettings } from "./config/import/settings.js";
 export { listInert } from "./config/list-inert.js";
 export { listWarnings } from "./config/list-warnings.js";
 export { checkArgument, listAddresses, listMissingPaths, pathKeys, resolvePath } from "./config/paths.js";
@@ -24,8 +28,7 @@ export { configFiles } from "./config/reference/config-files.js";
 export { findConfigFile, findKeys, type KeyDetails } from "./config/reference/find-keys.js";
 export { groupBySection, listKeys } from "./config/reference/list-keys.js";
 export { makeReferenceFiles } from "./config/reference/reference-files.js";
-export { listIgnoredKeys } from "./config/verl/ignored-keys.js";
-export { findRenamed, listRenamedKeys } from "./config/verl/renamed-keys.js";
+export { findRenamed, listIgnoredKeys, listRenamedKeys } from "./config/verl/foreign-keys.js";
 export { setAsideForeignKeys } from "./config/verl/set-aside-keys.js";
 export { findProblems } from "./diagnose/find-problems.js";
 export { describeRules } from "./diagnose/rules.js";
@@ -53,8 +56,8 @@ export { readExamples } from "./sft/read-examples.js";
 export { OTHER_CLASS } from "./step/correct-rollouts.js";
 export { Disposables } from "./task/disposables.js";
 export { findOverlongPrompts } from "./task/find-overlong-prompts.js";
-export { probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
-export { makeMultiTurnOptions } from "./task/multi-turn-options.js";
+export { probeModel, probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
+export { openMultiTurn } from "./task/multi-turn-options.js";
 export { makeTrackers } from "./trackers/open-trackers.js";
 export { providePackages } from "./user-code/provide-packages.js";
 export { dumpTrajectories, listShown, saveDump } from "./validation/dump-trajectories.js";

@@ -6,7 +6,14 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, disposeTools, loadToolConfig } from "@cria/tools";
 import { loadToolFormat } from "@cria/tools/internal";
 import { openRegistries, type TrainConfig } from "@cria/trainer";
-import { checkArgument, Disposables, makeMultiTurnOptions, resolvePath } from "@cria/trainer/internal";
+import {
+  checkArgument,
+  Disposables,
+  importMultiTurn,
+  importSampling,
+  openMultiTurn,
+  resolvePath,
+} from "@cria/trainer/internal";
 import { type FindSubjectOptions, findSubject, type Subject } from "../subject/find-subject.js";
 import { makePlainMultiTurn } from "../subject/plain-multi-turn.js";
 
@@ -76,7 +83,7 @@ export function openChat(options: OpenChatOptions): Promise<Chat> {
       allowControlTokens: (config ?? subject.sft)?.data.allow_control_tokens,
     });
     const multiTurn = config
-      ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
+      ? await openMultiTurn(importMultiTurn(config), configFolder, openRegistries())
       : makePlainMultiTurn(tokenizer);
     if (ownFormat) multiTurn.format = ownFormat;
     const row = await readFirstRow(subject);
@@ -104,11 +111,12 @@ function findToolFile({ tools }: OpenChatOptions, { config, configFolder }: Subj
 
 function makeSampling(options: OpenChatOptions, config: TrainConfig | null): SamplingParams {
   const own = config?.actor_rollout_ref.rollout;
+  const sampling = config ? importSampling(config) : { temperature: 0.7, topP: 1, topK: 0, minP: 0 };
   return {
-    temperature: options.temperature ?? own?.temperature ?? 0.7,
-    topP: options.topP ?? own?.top_p ?? 1,
-    topK: Math.max(0, own?.top_k ?? 0),
-    minP: own?.min_p ?? 0,
+    temperature: options.temperature ?? sampling.temperature,
+    topP: options.topP ?? sampling.topP,
+    topK: sampling.topK,
+    minP: sampling.minP,
     stop: own?.stop ?? [],
     maxTokensPerTurn: options.maxTokens ?? own?.max_tokens_per_turn ?? null,
     seed: options.seed ?? Math.floor(Math.random() * 2 ** 31),

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { getToolFormat, toolFormats } from "@cria/tools";
-import { probeModel } from "@cria/trainer";
+import { probeModel } from "@cria/trainer/internal";
 import { type Finding, judge, other } from "./finding.js";
 
 export const CALLS = "tool calls";

@@ -3,7 +3,7 @@ import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { parseFilter } from "@cria/records";
 import type { DatasetRow } from "@cria/rollout";
 import { openSession, rollOut, type Session, trainConfigSchema } from "@cria/trainer";
-import { checkTrainPaths, countSamples, fetchTrainAddresses } from "@cria/trainer/internal";
+import { checkTrainPaths, fetchTrainAddresses } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { type RolloutSummary, summarizeRollouts } from "../rollout/summarize-rollouts.js";
 import { type RolloutForm, rolloutForms, type WrittenRollouts, writeRollouts } from "../rollout/write-rollouts.js";
@@ -92,21 +92,15 @@ async function showRollouts(
   rows: readonly DatasetRow[],
   { val, silent }: { val: boolean; silent: boolean },
 ): Promise<{ trajectories: Trajectory[]; seconds: number }> {
-  const { rollout } = session.config.actor_rollout_ref;
-  const { val_kwargs } = rollout;
-  const n = val ? val_kwargs.n : countSamples(rollout);
-  const progress = new Progress({ label: "rollout", total: rows.length * n, silent });
+  const sampling = val ? session.settings.validation : session.settings.sampling;
+  const progress = new Progress({ label: "rollout", total: rows.length * sampling.n, silent });
   const started = performance.now();
   const ended: Trajectory[] = [];
   const judged: number[] = [];
   try {
     const running = rollOut(session.policy, session.environment, rows, {
-      n,
-      temperature: val ? (val_kwargs.do_sample ? val_kwargs.temperature : 0) : rollout.temperature,
-      topP: val ? val_kwargs.top_p : rollout.top_p,
-      topK: Math.max(0, val ? val_kwargs.top_k : rollout.top_k),
-      minP: val ? val_kwargs.min_p : rollout.min_p,
-      seed: rollout.seed,
+      ...sampling,
+      seed: session.config.actor_rollout_ref.rollout.seed,
       step: 0,
       signal: session.signal,
       onTrajectory: (trajectory) => {

@@ -116,7 +116,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
 
 /** Trains without the session's validations, which the demo replaces. Returns the metrics of the steps. */
 async function trainPolicy(session: Session, folder: RunFolder, configFolder: string, silent: boolean) {
-  const total = countSteps(session.config, session.trainRows.length);
+  const total = countSteps(session.settings, session.trainRows.length);
   const progress = new Progress({ label: "train   ", total, silent });
   const report: Report = (event) => {
     if (event.type !== "step") return;

@@ -4,8 +4,7 @@ import { trainableArchitectures } from "@cria/engine/internal";
 import { isAddress } from "@cria/hub/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { probeModel, type TemplateAbilities } from "@cria/trainer";
-import { checkArgument, fetchModel } from "@cria/trainer/internal";
+import { checkArgument, fetchModel, probeModel, type TemplateAbilities } from "@cria/trainer/internal";
 import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 
 /** The properties of a model that a task depends on. */

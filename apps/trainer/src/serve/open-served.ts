@@ -4,7 +4,7 @@ import type { ChatSampling } from "@cria/rollout";
 import { type ServedModel, serveEngine } from "@cria/serve";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type Checkpoint, openRegistries, type TrainConfig } from "@cria/trainer";
-import { makeMultiTurnOptions, restoreEngines } from "@cria/trainer/internal";
+import { importMultiTurn, importSampling, openMultiTurn, restoreEngines } from "@cria/trainer/internal";
 import { version } from "../assets/version.js";
 import { type FindSubjectOptions, findSubject, type Subject } from "../subject/find-subject.js";
 import { makePlainMultiTurn } from "../subject/plain-multi-turn.js";
@@ -70,7 +70,7 @@ async function describeServed(options: OpenServedOptions, subject: Subject, engi
     allowControlTokens: (config ?? sft)?.data.allow_control_tokens,
   });
   const { format } = config
-    ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
+    ? await openMultiTurn(importMultiTurn(config), configFolder, openRegistries())
     : makePlainMultiTurn(tokenizer);
   const fingerprintOf = async (checkpoint: Checkpoint | null) =>
     makeFingerprint({
@@ -122,7 +122,7 @@ async function nameWeights(subject: Subject, checkpoint: Checkpoint | null, mode
 
 /** Defaults of requests: the run's sampling; for a plain model temperature 1, as in the APIs. */
 function readSampling(config: TrainConfig | null): ChatSampling {
-  const own = config?.actor_rollout_ref.rollout;
-  if (!own) return { temperature: 1 };
-  return { temperature: own.temperature, topP: own.top_p, topK: Math.max(0, own.top_k), minP: own.min_p };
+  if (!config) return { temperature: 1 };
+  const { n: _, ...sampling } = importSampling(config);
+  return sampling;
 }

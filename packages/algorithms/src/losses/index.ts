@@ -6,7 +6,14 @@ export { geoMeanLoss } from "./geo-mean.js";
 export { gpgLoss } from "./gpg.js";
 export { gspoLoss } from "./gspo.js";
 export { klCovLoss } from "./kl-cov.js";
-export type { MiniBatch, PolicyLoss, PolicyLossInputs, PolicyLossParameters, TokenLoss } from "./policy-loss.js";
+export {
+  type MiniBatch,
+  type PolicyLoss,
+  type PolicyLossInputs,
+  type PolicyLossParameters,
+  policyLossParameters,
+  type TokenLoss,
+} from "./policy-loss.js";
 export { type PolicyLossName, policyLosses } from "./policy-losses.js";
 export { sapoLoss } from "./sapo.js";
 export { vanillaLoss } from "./vanilla.js";

@@ -1,3 +1,4 @@
+import { z } from "zod";
 /** Values of the tokens in the loss of one micro-batch, sequence after sequence. */
 export interface PolicyLossInputs {
   logprobs: Float32Array;
@@ -19,26 +20,49 @@ export interface MiniBatch {
   random: () => number;
 }
 
-/** Parameters of all losses, under the names of `actor` and `actor.policy_loss`. */
-export interface PolicyLossParameters {
-  /** Bounds of ratios; for geo_mean of log-ratios, for dppo of divergences. */
-  clipRatioLow: number;
-  clipRatioHigh: number;
-  /** vanilla: dual clip's bound for negative advantages; dppo: upper limit of ratios. Above 1. */
-  clipRatioC: number;
-  /** clip_cov: share of tokens left out, and the range of their covariances. */
-  clipCovRatio: number;
-  clipCovLb: number;
-  clipCovUb: number;
-  /** kl_cov: share of tokens with a penalty, and its coefficient. */
-  klCovRatio: number;
-  ppoKlCoef: number;
-  /** sapo: temperatures for A > 0, and for other tokens. */
-  tauPos: number;
-  tauNeg: number;
-  /** dro: weight of the squared log-ratio, 0 or above; null: there is no default. */
-  droBeta: number | null;
-}
+/** Parameters of all losses: each loss reads its own. Configs name them in `actor` and `actor.policy_loss`. */
+export const policyLossParameters = z.strictObject({
+  clipRatioLow: z
+    .number()
+    .min(0)
+    .default(0.2)
+    .describe("Ratios below 1 minus this are clipped; of geo_mean log-ratios; of dppo: divergences above it."),
+  clipRatioHigh: z
+    .number()
+    .positive()
+    .default(0.2)
+    .describe("Ratios above 1 plus this are clipped; of geo_mean log-ratios; of dppo: divergences above it."),
+  clipRatioC: z
+    .number()
+    .gt(1)
+    .default(3)
+    .describe("Of dual-clip PPO: the largest ratio that counts where the advantage is negative."),
+  clipCovRatio: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(2e-4)
+    .describe("Of clip_cov: share of tokens whose gradient is cut off."),
+  clipCovLb: z.number().default(1).describe("Of clip_cov: the lowest covariance of a token that may be cut off."),
+  clipCovUb: z.number().default(5).describe("Of clip_cov: the highest covariance of a token that may be cut off."),
+  klCovRatio: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(2e-4)
+    .describe("Of kl_cov: share of tokens, of the highest covariance, that the KL penalises."),
+  ppoKlCoef: z.number().min(0).default(1).describe("Of kl_cov: weight of that KL."),
+  droBeta: z
+    .number()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe("Of dro, which must be told: weight of the squared log-ratio, 0.05 for example."),
+  tauPos: z.number().positive().default(1).describe("Of the loss sapo: temperature where the advantage is above 0."),
+  tauNeg: z.number().positive().default(1).describe("Of the loss sapo: temperature elsewhere."),
+});
+
+export type PolicyLossParameters = z.infer<typeof policyLossParameters>;
 
 export interface TokenLoss {
   /** Loss of each token. A loss of whole sequences assigns each token its sequence's loss. */
@@ -51,7 +75,11 @@ export interface TokenLoss {
 
 export interface PolicyLoss {
   evaluate(inputs: PolicyLossInputs, parameters: PolicyLossParameters): TokenLoss;
-  /** The only aggregation that the loss is defined for; default: the configured one. */
+  /** Parameters without a default, which must be told. */
+  requires?: readonly (keyof PolicyLossParameters)[];
+  /** Parameters beside the clips that have an effect only where ratios are not 1. */
+  ofRatios?: readonly (keyof PolicyLossParameters)[];
+  /** The only aggregation that the loss is defined with; default: the configured one. */
   aggregation?: string;
   /** Rollout-correction weights apply per token (default), or as their geometric mean over the sequence. */
   correction?: "token" | "sequence";

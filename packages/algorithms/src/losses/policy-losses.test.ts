@@ -337,9 +337,8 @@ describe("single tokens", () => {
       loss: expect.closeTo(0.1, 6),
       dLogprobs: [expect.closeTo(0.1, 6)],
     });
-    const untold = composePolicyLoss({ ...defaultPolicyLoss, lossMode: "dro" });
-    expect(() => evaluateOne(untold, -1, -1, 1)).toThrow(
-      expect.objectContaining({ code: "config/bad-value", expected: expect.stringContaining("dro_beta") }),
+    expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossMode: "dro" })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: 'loss "dro": droBeta' }),
     );
   });
 

@@ -8,6 +8,7 @@ import type { PolicyLoss } from "./policy-loss.js";
  */
 export const sapoLoss: PolicyLoss = {
   aggregation: "seq-mean-token-mean",
+  ofRatios: ["tauPos", "tauNeg"],
   vanishesWithoutAdvantage: true,
   evaluate: (inputs, { tauPos, tauNeg }) =>
     evaluateTokens(inputs, [], ({ ratio, isWithinClamp, advantage }) => {

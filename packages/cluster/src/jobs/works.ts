@@ -2,6 +2,7 @@ import type { MicroBatchShard, ScoreShard } from "@cria/core";
 import { asItCame, image, messagesSchema } from "@cria/episodes";
 import type { ConversationWork } from "@cria/rollout";
 import type { GradientWork } from "@cria/trainer";
+import { policyLossParameters, policyLossTerms } from "@cria/trainer/internal";
 import { z } from "zod";
 import { every, float32s, int32s, number, text } from "./checked.js";
 
@@ -125,22 +126,19 @@ const name = z.string().max(1000);
 /** Bounds may be infinite, which means no bound. */
 const bound = z.union([z.number(), z.literal(Number.POSITIVE_INFINITY)]);
 
+function allowInfinite<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): { [Key in keyof Shape]: z.ZodType<z.infer<Shape[Key]>> } {
+  return Object.fromEntries(
+    Object.entries(shape).map(([key, schema]) => [key, z.safeParse(schema, null).success ? bound.nullable() : bound]),
+  ) as never;
+}
+
 const lossSchema = z.strictObject({
+  ...allowInfinite(policyLossParameters.shape),
+  ...allowInfinite(policyLossTerms.shape),
   lossMode: name,
   lossAggMode: name,
-  lossScaleFactor: bound.nullable(),
-  clipRatioLow: bound,
-  clipRatioHigh: bound,
-  clipRatioC: bound,
-  clipCovRatio: bound,
-  clipCovLb: bound,
-  clipCovUb: bound,
-  klCovRatio: bound,
-  ppoKlCoef: bound,
-  tauPos: bound,
-  tauNeg: bound,
-  droBeta: bound.nullable(),
-  entropyCoeff: bound,
   kl: z.strictObject({ coefficient: bound, type: name }).nullable(),
   currentCorrection: correctionSchema.nullable(),
 });

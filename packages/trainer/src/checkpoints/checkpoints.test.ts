@@ -47,6 +47,7 @@ async function train(
 ): Promise<{ said: string[]; history: StepMetrics[]; path: string }> {
   const said: string[] = [];
   session.config.trainer.total_training_steps = until;
+  session.settings.steps = until;
   const report = (event: RunEvent) => {
     if (event.type === "notice") said.push(event.text);
   };

@@ -1,11 +1,11 @@
 import type { Algorithms } from "@cria/algorithms";
+import { importEnvironment } from "../config/import/environment.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import type { Environment } from "../task/environment.js";
 import { openEnvironment } from "../task/open-environment.js";
 import type { Task } from "../task/task.js";
-import { describeTask, type RawSection, registerAgent } from "../task/task-config.js";
-import type { TaskDefinition } from "../task/task-definition.js";
+import { describeEnvironment, registerAgent } from "../task/task-config.js";
 import { loadAlgorithms } from "../user-code/load-algorithms.js";
 import { providePackages } from "../user-code/provide-packages.js";
 import { openRegistries } from "../user-code/registries.js";
@@ -30,24 +30,15 @@ export function openConversations(
 ): Promise<OpenedConversations> {
   providePackages();
   const registries = openRegistries();
-  if (!task) return openEnvironment(config, folder, { registries, rows: [], judges: false, report });
+  const options = importEnvironment(config);
+  if (!task) return openEnvironment(options, folder, { registries, rows: [], judges: false, report });
   const { definition } = task;
   registerAgent(registries, definition);
-  const options = { registries, rows: [], task: definition, judges: false, report };
-  return openEnvironment(nameOwnFiles(config, definition), folder, options);
-}
-
-/** Files that a task names lie where this process has them. */
-function nameOwnFiles(config: TrainConfig, definition: TaskDefinition<object>): TrainConfig {
-  const { rollout } = config.actor_rollout_ref;
-  const own = (describeTask(definition).actor_rollout_ref as { rollout: { multi_turn: RawSection } }).rollout;
-  const { tool_config_path, interaction_config_path } = own.multi_turn as Partial<Record<string, string>>;
-  const multi_turn = {
-    ...rollout.multi_turn,
-    ...(tool_config_path === undefined ? {} : { tool_config_path }),
-    ...(interaction_config_path === undefined ? {} : { interaction_config_path }),
-  };
-  return { ...config, actor_rollout_ref: { ...config.actor_rollout_ref, rollout: { ...rollout, multi_turn } } };
+  // Files that a task names lie where this process has them.
+  const { toolConfigPath = options.toolConfigPath, interactionConfigPath = options.interactionConfigPath } =
+    describeEnvironment(definition);
+  const own = { ...options, toolConfigPath, interactionConfigPath };
+  return openEnvironment(own, folder, { registries, rows: [], task: definition, judges: false, report });
 }
 
 /**

@@ -1,7 +1,7 @@
 import { ConfigError } from "@cria/core";
 import { describeIssue, findNearest, findSchema, formatValue, withoutLibraryTexts } from "@cria/core/internal";
 import { z } from "zod";
-import { listRenamedKeys } from "./verl/renamed-keys.js";
+import { listRenamedKeys } from "./verl/foreign-keys.js";
 
 /** Where a key was written, in words, "line 3" for example; undefined if that is not known. */
 export type FindPlace = (key: string) => string | undefined;

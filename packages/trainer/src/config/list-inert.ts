@@ -1,15 +1,15 @@
 import { policyLosses } from "@cria/algorithms";
+import { policyLossParameters } from "@cria/algorithms/internal";
+import { trainKeys } from "./import/config-keys.js";
 import type { ConfigWarning } from "./list-warnings.js";
 import { actorSection } from "./sections/actor.js";
 import { criticSection } from "./sections/critic.js";
 import type { TrainConfig } from "./train-config.js";
 
-/** Keys of the loss that say what to do with ratios that are not 1, by loss_mode. */
+const ACTOR = "actor_rollout_ref.actor";
+
+/** Keys of the loss that say what to do with ratios that are not 1; a loss may have further ones. */
 const CLIPS = ["clip_ratio", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c"];
-const RATIO_KEYS: Record<string, readonly string[]> = {
-  sapo: ["tau_pos", "tau_neg"],
-  dro: ["policy_loss.dro_beta"],
-};
 
 /**
  * Settings that are not the defaults and have no effect beside the others. A step's first optimizer step begins at the policy that
@@ -33,9 +33,11 @@ export function listInert({ actor_rollout_ref, algorithm, critic, data }: TrainC
   };
   // With bypass_mode ratios are to the sampler, whose probabilities are others. What a loss of the user's does nobody knows.
   if (isOne(actor) && !algorithm.rollout_correction.bypass_mode && policyLosses.names().includes(loss_mode)) {
-    const keys = [...CLIPS, ...(RATIO_KEYS[loss_mode] ?? [])];
+    const { ofRatios = [] } = policyLosses.get(loss_mode);
+    const further = ofRatios.map((option) => trainKeys.find(policyLossParameters.shape[option])!);
+    const keys = [...CLIPS, ...further.map((key) => key.slice(ACTOR.length + 1))];
     const changed = keys.filter((key) => read(actor, key) !== read(defaults, key));
-    add("actor_rollout_ref.actor", changed, "ratio is 1");
+    add(ACTOR, changed, "ratio is 1");
   }
   const { cliprange_value } = criticSection.parse({});
   if (algorithm.adv_estimator === "gae" && isOne(critic) && critic.cliprange_value !== cliprange_value)

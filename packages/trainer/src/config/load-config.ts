@@ -8,7 +8,7 @@ import { applyOverride } from "./apply-override.js";
 import { checkConfig } from "./check-config.js";
 import { describeShellRule, resolveRawPaths, type TypedPaths } from "./paths.js";
 import { isMapping, readKey } from "./raw-config.js";
-import { refuseKeys } from "./verl/pending-keys.js";
+import { refuseKeys } from "./verl/refuse-keys.js";
 import { describeSetAside, setAsideForeignKeys } from "./verl/set-aside-keys.js";
 
 /** A config as read. */

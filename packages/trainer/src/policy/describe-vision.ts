@@ -1,10 +1,10 @@
 import type { LoadModelOptions } from "@cria/engine";
 import type { ImageAccess } from "@cria/rollout";
+import type { EnvironmentOptions } from "../config/options/environment.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 
 type VisionKeys = Pick<TrainConfig["actor_rollout_ref"]["model"], "mmproj" | "image_min_tokens" | "image_max_tokens">;
-type ImageKeys = Pick<TrainConfig["data"], "fetch_images" | "image_max_bytes" | "image_max_pixels">;
 
 /** With which projector a model sees images, as `loadModel` takes it. */
 export function describeVision(
@@ -20,10 +20,14 @@ export function describeVision(
 }
 
 /** Where images of rows, tools and interactions may come from, and how large they may be. */
-export function makeImageAccess({ fetch_images, image_max_bytes, image_max_pixels }: ImageKeys): ImageAccess {
+export function makeImageAccess({
+  fetchImages,
+  imageMaxBytes,
+  imageMaxPixels,
+}: EnvironmentOptions["images"]): ImageAccess {
   return {
-    maxBytes: image_max_bytes,
-    maxPixels: image_max_pixels,
-    ...(fetch_images ? { fetch: (...given: Parameters<typeof fetch>) => fetch(...given) } : {}),
+    maxBytes: imageMaxBytes,
+    maxPixels: imageMaxPixels,
+    ...(fetchImages ? { fetch: (...given: Parameters<typeof fetch>) => fetch(...given) } : {}),
   };
 }

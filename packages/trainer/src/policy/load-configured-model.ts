@@ -1,5 +1,6 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
 import { readContextSize, usesLora } from "../config/derived-values.js";
+import { importDevice } from "../config/import/device.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -17,8 +18,7 @@ export function loadConfiguredModel(
     path: resolvePath(folder, model.path),
     ...describeVision(model, folder),
     contextSize: readContextSize(config),
-    device: config.trainer.device,
-    threads: config.trainer.threads ?? undefined,
+    ...importDevice(config),
     maxSequences: rollout.max_num_seqs,
     trainable: lora ? "lora" : "full",
     lora: lora

@@ -4,14 +4,14 @@ import { shuffleIndices } from "@cria/core/internal";
 /** Indices of trajectories by their groups, prompts kept together, in an order that the seed decides. */
 export function cutMiniBatches(
   groups: readonly string[],
-  options: { ppo_mini_batch_size: number; shuffle: boolean },
+  options: { miniBatchSize: number; shuffle: boolean },
   seed: number,
 ): number[][] {
   // Failed samples are missing: groups differ in size.
   const prompts = listGroups(groups);
   const order = options.shuffle ? [...shuffleIndices(prompts.length, seed)] : [...prompts.keys()];
   const batches: number[][] = [];
-  for (let start = 0; start < order.length; start += options.ppo_mini_batch_size)
-    batches.push(order.slice(start, start + options.ppo_mini_batch_size).flatMap((prompt) => prompts[prompt]!));
+  for (let start = 0; start < order.length; start += options.miniBatchSize)
+    batches.push(order.slice(start, start + options.miniBatchSize).flatMap((prompt) => prompts[prompt]!));
   return batches;
 }

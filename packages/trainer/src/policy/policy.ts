@@ -1,27 +1,29 @@
 import { rm } from "node:fs/promises";
 import type { PolicyLossOptions } from "@cria/algorithms";
-import { type ChatMessage, ConfigError, hashSeed, type PolicyEngine, type TrainResult } from "@cria/core";
+import {
+  type ChatMessage,
+  ConfigError,
+  hashSeed,
+  type PolicyEngine,
+  type SamplingOptions,
+  type TrainResult,
+} from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { Batch } from "./batch.js";
 import { type Generation, generate } from "./generation.js";
+import { samplingChecks } from "./sampling.js";
 import type { PolicyScoreOptions, TokenScores } from "./token-scores.js";
 import { translateImages } from "./translate-images.js";
 import type { UpdateOptions } from "./update-policy.js";
 
-export interface GenerateTextOptions {
+/**
+ * `temperature` is 0 by default: greedy. `seed` decides what is sampled: the same seed and prompt give the same text; default: the
+ * policy's.
+ */
+export interface GenerateTextOptions extends SamplingOptions {
   /** Most tokens, at least 1; default: what is left of the context, which is the most in any case. */
   maxTokens?: number;
-  /** Sampling temperature, at least 0; default 0: greedy. */
-  temperature?: number;
-  /** Top-p: sample from the likeliest tokens whose probabilities add up to this, in (0, 1]; default 1: from all. */
-  topP?: number;
-  /** Top-k: sample from this many of the likeliest tokens; default 0: from all. */
-  topK?: number;
-  /** Min-p: do not sample tokens whose probability is below this share of the likeliest token's, in [0, 1); default 0. */
-  minP?: number;
-  /** Decides what is sampled: the same seed and prompt give the same text. Default: the policy's. */
-  seed?: number;
   /** Ends the generation; it then throws the signal's reason. */
   signal?: AbortSignal;
 }
@@ -29,12 +31,8 @@ export interface GenerateTextOptions {
 const { any, number, count, whole, signal, flag } = optionChecks;
 
 const generateChecks: ChecksOf<Required<GenerateTextOptions>> = {
+  ...samplingChecks,
   maxTokens: count,
-  temperature: number,
-  topP: number,
-  topK: number,
-  minP: number,
-  seed: whole,
   signal,
 };
 

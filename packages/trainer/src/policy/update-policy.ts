@@ -12,7 +12,7 @@ import {
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
-import { actorSection } from "../config/sections/actor.js";
+import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
@@ -72,7 +72,7 @@ export function computePolicyGradient(
 }
 
 /** Defaults of an update. */
-const { optim, grad_clip, ppo_epochs, shuffle } = actorSection.parse({});
+const usual = updateOptions.parse({});
 
 /** What is updated. */
 interface Trainable {
@@ -93,11 +93,11 @@ export async function updatePolicy(
   const compute = composePolicyLoss(lossOptions, algorithms);
   const scored = batch.isScored ? batch.sequences : await scoreBatch(policy, batch, lossOptions, algorithms);
   const cut = {
-    ppo_mini_batch_size: options.miniBatchSize ?? batch.groups.length,
-    shuffle: options.shuffle ?? shuffle,
+    miniBatchSize: options.miniBatchSize ?? batch.groups.length,
+    shuffle: options.shuffle ?? usual.shuffle,
   };
   const results: TrainResult[] = [];
-  for (let round = 0; round < (options.epochs ?? ppo_epochs); round++) {
+  for (let round = 0; round < (options.epochs ?? usual.epochs); round++) {
     const seed = hashSeed(base, step, round);
     for (const [k, indices] of cutMiniBatches(batch.groups, cut, seed).entries()) {
       let sequences = indices.flatMap((i) => scored.get(i) ?? []);
@@ -123,9 +123,9 @@ export async function updatePolicy(
           (inputs) => compute({ ...inputs, totals }),
           {
             learningRate,
-            betas: betas ?? optim.betas,
-            weightDecay: weightDecay ?? optim.weight_decay,
-            maxGradNorm: maxGradNorm ?? grad_clip,
+            betas: betas ?? usual.betas,
+            weightDecay: weightDecay ?? usual.weightDecay,
+            maxGradNorm: maxGradNorm ?? usual.maxGradNorm,
           },
           // No signal: an update that has begun is always finished.
           {

@@ -129,6 +129,7 @@ describe("replay", () => {
     const old = (line: DumpLine): DumpLine => ({
       ...line,
       sampling: undefined,
+      // Of the float itself: its nine digits in the dump may lie on the other side of a half.
       rollout_logprobs: line.rollout_logprobs.map((x) => Number(Math.fround(x).toFixed(6))),
     });
     const lines = (await readLines("rollouts/1.jsonl")).map(old);

@@ -5,6 +5,11 @@ import { ConfigError, hasFailed, type LoadedImage } from "@cria/core";
 import { DumpImages, type DumpLine, judgeAgain, readDump } from "@cria/records";
 import { type DatasetRow, makeAllFailedError } from "@cria/rollout";
 import { RunFolder } from "../checkpoints/run-folder.js";
+import { trainKeys } from "../config/import/config-keys.js";
+import { importData } from "../config/import/data.js";
+import { importDevice } from "../config/import/device.js";
+import { importRewards } from "../config/import/rewards.js";
+import { imageOptions } from "../config/options/environment.js";
 import { listAddresses } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
@@ -102,7 +107,8 @@ type Judge = Pick<Parameters<typeof judgeAgain>[1], "manager" | "aggregate"> & {
 async function openJudge(config: TrainConfig, run: SavedRun, report: Report | undefined): Promise<Judge> {
   const { rollout } = config.actor_rollout_ref;
   const rows = await openRows(config, run.configFolder, report);
-  const rules = await openRewards(config, run.configFolder, {
+  const rewards = importRewards(config);
+  const rules = await openRewards(rewards, run.configFolder, {
     registries: openRegistries(),
     responseLength: Math.min(rollout.response_length, config.data.max_response_length),
     // What a conversation's tools and interaction said of it stands in its dump.
@@ -111,21 +117,23 @@ async function openJudge(config: TrainConfig, run: SavedRun, report: Report | un
     interactions: null,
     defaultAgentLoop: rollout.agent.default_agent_loop,
   });
-  const models = await openJudgedRewards(config, run.configFolder, rules);
+  const models = await openJudgedRewards(rewards, run.configFolder, rules, importDevice(config));
   return {
     manager: models ?? rules,
-    aggregate: makeRewardAggregator(config.reward_model),
+    aggregate: makeRewardAggregator(rewards.aggregation),
     rows,
     dispose: async () => models?.dispose(),
   };
 }
 
 /** Rows by uid, for what dumps do not have of them. A run can be judged without. */
-async function openRows({ data }: TrainConfig, folder: string, report: Report | undefined): Promise<Judge["rows"]> {
+async function openRows(config: TrainConfig, folder: string, report: Report | undefined): Promise<Judge["rows"]> {
   const byUid = (rows: readonly DatasetRow[]) => new Map(rows.map((row) => [row.uid, row]));
   try {
     // All of them: which ones were sampled does not matter.
-    const { train, val } = await openData({ ...data, train_max_samples: -1, val_max_samples: -1 }, folder);
+    const data = { ...importData(config), trainMaxSamples: -1, valMaxSamples: -1 };
+    const environment = { images: trainKeys.read(config, imageOptions) };
+    const { train, val } = await openData({ data, environment }, folder, { section: config.data });
     return { rollouts: byUid(train), validation: byUid(val) };
   } catch (error) {
     const why = (error as Error).message.split("\n", 1)[0];

@@ -5,7 +5,6 @@ import { loadValueModel } from "@cria/engine/internal";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolvePath } from "../config/paths.js";
 import type { RewardModelEntry } from "../config/sections/reward-models-config.js";
-import type { TrainConfig } from "../config/train-config.js";
 import { ChatEndpoint } from "./chat-endpoint.js";
 import { GenerativeJudge, writeWithEndpoint, writeWithEngine } from "./generative-judge.js";
 import { GroupJudge, writeGroupsWithEndpoint, writeGroupsWithEngine } from "./group-judge.js";
@@ -17,25 +16,24 @@ import { ScoreHead } from "./score-head.js";
 import { weighWithEndpoint, weighWithEngine, YesNoScorer } from "./yes-no-scorer.js";
 
 /**
- * The models that `reward_model.model` names.
+ * Opens models that judge: the entries of `reward_model.model`.
  * @throws ConfigError for a name given twice, a bad template or pattern, a file without a head; EngineError.
  */
-export async function openRewardModels({ reward_model, trainer }: TrainConfig, folder: string): Promise<RewardModels> {
-  const names = nameModels(reward_model.model);
-  const load: Loading = { folder, device: trainer.device, threads: trainer.threads ?? undefined };
+export async function openRewardModels(entries: readonly RewardModelEntry[], load: Loading): Promise<RewardModels> {
+  const names = nameModels(entries);
   // Cheap checks of all before the first is loaded.
-  const opened = reward_model.model.map((entry, i) => prepareModel(entry, `reward_model.model[${i}]`, load));
+  const opened = entries.map((entry, i) => prepareModel(entry, `reward_model.model[${i}]`, load));
   const models: WeightedRewardModel[] = [];
   try {
     for (const [i, open] of opened.entries()) {
-      const { weight, max_num_seqs, timeout_s, type, path } = reward_model.model[i]!;
+      const { weight, max_num_seqs, timeout_s, type, path } = entries[i]!;
       models.push({
         name: names[i]!,
         weight,
         model: await open(),
         // A forward pass is one job after another in any case; waiting must not count as time that it took.
         concurrency: type === "judge" || type === "group_rank" || path === null ? max_num_seqs : 1,
-        timeoutS: timeout_s ?? reward_model.timeout_s,
+        timeoutS: timeout_s ?? load.timeoutS,
       });
     }
   } catch (error) {
@@ -58,10 +56,14 @@ function nameModels(entries: readonly RewardModelEntry[]): string[] {
   });
 }
 
-interface Loading {
+/** The device and threads of models that judge. */
+export interface JudgeDevice extends Pick<LoadModelOptions, "device" | "threads"> {}
+
+interface Loading extends JudgeDevice {
+  /** Where relative paths start. */
   folder: string;
-  device: LoadModelOptions["device"];
-  threads: number | undefined;
+  /** Seconds for a judgement, where an entry does not say; null: no limit. */
+  timeoutS: number | null;
 }
 
 /** Checks an entry. @returns what loads its model. */

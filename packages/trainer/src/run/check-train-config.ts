@@ -1,9 +1,11 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
+import { listMissingParameters, policyLossParameters } from "@cria/algorithms/internal";
 import { ConfigError } from "@cria/core";
 import { getToolFormat } from "@cria/tools";
 import { countSamples } from "../config/derived-values.js";
+import { trainKeys } from "../config/import/config-keys.js";
+import type { Settings } from "../config/import/settings.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
 import type { TaskDefinition } from "../task/task-definition.js";
 import type { Registries } from "../user-code/registries.js";
 
@@ -14,9 +16,15 @@ import type { Registries } from "../user-code/registries.js";
  * @param task what it has in memory stands beside the config.
  * @throws ConfigError for the first thing wrong.
  */
-export function checkTrainConfig(config: TrainConfig, registries: Registries, task?: TaskDefinition<object>): void {
+export function checkTrainConfig(
+  config: TrainConfig,
+  { loss }: Pick<Settings, "loss">,
+  registries: Registries,
+  task?: TaskDefinition<object>,
+): void {
   const { actor, rollout } = config.actor_rollout_ref;
-  composePolicyLoss(makePolicyLossOptions(config, rollout.response_length), registries);
+  checkParameters(loss, registries);
+  composePolicyLoss(loss, registries);
   checkLoss(config);
   checkTurns(rollout.multi_turn, task);
   registries.klEstimates.get(actor.kl_loss_type);
@@ -76,7 +84,6 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
       remedy: "actor.use_kl_loss has the KL in the loss; branch_credit: all_branches takes any estimator",
     });
   }
-  makeRolloutCorrectionOptions(algorithm);
   checkNeeds(algorithm, needs);
   const { rollout_is, rollout_is_batch_normalize } = algorithm.rollout_correction;
   if (rollout_is_batch_normalize && rollout_is === null) {
@@ -127,6 +134,18 @@ function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimat
     );
 }
 
+/** Checks that the loss has the parameters that it must be told. */
+function checkParameters(loss: Settings["loss"], { policyLosses }: Registries): void {
+  const [missing] = listMissingParameters(policyLosses.resolve(loss.lossMode), loss);
+  if (missing === undefined) return;
+  throw new ConfigError(`must be told with the loss "${loss.lossMode}"`, {
+    code: "config/bad-value",
+    subject: trainKeys.find(policyLossParameters.shape[missing])!,
+    expected: policyLossParameters.shape[missing].description,
+    received: "null",
+  });
+}
+
 /** Checks that the settings of the loss fit together. */
 function checkLoss({ algorithm, actor_rollout_ref }: TrainConfig): void {
   const { policy_loss: loss } = actor_rollout_ref.actor;
@@ -135,8 +154,6 @@ function checkLoss({ algorithm, actor_rollout_ref }: TrainConfig): void {
     throw new ConfigError(problem, { code: "config/bad-value", subject, expected, received });
   };
   const key = "actor_rollout_ref.actor.policy_loss.loss_mode";
-  if (loss.loss_mode === "dro" && loss.dro_beta === null)
-    refuse("needs the weight of its penalty", `${key} dro`, "policy_loss.dro_beta, 0.05 for example", "null");
   if (loss.loss_mode === "bypass_mode" && !bypass_mode)
     refuse(
       "is the loss of a sampler whose logprobs are the old ones",

@@ -16,10 +16,10 @@ import { interaction, tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { checkConfig } from "../config/check-config.js";
+import { importLoss } from "../config/import/loss.js";
 import { loadConfig } from "../config/load-config.js";
 import { readKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
-import { makePolicyLossOptions } from "../step/algorithm-options.js";
 import { defineTask } from "../task/task.js";
 import { fromConfig, makeConfig, toConfig } from "./make-config.js";
 import type { TrainOptions } from "./train-options.js";
@@ -177,13 +177,12 @@ describe("losses", () => {
 
   it.each(cases)("%s is what the config with the same keys gives", (_, loss) => {
     const { config, registries } = makeConfig({ ...given, loss });
-    const made = makePolicyLossOptions(config, 512);
+    const made = importLoss(config);
     expect({ ...made, lossMode: registries.policyLosses.get(String(made.lossMode)) }).toEqual({
       ...loss,
       lossMode: policyLosses.resolve(loss.lossMode),
-      lossScaleFactor: loss.lossScaleFactor ?? 512,
     });
-    if (typeof loss.lossMode === "string") expect(makePolicyLossOptions(read({ ...given, loss }), 512)).toEqual(made);
+    if (typeof loss.lossMode === "string") expect(importLoss(read({ ...given, loss }))).toEqual(made);
     expect(() => composePolicyLoss(made, registries)).not.toThrow();
   });
 
@@ -196,7 +195,7 @@ describe("losses", () => {
       policy_loss: { loss_mode: "gspo", clip_cov_lb: 3 },
     };
     const made = makeConfig({ ...given, loss: losses.ppo(), config: { actor_rollout_ref: { actor } } });
-    expect(makePolicyLossOptions(made.config, 512)).toEqual({ ...losses.ppo(), lossScaleFactor: 512 });
+    expect(importLoss(made.config)).toEqual(losses.ppo());
   });
 
   it("functions of one's own for aggregation and KL are the run's alone", () => {

@@ -1,14 +1,15 @@
 import { resolve } from "node:path";
-import { type AdvantageEstimator, defaultPolicyLoss, type PolicyLossOptions } from "@cria/algorithms";
+import type { AdvantageEstimator, PolicyLossOptions } from "@cria/algorithms";
 import { ConfigError, type Registry } from "@cria/core";
 import { refuseOption } from "@cria/core/internal";
 import { checkConfig } from "../config/check-config.js";
+import { exportLoss } from "../config/import/loss.js";
 import { loadConfig } from "../config/load-config.js";
 import { resolveAllPaths } from "../config/paths.js";
-import { isMapping, readKey, writeKey } from "../config/raw-config.js";
+import { readKey, writeKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { areFiles } from "../task/check-definition.js";
-import { describeTask, nameFiles, registerAgent, resolveFile } from "../task/task-config.js";
+import { exportTask, nameFiles, registerAgent, resolveFile } from "../task/task-config.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
 import { checkTrainOptions } from "./check-train-options.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
@@ -138,7 +139,7 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
   const set = (key: string, value: unknown) => value !== undefined && writeKey(raw, key, value);
   /** What `train` says where neither option nor config does. */
   const otherwise = (key: string, value: unknown) => readKey(raw, key) === undefined && set(key, value);
-  if (task) mergeInto(raw, describeTask(task.definition));
+  if (task) exportTask(task.definition, raw);
   for (const [option, key] of plainOptions) set(key, readKey(options, option));
   set(`${model}.path`, options.model && resolveFile(options.model));
   set(`${model}.mmproj`, options.mmproj && resolveFile(options.mmproj));
@@ -195,36 +196,8 @@ function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register
   }
   const name = (registry: Parameters<Register>[0], value: unknown) =>
     typeof value === "string" ? value : register(registry, value);
-  const set = (key: string, value: unknown) => writeKey(raw, `${actor}.${key}`, value);
-  /** A config's default need not be written. */
-  const setUnless = (key: string, value: unknown, common: unknown) => {
-    if (value !== common || readKey(raw, `${actor}.${key}`) !== undefined) set(key, value);
-  };
-  const { kl, clipRatioLow, clipRatioHigh } = loss;
-  set("policy_loss.loss_mode", name("policyLosses", loss.lossMode));
-  set("loss_agg_mode", name("aggregations", loss.lossAggMode));
-  set("clip_ratio_low", clipRatioLow);
-  set("clip_ratio_high", clipRatioHigh);
-  for (const [key, option] of lossKeys) setUnless(key, loss[option], defaultPolicyLoss[option]);
-  setUnless("use_kl_loss", kl !== null, false);
-  if (!kl) return;
-  set("kl_loss_coef", kl.coefficient);
-  set("kl_loss_type", name("klEstimates", kl.type));
+  for (const [key, value] of exportLoss(loss, raw, name)) writeKey(raw, key, value);
 }
-
-const lossKeys: readonly (readonly [string, keyof PolicyLossOptions])[] = [
-  ["loss_scale_factor", "lossScaleFactor"],
-  ["clip_ratio_c", "clipRatioC"],
-  ["entropy_coeff", "entropyCoeff"],
-  ["tau_pos", "tauPos"],
-  ["tau_neg", "tauNeg"],
-  ["policy_loss.clip_cov_ratio", "clipCovRatio"],
-  ["policy_loss.clip_cov_lb", "clipCovLb"],
-  ["policy_loss.clip_cov_ub", "clipCovUb"],
-  ["policy_loss.kl_cov_ratio", "klCovRatio"],
-  ["policy_loss.ppo_kl_coef", "ppoKlCoef"],
-  ["policy_loss.dro_beta", "droBeta"],
-];
 
 /** What no config can name. */
 function listInMemory({ task, validation, advantages, loss, trackers }: TrainOptions): string[] {
@@ -255,10 +228,3 @@ function listInMemory({ task, validation, advantages, loss, trackers }: TrainOpt
 
 const nameFunction = (key: string, value: { name: string }) =>
   value.name !== "" && !key.endsWith(value.name) ? `${key} (function ${value.name})` : key;
-
-function mergeInto(target: Record<string, unknown>, source: Record<string, unknown>): void {
-  for (const [key, value] of Object.entries(source)) {
-    if (isMapping(value) && isMapping(target[key])) mergeInto(target[key], value);
-    else target[key] = isMapping(value) ? structuredClone(value) : value;
-  }
-}

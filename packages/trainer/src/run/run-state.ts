@@ -21,9 +21,9 @@ export class RunState {
   readonly loader: DataLoader<DatasetRow>;
 
   constructor(private readonly session: Session) {
-    const { data } = session.config;
+    const { data } = session.settings;
     this.loader = new DataLoader(session.trainRows, {
-      batchSize: Math.min(data.train_batch_size, session.trainRows.length),
+      batchSize: Math.min(data.batchSize, session.trainRows.length),
       shuffle: data.shuffle,
       seed: data.seed,
     });
@@ -50,13 +50,13 @@ export class RunState {
 
   /** The parts of a checkpoint, made at a place of this training. */
   describe({ step, loader, klController }: RunPlace) {
-    const { config } = this.session;
+    const { settings } = this.session;
     const data: RunStateData = { loader: this.loader.save(loader), kl_controller: klController };
     return {
       engines: listEngines(this.session),
       data,
       // No generator runs through a training: every draw is made from a hash of seed, step, row and sample.
-      rng: { rollout_seed: config.actor_rollout_ref.rollout.seed, data_seed: config.data.seed, step },
+      rng: { rollout_seed: settings.seed, data_seed: settings.data.seed, step },
     };
   }
 }

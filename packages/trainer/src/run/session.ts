@@ -3,6 +3,8 @@ import type { PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { TrainingBus } from "../cluster/training-bus.js";
+import { importDevice } from "../config/import/device.js";
+import { importSettings, type Settings } from "../config/import/settings.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
@@ -11,7 +13,6 @@ import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
-import { makeKlControllerOptions } from "../step/algorithm-options.js";
 import { openCritic } from "../step/critic.js";
 import type { StepParts } from "../step/training-step.js";
 import { Disposables } from "../task/disposables.js";
@@ -25,6 +26,8 @@ import { checkTrainConfig } from "./check-train-config.js";
 
 /** Everything that a config names, loaded: model, data, tools, reward. */
 export interface Session extends StepParts {
+  /** As a file has it, for records of the run. */
+  config: TrainConfig;
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
   /** `environment.reward` where models judge beside the rules; null without. */
@@ -61,16 +64,21 @@ async function openParts(
   { task, valRows, bus, signal, report, ...options }: SessionOptions,
   open: Disposables,
 ): Promise<Session> {
-  const { data } = config;
   // Cheap checks first: a typo must not cost the time of loading a model.
   const registries = options.registries ?? openRegistries();
   await loadAlgorithms(config, folder, registries);
-  checkTrainConfig(config, registries, task?.definition);
-  const allRows = await openData(data, folder, { train: await task?.load(), val: valRows });
-  const { environment, judgedRewards, dispose } = await openEnvironment(config, folder, {
+  const settings = importSettings(config);
+  checkTrainConfig(config, settings, registries, task?.definition);
+  const allRows = await openData(settings, folder, {
+    train: await task?.load(),
+    val: valRows,
+    section: config.data,
+  });
+  const { environment, judgedRewards, dispose } = await openEnvironment(settings.environment, folder, {
     registries,
     rows: [...allRows.train, ...allRows.val],
     task: task?.definition,
+    device: importDevice(config),
     report,
   });
   open.add(dispose);
@@ -80,25 +88,26 @@ async function openParts(
   const engine = options.engine ?? (await loadConfiguredModel(config, folder));
   open.add(() => engine.dispose());
   const tokenizer = DeltaTokenizer.forModel(engine, {
-    kwargs: data.apply_chat_template_kwargs,
-    allowControlTokens: data.allow_control_tokens,
+    kwargs: settings.data.templateKwargs,
+    allowControlTokens: settings.data.allowControlTokens,
   });
   checkSeen([...allRows.train, ...allRows.val], environment, engine);
-  const rows = await filterData(allRows, data, folder, { engine, tokenizer, tools: environment.tools, signal, report });
-  const reference = await openReference(config, engine, folder);
+  const rows = await filterData(allRows, settings.data, folder, { engine, tokenizer, environment, signal, report });
+  const reference = await openReference(config, settings, engine, folder);
   if (reference !== engine) open.add(() => reference?.dispose());
-  const policy = new Policy({ engine, tokenizer, reference, seed: config.actor_rollout_ref.rollout.seed });
+  const policy = new Policy({ engine, tokenizer, reference, seed: settings.seed });
   if (options.findsToolFormat) fitToolFormat(environment, policy);
-  const critic = await openCritic(config, folder, registries);
+  const critic = await openCritic(config, settings, folder, registries);
   open.add(() => critic?.engine.dispose());
   const session: Session = {
     config,
+    settings,
     registries,
     policy,
     environment,
     critic,
     judgedRewards,
-    klController: new KlController(makeKlControllerOptions(config.algorithm)),
+    klController: new KlController(settings.algorithm.klController),
     trainRows: rows.train,
     valRows: rows.val,
     coordination: null,
@@ -113,11 +122,14 @@ async function openParts(
   return session;
 }
 
-async function openReference(config: TrainConfig, engine: PolicyEngine, folder: string): Promise<PolicyEngine | null> {
-  const { actor, model } = config.actor_rollout_ref;
-  if (!actor.use_kl_loss && !config.algorithm.use_kl_in_reward) return null;
+async function openReference(
+  config: TrainConfig,
+  { loss, algorithm }: Settings,
+  engine: PolicyEngine,
+  folder: string,
+): Promise<PolicyEngine | null> {
+  if (!loss.kl && !algorithm.useKlInReward) return null;
   if (engine.info.trainable === "lora") return engine;
-  const { device, threads } = config.trainer;
-  const options = { device, threads: threads ?? undefined, ...describeVision(model, folder) };
-  return loadReference(resolvePath(folder, model.path), options);
+  const { model } = config.actor_rollout_ref;
+  return loadReference(resolvePath(folder, model.path), { ...importDevice(config), ...describeVision(model, folder) });
 }

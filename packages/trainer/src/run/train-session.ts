@@ -46,7 +46,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
   const { trainer } = config;
   if (trainer.val_only) return validateOnly(session, report);
   return withRun(session, options, async ({ folder, checkpoints, resume }, { trackers, live }) => {
-    const total = countSteps(config, session.trainRows.length);
+    const total = countSteps(session.settings, session.trainRows.length);
     const start = resume?.step ?? 0;
     live?.begin(start, total);
     const beginning = await readBeginning(config, options.configFolder ?? process.cwd());

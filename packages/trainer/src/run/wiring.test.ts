@@ -13,11 +13,12 @@ import { hashSeed } from "@cria/core";
 import { FakeTokenizer, FakeValueEngine } from "@cria/core/testing";
 import { makeTinyProjector, TinyModels } from "@cria/engine/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { importCorrection } from "../config/import/correction.js";
+import { importLoss } from "../config/import/loss.js";
 import { loadConfig } from "../config/load-config.js";
 import { imageKeys, visionKeys } from "../config/sections/vision.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
-import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { type FakeSession, openFakeSession } from "../testing/fake-session.js";
 import { writeTinyRun } from "../testing/tiny-session.js";
@@ -561,8 +562,8 @@ describe("every option of the losses and of the rollout correction", () => {
     };
     const { actor_rollout_ref, algorithm } = trainConfigSchema.parse(raw);
     return {
-      ...makePolicyLossOptions({ actor_rollout_ref, algorithm }, 1000),
-      ...makeRolloutCorrectionOptions(algorithm),
+      ...importLoss({ actor_rollout_ref, algorithm }),
+      ...importCorrection(algorithm),
     } as Arguments;
   };
 

@@ -3,6 +3,8 @@ import { parseFilter } from "@cria/records";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { getToolFormat } from "@cria/tools";
 import { noCalls } from "@cria/tools/internal";
+import { sftKeys } from "../config/import/config-keys.js";
+import { imageOptions } from "../config/options/environment.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
@@ -73,7 +75,7 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
           messagesKey: data.messages_key,
           toolsKey: data.tools_key,
           imagesKey: data.image_key,
-          images: makeImageAccess(data),
+          images: makeImageAccess(sftKeys.read(config, imageOptions)),
           maxLength: data.max_length,
           map,
           keep,

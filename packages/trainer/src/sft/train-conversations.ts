@@ -144,9 +144,17 @@ function makeUpdate({ config, engine, examples }: SftSession, total: number) {
   const tokensPerBatch = data.train_batch_size * averageLossTokens(examples);
   const loss: LossFunction = (inputs) =>
     crossEntropyLoss({ ...inputs, totals: { ...inputs.totals, tokens: tokensPerBatch } });
+  const rate = {
+    learningRate: optim.lr,
+    schedule: optim.lr_scheduler_type,
+    warmupSteps: optim.lr_warmup_steps,
+    warmupStepsRatio: optim.lr_warmup_steps_ratio,
+    minLrRatio: optim.min_lr_ratio,
+    numCycles: optim.num_cycles,
+  };
   return async (step: number, batch: readonly SftExample[]): Promise<StepMetrics> => {
     const started = performance.now();
-    const learningRate = computeLearningRate(optim, step, total);
+    const learningRate = computeLearningRate(rate, step, total);
     // No signal: an update is finished, whatever ends the run.
     const result = await engine.train(batch, loss, {
       learningRate,

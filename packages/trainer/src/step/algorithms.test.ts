@@ -191,7 +191,7 @@ describe("a critic", () => {
       rollout: { n: 8 },
       trainer: { critic_warmup: warmup },
     });
-    expect(session.critic).toMatchObject({ ppo_mini_batch_size: 3, ppo_epochs: 2, cliprangeValue: 0.5, warmup });
+    expect(session.critic).toMatchObject({ miniBatchSize: 3, epochs: 2, cliprangeValue: 0.5, warmup });
     return session;
   };
 
@@ -270,7 +270,7 @@ describe("a resumed run", () => {
       trainer: { total_training_steps: 4, save_freq: 1 },
     };
     const train = async (session: TinySession, until: number) => {
-      session.config.trainer.total_training_steps = until;
+      session.settings.steps = until;
       return (await trainSession(session)).steps.map(dropTimes);
     };
     const whole = await train(await open(options), 4);

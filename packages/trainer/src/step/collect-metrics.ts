@@ -1,7 +1,7 @@
 import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
 import type { TrainResult, Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
-import type { TrainConfig } from "../config/train-config.js";
+import type { Settings } from "../config/import/settings.js";
 import { countOnes } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import type { StepMetrics } from "../step-metrics.js";
@@ -40,11 +40,11 @@ export interface MetricInputs {
   seconds: Record<string, number>;
   step: number;
   epoch: number;
-  config: TrainConfig;
+  settings: Pick<Settings, "loss" | "correction" | "environment">;
 }
 
 export function collectMetrics(inputs: MetricInputs): StepMetrics {
-  const { trajectories, conversations, seconds, config } = inputs;
+  const { trajectories, conversations, seconds, settings } = inputs;
   const metrics: StepMetrics = { "training/global_step": inputs.step, "training/epoch": inputs.epoch };
   const spread = (name: string, values: readonly number[]) => {
     if (values.length === 0) return;
@@ -92,7 +92,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   spread("prompt_length", promptLengths);
   share(
     "prompt_length/clip_ratio",
-    promptLengths.map((n) => (n >= config.data.max_prompt_length ? 1 : 0)),
+    promptLengths.map((n) => (n >= settings.environment.maxPromptLength ? 1 : 0)),
   );
   metrics["response/aborted_ratio"] = mean(conversations.map((t) => (t.finishReason === "aborted" ? 1 : 0)));
   share(
@@ -194,9 +194,9 @@ function describeScoreParts(trajectories: readonly Trajectory[]): StepMetrics {
 /** Means over the updates of what the loss reported. */
 function addActorMetrics(
   metrics: StepMetrics,
-  { updates, updateKl, learningRate, penalty, scores, trajectories, config }: MetricInputs,
+  { updates, updateKl, learningRate, penalty, scores, trajectories, settings }: MetricInputs,
 ) {
-  const { actor } = config.actor_rollout_ref;
+  const { kl } = settings.loss;
   if (updates.length > 0) {
     const names = new Set(["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"]);
     for (const update of updates) for (const name of Object.keys(update.metrics)) names.add(name);
@@ -205,7 +205,7 @@ function addActorMetrics(
       const path = name.startsWith("rollout_corr/") ? name : `actor/${name}`;
       metrics[path] = mean(updates.map((u) => u.metrics[name] ?? 0));
     }
-    if (actor.use_kl_loss) metrics["actor/kl_coef"] = actor.kl_loss_coef;
+    if (kl) metrics["actor/kl_coef"] = kl.coefficient;
     metrics["actor/grad_norm"] = mean(updates.map((u) => u.gradNorm));
     const sum = (key: "evaluatedTokens" | "paddingTokens") => updates.reduce((total, update) => total + update[key], 0);
     metrics["perf/padding_ratio"] = sum("paddingTokens") / Math.max(1, sum("evaluatedTokens"));
@@ -238,9 +238,9 @@ function addCriticMetrics(
 /** How far the sampler's probabilities are from the training graph's, and which share of the sampled tokens that is about. */
 function addRolloutComparison(
   metrics: StepMetrics,
-  { trajectories, responseMask, scores, config }: MetricInputs,
+  { trajectories, responseMask, scores, settings }: MetricInputs,
 ): void {
-  if (config.algorithm.rollout_correction.bypass_mode) return;
+  if (settings.correction.bypass) return;
   const actor: number[] = [];
   const rollout: number[] = [];
   for (const [index, { oldLogprobs }] of scores) {

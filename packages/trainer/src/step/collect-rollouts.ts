@@ -2,7 +2,7 @@ import { type AdvantageEstimator, keepVaryingGroups } from "@cria/algorithms";
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow } from "@cria/rollout";
-import type { TrainConfig } from "../config/train-config.js";
+import type { AlgorithmOptions } from "../config/options/algorithm.js";
 import type { Stopwatch } from "../stopwatch.js";
 import { addFailures, type Groups, type Learnable } from "./groups.js";
 import type { RunningRollouts } from "./roll-out.js";
@@ -30,8 +30,8 @@ export interface CollectOptions {
   /** Starts rollouts of rows. */
   rollOut: (rows: readonly DatasetRow[]) => RunningRollouts;
   estimator: AdvantageEstimator;
-  /** Which groups are replaced, if any. */
-  filter: TrainConfig["algorithm"]["filter_groups"];
+  /** Selects the groups to replace; null: none. */
+  filter: AlgorithmOptions["filterGroups"];
   /** Whether the caller has work for the time that judges take. */
   mayJudgeLater: boolean;
   /** Fresh prompts for dynamic sampling; without it there are none. */
@@ -39,8 +39,8 @@ export interface CollectOptions {
 }
 
 /**
- * Rolls out n conversations for each row. With `algorithm.filter_groups`, groups whose rewards are all equal (failed samples
- * left out) are replaced by fresh prompts until there are as many groups as rows, `max_num_gen_batches` batches were rolled
+ * Rolls out n conversations for each row. With a `filter`, groups whose rewards are all equal (failed samples
+ * left out) are replaced by fresh prompts until there are as many groups as rows, `maxNumGenBatches` batches were rolled
  * out (0: no limit), or every prompt had its turn; the step then goes on with the groups it has.
  * Rewards are there when the caller asks for them with `finish`, and not before.
  */
@@ -58,7 +58,7 @@ export async function collectRollouts(
     };
   };
   const first = await start(rows);
-  if (!filter.enable) {
+  if (!filter) {
     const { conversations, finish } = first;
     if (mayJudgeLater) return { rows: [...rows], conversations, finish, isJudging: true, genBatches: 1 };
     return { ...keepFinished(await finish()), genBatches: 1 };
@@ -69,7 +69,7 @@ export async function collectRollouts(
   const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
   const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
   let genBatches = 1;
-  while (count() < rows.length && (filter.max_num_gen_batches === 0 || genBatches < filter.max_num_gen_batches)) {
+  while (count() < rows.length && (filter.maxNumGenBatches === 0 || genBatches < filter.maxNumGenBatches)) {
     const fresh = (nextRows?.() ?? []).filter((row) => !seen.has(row.uid));
     if (fresh.length === 0) break;
     for (const row of fresh) seen.add(row.uid);

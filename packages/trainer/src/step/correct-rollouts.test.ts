@@ -1,6 +1,6 @@
+import { defaultRolloutCorrection } from "@cria/algorithms/internal";
 import type { Trajectory } from "@cria/core";
 import { describe, expect, it } from "vitest";
-import { algorithmSection } from "../config/sections/algorithm.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import { correctRollouts, OTHER_CLASS } from "./correct-rollouts.js";
 
@@ -14,6 +14,7 @@ const sampled = (rolloutLogprobs: number[], metrics = {}) =>
 const scored = { oldLogprobs: Float32Array.of(0, -1, -1) } as Partial<TokenScores> as TokenScores;
 
 describe("correctRollouts", () => {
+  const correction = { ...defaultRolloutCorrection, bypass: false };
   const own = sampled([0, -1, -1.5]);
   const foreign = sampled([0, -1.5, -9], { [OTHER_CLASS]: 1 });
   const scores = new Map([
@@ -22,14 +23,13 @@ describe("correctRollouts", () => {
   ]);
 
   it("weighs what a sampler of another class drew, token by token and at most by 2; all else by 1", () => {
-    const { weights } = correctRollouts([own, foreign], scores, algorithmSection.parse({}));
+    const { weights } = correctRollouts([own, foreign], scores, correction);
     expect([...weights!.get(0)!]).toEqual([1, 1, 1]);
     expect([...weights!.get(1)!]).toEqual([1, Math.fround(Math.exp(0.5)), 2]);
   });
 
   it("weighs nothing without one, and leaves it to the loss where that corrects", () => {
-    expect(correctRollouts([own, own], scores, algorithmSection.parse({})).weights).toBeNull();
-    const bypass = algorithmSection.parse({ rollout_correction: { bypass_mode: true } });
-    expect(correctRollouts([own, foreign], scores, bypass).weights).toBeNull();
+    expect(correctRollouts([own, own], scores, correction).weights).toBeNull();
+    expect(correctRollouts([own, foreign], scores, { ...correction, bypass: true }).weights).toBeNull();
   });
 });

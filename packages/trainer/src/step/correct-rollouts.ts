@@ -1,10 +1,9 @@
 import { correctRollout } from "@cria/algorithms";
 import { defaultRolloutCorrection } from "@cria/algorithms/internal";
 import type { Trajectory } from "@cria/core";
-import type { TrainConfig } from "../config/train-config.js";
+import type { Settings } from "../config/import/settings.js";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
-import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 
 /** Metric of a conversation that another machine held, whose bits are not those of this one. */
 export const OTHER_CLASS = "other_class";
@@ -20,16 +19,15 @@ export interface CorrectedRollouts {
 
 /**
  * Corrects for the difference between the sampler's logprobs and the training graph's, over all evaluated trajectories:
- * importance weights and rejections. With bypass_mode nothing is corrected here, because the sampler would be compared
+ * importance weights and rejections. With `bypass` nothing is corrected here, because the sampler would be compared
  * with itself; the loss then corrects, with the policy at that moment. Conversations of machines whose bits are others are
  * weighed in any case: by token, at most 2.
  */
 export function correctRollouts(
   trajectories: readonly Trajectory[],
   scores: ReadonlyMap<number, TokenScores>,
-  algorithm: TrainConfig["algorithm"],
+  { bypass, ...correction }: Settings["correction"],
 ): CorrectedRollouts {
-  const { bypass_mode } = algorithm.rollout_correction;
   const indices = [...scores.keys()].sort((a, b) => a - b);
   const offsets = layOutTokens(indices.map((i) => trajectories[i]!));
   const join = (pick: (index: number) => ArrayLike<number>) => joinTokens(offsets, indices.map(pick));
@@ -40,11 +38,11 @@ export function correctRollouts(
       responseMask: join((i) => trajectories[i]!.responseMask),
       offsets,
     },
-    bypass_mode ? defaultRolloutCorrection : makeRolloutCorrectionOptions(algorithm),
+    bypass ? defaultRolloutCorrection : correction,
   );
   const isForeign = indices.map((i) => (trajectories[i]!.metrics[OTHER_CLASS] ?? 0) > 0);
   const foreignWeights =
-    isForeign.includes(true) && !bypass_mode
+    isForeign.includes(true) && !bypass
       ? new Map(indices.map((i, k) => [i, weigh(trajectories[i]!, scores.get(i)!, isForeign[k]!)]))
       : null;
   const cut = <T>(slice: (from: number, to: number) => T) =>
@@ -52,7 +50,7 @@ export function correctRollouts(
   return {
     lossMasks: cut((from, to) => lossMask.subarray(from, to)),
     weights: weights ? cut((from, to) => weights.subarray(from, to)) : foreignWeights,
-    metrics: bypass_mode ? {} : metrics,
+    metrics: bypass ? {} : metrics,
   };
 }
 

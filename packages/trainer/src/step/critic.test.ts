@@ -13,8 +13,8 @@ it("a critic's mini-batches are others in each pass, each prompt once in a pass"
   };
   const critic = {
     engine,
-    ppo_epochs: 3,
-    ppo_mini_batch_size: 2,
+    epochs: 3,
+    miniBatchSize: 2,
     shuffle: true,
     cliprangeValue: 0.5,
     lossAggMode: "token-mean",

@@ -8,7 +8,8 @@ import {
   type ValueEngine,
 } from "@cria/core";
 import { loadValueModel } from "@cria/engine/internal";
-import { usesLora } from "../config/derived-values.js";
+import { importDevice } from "../config/import/device.js";
+import type { Settings } from "../config/import/settings.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -25,8 +26,8 @@ export interface Critic {
   /** The learning rate is given with each update. */
   optimizer: Omit<OptimizerOptions, "learningRate">;
   /** In prompts. */
-  ppo_mini_batch_size: number;
-  ppo_epochs: number;
+  miniBatchSize: number;
+  epochs: number;
   shuffle: boolean;
   cliprangeValue: number;
   lossAggMode: Aggregation;
@@ -37,49 +38,37 @@ export interface Critic {
 }
 
 /**
- * The critic that the config's advantage estimator needs, or null. It trains as the actor does, LoRA or full, from the same
- * file unless the config says otherwise.
+ * The critic that the advantage estimator needs, or null.
+ * @param config says where the critic runs, and how it sees images: as the actor.
  * @throws EngineError when its model cannot be loaded.
  */
 export async function openCritic(
   config: TrainConfig,
+  { algorithm, critic, seed }: Pick<Settings, "algorithm" | "critic" | "seed">,
   folder: string,
   { advantageEstimators, aggregations }: Pick<Registries, "advantageEstimators" | "aggregations">,
 ): Promise<Critic | null> {
-  if (!advantageEstimators.get(config.algorithm.adv_estimator).needs?.includes("values")) return null;
-  const { critic, trainer } = config;
-  const { model: actor, actor: updates } = config.actor_rollout_ref;
-  const isLora = critic.model.lora_rank === null ? usesLora(config) : critic.model.lora_rank > 0;
+  if (!advantageEstimators.get(algorithm.advantages).needs?.includes("values")) return null;
+  const { path, lora, betas, weightDecay, maxGradNorm, miniBatchSize, epochs, shuffle, cliprangeValue, warmup } =
+    critic;
   const engine = await loadValueModel({
-    path: resolvePath(folder, critic.model.path ?? actor.path),
-    ...describeVision(actor, folder),
-    device: trainer.device,
-    threads: trainer.threads ?? undefined,
-    trainable: isLora ? "lora" : "full",
-    lora: isLora
-      ? {
-          // What an actor that starts from an adapter's file does not say is as in any new adapter.
-          rank: critic.model.lora_rank ?? (actor.lora_rank || undefined),
-          alpha: critic.model.lora_alpha ?? actor.lora_alpha ?? undefined,
-          targets: listTargets(critic.model.target_modules ?? actor.target_modules),
-        }
-      : null,
-    seed: (config.actor_rollout_ref.rollout.seed + 1) >>> 0,
+    path: resolvePath(folder, path),
+    ...describeVision(config.actor_rollout_ref.model, folder),
+    ...importDevice(config),
+    trainable: lora ? "lora" : "full",
+    lora: lora && { ...lora, targets: listTargets(lora.targets) },
+    seed: (seed + 1) >>> 0,
   });
   return {
     engine,
-    optimizer: {
-      betas: critic.optim.betas,
-      weightDecay: critic.optim.weight_decay,
-      maxGradNorm: critic.grad_clip,
-    },
-    ppo_mini_batch_size: critic.ppo_mini_batch_size ?? updates.ppo_mini_batch_size,
-    ppo_epochs: critic.ppo_epochs ?? updates.ppo_epochs,
-    shuffle: critic.shuffle,
-    cliprangeValue: critic.cliprange_value,
-    lossAggMode: aggregations.get(critic.loss_agg_mode),
-    microBatchTokens: critic.ppo_max_token_len ?? undefined,
-    warmup: trainer.critic_warmup,
+    optimizer: { betas, weightDecay, maxGradNorm },
+    miniBatchSize,
+    epochs,
+    shuffle,
+    cliprangeValue,
+    lossAggMode: aggregations.get(critic.lossAggMode),
+    microBatchTokens: critic.microBatchTokens ?? undefined,
+    warmup,
   };
 }
 
@@ -127,7 +116,7 @@ export async function updateCritic(critic: Critic, update: CriticUpdate, sampler
   });
   const optimizer = { ...critic.optimizer, learningRate: update.learningRate };
   const results: TrainResult[] = [];
-  for (let round = 0; round < critic.ppo_epochs; round++) {
+  for (let round = 0; round < critic.epochs; round++) {
     const seed = hashSeed(update.seed, update.step, "critic", round);
     for (const indices of cutMiniBatches(groups, critic, seed)) {
       const kept = indices.filter((i) => trajectories[i]!.responseMask.includes(1));

@@ -9,12 +9,12 @@ const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 const plain: LearningRateOptions = {
-  lr: 2,
-  lr_scheduler_type: "constant",
-  lr_warmup_steps: -1,
-  lr_warmup_steps_ratio: 0,
-  min_lr_ratio: 0,
-  num_cycles: 0.5,
+  learningRate: 2,
+  schedule: "constant",
+  warmupSteps: -1,
+  warmupStepsRatio: 0,
+  minLrRatio: 0,
+  numCycles: 0.5,
 };
 const list = (options: Partial<LearningRateOptions>, total: number) =>
   Array.from({ length: total }, (_, i) => computeLearningRate({ ...plain, ...options }, i + 1, total));
@@ -28,30 +28,30 @@ const expectClose = (actual: number[], expected: number[]) => {
 describe("the learning rate", () => {
   it("is constant, or rises to it", () => {
     expectClose(list({}, 3), [2, 2, 2]);
-    expectClose(list({ lr_warmup_steps: 4 }, 6), [0.5, 1, 1.5, 2, 2, 2]);
+    expectClose(list({ warmupSteps: 4 }, 6), [0.5, 1, 1.5, 2, 2, 2]);
   });
 
   it("rises over a share of the steps, unless their number is given", () => {
-    expect(countWarmupSteps({ ...plain, lr_warmup_steps_ratio: 0.35 }, 10)).toBe(3);
-    expect(countWarmupSteps({ ...plain, lr_warmup_steps_ratio: 0.35, lr_warmup_steps: 0 }, 10)).toBe(0);
-    expectClose(list({ lr_warmup_steps_ratio: 0.5 }, 4), [1, 2, 2, 2]);
+    expect(countWarmupSteps({ ...plain, warmupStepsRatio: 0.35 }, 10)).toBe(3);
+    expect(countWarmupSteps({ ...plain, warmupStepsRatio: 0.35, warmupSteps: 0 }, 10)).toBe(0);
+    expectClose(list({ warmupStepsRatio: 0.5 }, 4), [1, 2, 2, 2]);
   });
 
   it("falls along a cosine", () => {
     // 1 + cos(π p) for p = 0, 1/4, 1/2, 3/4.
     const half = Math.SQRT1_2;
-    expectClose(list({ lr_scheduler_type: "cosine" }, 4), [2, 1 + half, 1, 1 - half]);
-    const warm = { lr_scheduler_type: "cosine", lr_warmup_steps: 2, min_lr_ratio: 0.5 } as const;
+    expectClose(list({ schedule: "cosine" }, 4), [2, 1 + half, 1, 1 - half]);
+    const warm = { schedule: "cosine", warmupSteps: 2, minLrRatio: 0.5 } as const;
     // Up from lr / 2 to lr, then between the two.
     expectClose(list(warm, 6), [1.5, 2, 2, 1.5 + half / 2, 1.5, 1.5 - half / 2]);
   });
 
   it("falls from the start, the warm-up being a factor: the rates that the embedded policy was made with", () => {
     const recipe = {
-      lr: 3e-3,
-      lr_scheduler_type: "cosine_from_start",
-      lr_warmup_steps: 100,
-      min_lr_ratio: 0.05,
+      learningRate: 3e-3,
+      schedule: "cosine_from_start",
+      warmupSteps: 100,
+      minLrRatio: 0.05,
     } as const;
     const rates = list(recipe, 4500);
     expect(rates[49]! / 3e-3).toBeCloseTo(0.5, 3);
@@ -62,8 +62,8 @@ describe("the learning rate", () => {
     expect(hashFloats(rates)).toBe("e18857926342772d");
   });
 
-  it("of a whole cycle comes back, and never goes below min_lr_ratio", () => {
-    const whole = list({ lr_scheduler_type: "cosine", num_cycles: 1, min_lr_ratio: 0.1 }, 40);
+  it("of a whole cycle comes back, and never goes below minLrRatio", () => {
+    const whole = list({ schedule: "cosine", numCycles: 1, minLrRatio: 0.1 }, 40);
     expect(Math.min(...whole)).toBeCloseTo(0.2, 12);
     expect(whole.indexOf(Math.min(...whole))).toBe(20);
     expect(whole.at(-1)).toBeCloseTo(whole[1]!, 12);
@@ -79,7 +79,8 @@ describe("the learning rate", () => {
     });
     for (const step of [1, 4, 8]) {
       const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
-      const expected = computeLearningRate({ ...plain, ...optim(1e-2), lr_scheduler_type: "cosine" }, step, 8);
+      const schedule = { learningRate: 1e-2, schedule: "cosine", warmupStepsRatio: 0.25, minLrRatio: 0.1 } as const;
+      const expected = computeLearningRate({ ...plain, ...schedule }, step, 8);
       expect(metrics["actor/lr"]).toBeCloseTo(expected, 12);
       expect(metrics["critic/lr"]).toBeCloseTo(10 * expected, 12);
     }
@@ -88,6 +89,7 @@ describe("the learning rate", () => {
 
   it("of the actor rises and falls over the steps after the critic's warm-up, in a resumed run as well", async () => {
     const optim = { lr: 1e-2, lr_scheduler_type: "cosine", lr_warmup_steps: 3, min_lr_ratio: 0 } as const;
+    const schedule = { learningRate: 1e-2, schedule: "cosine", warmupSteps: 3, minLrRatio: 0 } as const;
     const open = () =>
       openTinySession(models, {
         algorithm: { adv_estimator: "gae" },
@@ -113,12 +115,12 @@ describe("the learning rate", () => {
     expect(all.slice(0, 3).map(({ actor }) => actor)).toEqual([undefined, undefined, undefined]);
     expectClose(
       all.slice(3).map(({ actor }) => actor!),
-      list(optim, 7),
+      list(schedule, 7),
     );
     expect(all[5]!.actor).toBe(1e-2);
     expectClose(
       all.map(({ critic }) => critic),
-      list(optim, 10),
+      list(schedule, 10),
     );
     // The engine got what the metrics say.
     expect(session.optimizers.map(({ learningRate }) => learningRate)).toEqual(all.slice(3).map(({ actor }) => actor));
@@ -148,8 +150,8 @@ describe("the learning rate", () => {
 describe("a training", () => {
   it("has as many steps as its epochs, unless the config says how many", async () => {
     const session = await openTinySession(models, { data: { train_batch_size: 1 }, trainer: { total_epochs: 2 } });
-    expect(countSteps(session.config, session.trainRows.length)).toBe(6);
-    session.config.trainer.total_training_steps = 4;
-    expect(countSteps(session.config, session.trainRows.length)).toBe(4);
+    expect(countSteps(session.settings, session.trainRows.length)).toBe(6);
+    session.settings.steps = 4;
+    expect(countSteps(session.settings, session.trainRows.length)).toBe(4);
   });
 });

@@ -1,27 +1,19 @@
-import { DataError, hasFailed, type Trajectory } from "@cria/core";
+import { DataError, hasFailed, type SamplingOptions, type Trajectory } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow, OnRequestState, RolloutOptions } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
+import { pickSampling, samplingChecks } from "../policy/sampling.js";
 import { Running } from "../running.js";
 import { checkCount } from "../task/check-definition.js";
 import type { Environment } from "../task/environment.js";
 import { isTask, type Task } from "../task/task.js";
 import { Groups } from "./groups.js";
 
-export interface RollOutOptions {
+/** `seed`: with step, row and sample it decides every random draw; default: the policy's. */
+export interface RollOutOptions extends SamplingOptions {
   /** Conversations of each row, at least 1; default 8. */
   n?: number;
-  /** Sampling temperature, at least 0; 0 is greedy. Default 1. */
-  temperature?: number;
-  /** Top-p: sample from the likeliest tokens whose probabilities add up to this, in (0, 1]; default 1: from all. */
-  topP?: number;
-  /** Top-k: sample from this many of the likeliest tokens; default 0: from all. */
-  topK?: number;
-  /** Min-p: do not sample tokens whose probability is below this share of the likeliest token's, in [0, 1); default 0. */
-  minP?: number;
-  /** With step, row and sample it decides every random draw; default: the policy's. */
-  seed?: number;
   /** Default: the number of the policy's updates plus one. */
   step?: number;
   /** Name of these rollouts in errors; default "step <step>". */
@@ -36,15 +28,11 @@ export interface RollOutOptions {
   converse?: RolloutOptions["converse"];
 }
 
-const { any, number } = optionChecks;
+const { any } = optionChecks;
 
 const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
+  ...samplingChecks,
   n: any,
-  temperature: number,
-  topP: number,
-  topK: number,
-  minP: number,
-  seed: optionChecks.whole,
   step: optionChecks.whole,
   name: optionChecks.text,
   signal: optionChecks.signal,
@@ -80,7 +68,9 @@ export function rollOut<Row extends DatasetRow>(
   rows: readonly Row[],
   options: RollOutOptions = {},
 ): RunningRollouts<Row> {
-  const { n = 8, signal, temperature = 1, step = policy.updates + 1 } = options;
+  const { n = 8, signal, step = policy.updates + 1 } = options;
+  const sampling = pickSampling(options);
+  const { temperature } = sampling;
   const start = async () => {
     checkOptions("rollOut", options, rollOutChecks);
     checkCount("rollOut: n", n, 1);
@@ -91,11 +81,8 @@ export function rollOut<Row extends DatasetRow>(
       ...opened,
       tokenizer: policy.tokenizer,
       n,
-      temperature,
-      topP: options.topP ?? 1,
-      topK: options.topK ?? 0,
-      minP: options.minP ?? 0,
-      seed: options.seed ?? policy.seed,
+      ...sampling,
+      seed: sampling.seed ?? policy.seed,
       step,
       signal,
       onState: options.onState,

@@ -10,8 +10,8 @@ import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
 import type { DatasetRow, OnRequestState } from "@cria/rollout";
 import type { Coordination } from "../cluster/training-bus.js";
-import { countSamples } from "../config/derived-values.js";
-import type { TrainConfig } from "../config/train-config.js";
+import type { Settings } from "../config/import/settings.js";
+import type { AlgorithmOptions } from "../config/options/algorithm.js";
 import { makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
 import type { Policy } from "../policy/policy.js";
@@ -22,7 +22,6 @@ import { Stopwatch } from "../stopwatch.js";
 import type { Environment } from "../task/environment.js";
 import type { Registries } from "../user-code/registries.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
-import { makePolicyLossOptions, needsEveryTrajectory } from "./algorithm-options.js";
 import { collectMetrics } from "./collect-metrics.js";
 import { collectRollouts, readReward, rollOutGreedily } from "./collect-rollouts.js";
 import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
@@ -31,13 +30,14 @@ import { leaveOutGroupsWithoutBaseline } from "./groups.js";
 import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { measureUpdate } from "./measure-update.js";
+import { needsEveryTrajectory } from "./needs-every-trajectory.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import { scoreTrajectories } from "./score-trajectories.js";
 
-/** What a training step needs; all of it is opened from one config. */
+/** What a training step needs; all of it is opened from the same settings. */
 export interface StepParts {
-  config: TrainConfig;
-  /** What the names in the config stand for. */
+  settings: Settings;
+  /** Values of the names in the settings. */
   registries: Registries;
   policy: Policy;
   environment: Environment;
@@ -45,7 +45,7 @@ export interface StepParts {
   critic: Critic | null;
   /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
-  /** Rows to train on: with the config they say how many steps there are. */
+  /** Rows to train on: with the settings they say how many steps there are. */
   trainRows: readonly DatasetRow[];
   /** Hands out what can be done elsewhere; null: all is done in this process. */
   coordination: Coordination | null;
@@ -79,28 +79,24 @@ export interface StepInputs {
 
 /** As `runTrainingStep` in when-called.ts. */
 export async function runTrainingStep(
-  { config, registries, policy, environment, critic, klController, trainRows, coordination, signal }: StepParts,
+  { settings, registries, policy, environment, critic, klController, trainRows, coordination, signal }: StepParts,
   { rows, step, epoch, nextRows, onTrajectory, onState, onWork }: StepInputs,
 ): Promise<StepResult> {
-  const { algorithm, reward_model } = config;
-  const { actor, rollout } = config.actor_rollout_ref;
-  const { temperature, seed } = rollout;
+  const { algorithm, seed, loss, updates: update } = settings;
+  const { temperature } = settings.sampling;
+  const { onFailure, branchCredit, rewards } = settings.environment;
   const { responseLength } = environment;
-  const { bypass_mode: bypass } = algorithm.rollout_correction;
+  const { bypass } = settings.correction;
   const clock = new Stopwatch(onWork);
   const imageMeter = new ImageMeter(policy.engine.images);
-  const estimator = registries.advantageEstimators.get(algorithm.adv_estimator);
+  const estimator = registries.advantageEstimators.get(algorithm.advantages);
   const needs = new Set(estimator.needs);
   const isWarm = !critic || step > critic.warmup;
 
-  // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With filter_groups, prompts
+  // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With `filterGroups`, prompts
   //    whose rewards are all equal are replaced.
   const sampling: RollOutOptions = {
-    n: countSamples(rollout),
-    temperature,
-    topP: rollout.top_p,
-    topK: Math.max(0, rollout.top_k),
-    minP: rollout.min_p,
+    ...settings.sampling,
     seed,
     step,
     signal,
@@ -113,9 +109,9 @@ export async function runTrainingStep(
     {
       rollOut: (asked) => rollOut(policy, environment, asked, { ...sampling, onTrajectory }),
       estimator,
-      filter: algorithm.filter_groups,
+      filter: algorithm.filterGroups,
       // What is refilled was judged already.
-      mayJudgeLater: reward_model.enable && reward_model.launch_reward_fn_async && rollout.on_failure !== "refill",
+      mayJudgeLater: rewards.judges?.launchRewardFnAsync === true && onFailure !== "refill",
       nextRows,
     },
     clock,
@@ -151,7 +147,7 @@ export async function runTrainingStep(
     if (early.has(original)) scores.set(index, early.get(original)!);
   });
 
-  // 4. Per-token rewards of the others, end to end; with use_kl_in_reward the KL to the reference is subtracted.
+  // 4. Per-token rewards of the others, end to end; with `useKlInReward` the KL to the reference is subtracted.
   const offsets = layOutTokens(trajectories);
   const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
   const responseMask = join(trajectories.map((t) => t.responseMask));
@@ -163,7 +159,7 @@ export async function runTrainingStep(
   };
   let tokenLevelRewards = join(trajectories.map((t) => t.rewards.tokenLevel));
   let penalty: { kl: number; coefficient: number } | null = null;
-  if (algorithm.use_kl_in_reward && !isEmpty) {
+  if (algorithm.useKlInReward && !isEmpty) {
     await score(() => true);
     const { coefficient } = klController;
     const penalized = penalizeRewards({
@@ -172,7 +168,7 @@ export async function runTrainingStep(
       refLogprobs: join(trajectories.map((_, i) => scores.get(i)?.refLogprobs)),
       responseMask,
       offsets,
-      type: registries.klEstimates.get(algorithm.kl_penalty),
+      type: registries.klEstimates.get(algorithm.klPenalty),
       coefficient,
     });
     tokenLevelRewards = penalized.tokenLevelRewards;
@@ -188,7 +184,7 @@ export async function runTrainingStep(
   let correction: CorrectedRollouts | null = null;
   if (needs.has("sumPiSquared") && !isEmpty) {
     await score(() => true);
-    correction = correctRollouts(trajectories, scores, algorithm);
+    correction = correctRollouts(trajectories, scores, settings.correction);
   }
   const { weights: isWeights } = correction ?? {};
   const joinScores = (pick: (scores: TokenScores) => Float32Array | null) =>
@@ -203,20 +199,18 @@ export async function runTrainingStep(
     rewardParts: needs.has("rewardParts") ? readRewardParts(trajectories, algorithm) : undefined,
     gamma: algorithm.gamma,
     lam: algorithm.lam,
-    normalizeByStd: algorithm.norm_adv_by_std_in_grpo,
+    normalizeByStd: algorithm.normalizeByStd,
     // What another strategy spreads over the tokens stays with them.
-    ...(reward_model.aggregation.strategy === "last_token" ? {} : { episodeRewards: undefined }),
+    ...(rewards.aggregation.strategy === "last_token" ? {} : { episodeRewards: undefined }),
   };
   const estimated = clock.timeSync("adv", () =>
-    rollout.branch_credit === "nodes"
-      ? creditNodes(trajectories, given)
-      : estimateAdvantages(estimator, trajectories, given),
+    branchCredit === "nodes" ? creditNodes(trajectories, given) : estimateAdvantages(estimator, trajectories, given),
   );
   const advantages = cutTokens(trajectories, estimated.advantages);
 
   // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
   //    gradient, and is not evaluated.
-  const needsAll = needsEveryTrajectory(config, registries);
+  const needsAll = !update.skipZeroAdvantage || needsEveryTrajectory(settings, registries);
   const used = new Set(await score((i) => isWarm && (needsAll || hasAdvantage(advantages[i]!))));
 
   // What was not computed here is the sampler's own word.
@@ -224,10 +218,10 @@ export async function runTrainingStep(
     coordination?.checkLogprobs([...scores].map(([i, { oldLogprobs }]) => ({ ...trajectories[i]!, oldLogprobs })));
 
   // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections.
-  const corrected = correction ?? correctRollouts(trajectories, scores, algorithm);
+  const corrected = correction ?? correctRollouts(trajectories, scores, settings.correction);
 
   // 8. The batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their scores.
-  const taught = algorithm.use_pf_ppo ? drawByScore(trajectories, algorithm.pf_ppo, seed, step) : undefined;
+  const taught = algorithm.filtration ? drawByScore(trajectories, algorithm.filtration, seed, step) : undefined;
   const batch = makeBatch(trajectories, {
     advantages,
     taught,
@@ -249,11 +243,11 @@ export async function runTrainingStep(
   });
 
   // 9. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
-  const total = countSteps(config, trainRows.length);
-  const criticLearningRate = computeLearningRate(config.critic.optim, step, total);
+  const total = countSteps(settings, trainRows.length);
+  const criticLearningRate = computeLearningRate(settings.critic, step, total);
   // The actor's schedule begins with its first update, after the critic's warm-up, and ends with the run.
   const frozen = critic?.warmup ?? 0;
-  const learningRate = isWarm ? computeLearningRate(actor.optim, step - frozen, total - frozen) : null;
+  const learningRate = isWarm ? computeLearningRate(update, step - frozen, total - frozen) : null;
   const returns = cutTokens(trajectories, estimated.returns);
   const pick = <T>(values: readonly T[]) => (taught ? taught.map((i) => values[i]!) : [...values]);
   const criticUpdates =
@@ -277,17 +271,17 @@ export async function runTrainingStep(
   const updates =
     learningRate !== null
       ? await clock.time("update_actor", () =>
-          policy.train(batch, makePolicyLossOptions(config, responseLength), {
+          policy.train(batch, loss, {
             step,
             seed,
             learningRate,
-            betas: actor.optim.betas,
-            weightDecay: actor.optim.weight_decay,
-            maxGradNorm: actor.grad_clip,
-            miniBatchSize: actor.ppo_mini_batch_size,
-            epochs: actor.ppo_epochs,
-            shuffle: actor.shuffle,
-            microBatchTokens: actor.ppo_max_token_len ?? undefined,
+            betas: update.betas,
+            weightDecay: update.weightDecay,
+            maxGradNorm: update.maxGradNorm,
+            miniBatchSize: update.miniBatchSize,
+            epochs: update.epochs,
+            shuffle: update.shuffle,
+            microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
             algorithms: registries,
             beforeStep: coordination?.publish,
@@ -297,7 +291,7 @@ export async function runTrainingStep(
       : [];
 
   // 10. How far the updates moved the policy.
-  const { update_kl_ratio: ratio } = actor;
+  const { updateKlRatio: ratio } = update;
   const updateKl =
     updates.length > 0 && ratio > 0
       ? await clock.time("update_kl", () => measureUpdate(policy, { trajectories, scores, ratio, temperature }))
@@ -315,7 +309,7 @@ export async function runTrainingStep(
     penalty,
     correction: corrected.metrics,
     taught: taught ?? null,
-    genBatches: algorithm.filter_groups.enable ? collected.genBatches : null,
+    genBatches: algorithm.filterGroups ? collected.genBatches : null,
     updates,
     updateKl,
     criticUpdates,
@@ -323,7 +317,7 @@ export async function runTrainingStep(
     seconds: clock.seconds(),
     step,
     epoch,
-    config,
+    settings,
   });
   Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
   if (critic) metrics["critic/lr"] = criticLearningRate;
@@ -349,7 +343,7 @@ function averageSampled(values: Float32Array, responseMask: Uint8Array): number 
 /** The values that gdpo_reward_keys names, each with its weight. */
 function readRewardParts(
   trajectories: readonly Trajectory[],
-  { gdpo_reward_keys: keys, gdpo_reward_weights: weights }: TrainConfig["algorithm"],
+  { gdpoRewardKeys: keys, gdpoRewardWeights: weights }: AlgorithmOptions,
 ): RewardPart[] {
   return (keys ?? []).map((name, k) => ({
     values: trajectories.map((t) => readReward(t, name, "algorithm.gdpo_reward_keys")),
@@ -359,14 +353,14 @@ function readRewardParts(
 
 function drawByScore(
   trajectories: readonly Trajectory[],
-  { reweight_method: method, weight_pow: weightPow }: TrainConfig["algorithm"]["pf_ppo"],
+  options: NonNullable<AlgorithmOptions["filtration"]>,
   seed: number,
   step: number,
 ): number[] {
   const random = makeUniform(hashSeed(seed, step, "pf_ppo"));
   return resampleByScore(
     trajectories.map((t) => t.reward),
-    { method, weightPow },
+    options,
     random,
   );
 }

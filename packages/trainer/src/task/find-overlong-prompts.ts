@@ -1,14 +1,13 @@
 import { type DatasetRow, measurePrompts } from "@cria/rollout";
-import type { TrainConfig } from "../config/train-config.js";
+import type { Settings } from "../config/import/settings.js";
 import { type Report, WorkReporter } from "../events.js";
-import { makeImageAccess } from "../policy/describe-vision.js";
 import type { Policy } from "../policy/policy.js";
 import type { Environment } from "./environment.js";
 import { findPromptCache } from "./open-data.js";
 
 /** What is opened when prompts are measured. */
 interface OpenedTask {
-  config: TrainConfig;
+  settings: Pick<Settings, "data">;
   policy: Policy;
   environment: Environment;
   trainRows: readonly DatasetRow[];
@@ -25,21 +24,21 @@ const FEW = 1000;
  * @param folder where relative paths of the config start.
  */
 export async function findOverlongPrompts(
-  { config: { data }, policy, environment, trainRows, valRows, signal }: OpenedTask,
+  { settings: { data }, policy, environment, trainRows, valRows, signal }: OpenedTask,
   folder: string,
   report?: Report,
 ): Promise<string | null> {
-  const { maxPromptLength, truncation, tools } = environment;
-  if (truncation !== "error" || data.filter_overlong_prompts) return null;
+  const { maxPromptLength, truncation, tools, images } = environment;
+  if (truncation !== "error" || data.filterOverlongPrompts) return null;
   const rows = [...trainRows, ...valRows];
   const reporter = new WorkReporter(rows.length < FEW ? undefined : report, "measure prompts");
   const lengths = await measurePrompts(rows, {
     engine: policy.engine,
     tokenizer: policy.tokenizer,
     tools,
-    templateKwargs: data.apply_chat_template_kwargs,
-    allowControlTokens: data.allow_control_tokens,
-    images: makeImageAccess(data),
+    templateKwargs: data.templateKwargs,
+    allowControlTokens: data.allowControlTokens,
+    images,
     cacheFolder: rows.length < FEW ? null : findPromptCache(data, folder),
     onProgress: (done) => reporter.update(done, rows.length),
     signal,

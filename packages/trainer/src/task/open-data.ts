@@ -15,10 +15,10 @@ import {
   type RowMap,
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import type { BaseTool } from "@cria/tools";
 import { importExport } from "@cria/tools/internal";
+import type { Settings } from "../config/import/settings.js";
+import type { DataOptions } from "../config/options/data.js";
 import { resolvePath } from "../config/paths.js";
-import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
 import { makeImageAccess } from "../policy/describe-vision.js";
 import type { Environment } from "./environment.js";
@@ -28,37 +28,40 @@ export interface SessionRows {
   val: DatasetRow[];
 }
 
-/**
- * Reads the rows that `data.*` names.
- * @param given rows in memory, in place of those.
- * @throws ConfigError or DataError naming file, row and column.
- */
+export interface OpenDataOptions {
+  /** Rows in memory, in place of those that the settings name. */
+  train?: readonly DatasetRow[];
+  val?: readonly DatasetRow[];
+  /** The section `data` of a config, for a class of the user's. */
+  section: Readonly<Record<string, unknown>>;
+}
+
+/** Reads the rows that the settings name. @throws ConfigError or DataError naming file, row and column. */
 export async function openData(
-  data: TrainConfig["data"],
+  { data, environment }: Pick<Settings, "data"> & { environment: Pick<Settings["environment"], "images"> },
   folder: string,
-  given: { train?: readonly DatasetRow[]; val?: readonly DatasetRow[] } = {},
+  { train, val, section }: OpenDataOptions,
 ): Promise<SessionRows> {
-  const datasetClass = await loadDatasetClass(data.custom_cls, folder);
+  const datasetClass = await loadDatasetClass(data.datasetClass, folder);
   const map = await loadRowMap(data.map, folder);
   const load = async (files: readonly string[], maxSamples: number, sampleSeed: number | null) =>
     loadDataset(await resolveFiles(files, folder), {
-      promptKey: data.prompt_key,
-      rewardFnKey: data.reward_fn_key,
-      imageKey: data.image_key,
-      videoKey: data.video_key,
-      needToolsKwargs: data.need_tools_kwargs,
+      promptKey: data.promptKey,
+      rewardFnKey: data.rewardFnKey,
+      imageKey: data.imageKey,
+      videoKey: data.videoKey,
+      needToolsKwargs: data.needToolsKwargs,
       maxSamples,
       sampleSeed,
       datasetClass,
       map,
-      config: data,
+      config: section,
     });
-  const { train, val } = given;
   const rows = {
-    train: train ? [...train] : await load(data.train_files, data.train_max_samples, data.shuffle ? data.seed : null),
-    val: val ? [...val] : data.val_files ? await load(data.val_files, data.val_max_samples, null) : [],
+    train: train ? [...train] : await load(data.trainFiles, data.trainMaxSamples, data.shuffle ? data.seed : null),
+    val: val ? [...val] : data.valFiles ? await load(data.valFiles, data.valMaxSamples, null) : [],
   };
-  checkSources([...rows.train, ...rows.val], makeImageAccess(data));
+  checkSources([...rows.train, ...rows.val], makeImageAccess(environment.images));
   return rows;
 }
 
@@ -95,7 +98,7 @@ export async function loadRowMap(name: string | null, folder: string): Promise<R
 }
 
 async function loadDatasetClass(
-  { path, name }: TrainConfig["data"]["custom_cls"],
+  { path, name }: DataOptions["datasetClass"],
   folder: string,
 ): Promise<DatasetClass | undefined> {
   if (path === null) return undefined;
@@ -113,32 +116,33 @@ async function loadDatasetClass(
 export interface FilterDataOptions {
   engine: PolicyEngine;
   tokenizer: DeltaTokenizer;
-  tools: ReadonlyMap<string, BaseTool>;
+  /** Of the run: how long prompts may be, and what is rendered with them. */
+  environment: Pick<Environment, "tools" | "images" | "maxPromptLength">;
   report?: Report;
   signal?: AbortSignal;
 }
 
-/** Leaves out rows whose prompts are too long, if the config says so. */
+/** Leaves out rows whose prompts are too long, if the settings say so. */
 export async function filterData(
   rows: SessionRows,
-  data: TrainConfig["data"],
+  data: DataOptions,
   folder: string,
-  options: FilterDataOptions,
+  { environment: { tools, images, maxPromptLength }, ...options }: FilterDataOptions,
 ): Promise<SessionRows> {
-  if (!data.filter_overlong_prompts) return rows;
+  if (!data.filterOverlongPrompts) return rows;
   const cacheFolder = findPromptCache(data, folder);
   const filter = async (label: "train" | "val", given: readonly DatasetRow[]) => {
     if (given.length === 0) return [];
     const reporter = new WorkReporter(options.report, `filter ${label}`);
-    const kept = await filterOverlongPrompts(given, data.max_prompt_length, {
+    const kept = await filterOverlongPrompts(given, maxPromptLength, {
       ...options,
-      templateKwargs: data.apply_chat_template_kwargs,
-      allowControlTokens: data.allow_control_tokens,
-      images: makeImageAccess(data),
+      tools,
+      images,
+      templateKwargs: data.templateKwargs,
+      allowControlTokens: data.allowControlTokens,
       cacheFolder,
       onProgress: (done) => reporter.update(done, given.length),
     });
-    const maxPromptLength = data.max_prompt_length;
     options.report?.({ type: "filtered", rows: label, kept: kept.length, of: given.length, maxPromptLength });
     reporter.end();
     return kept;
@@ -147,7 +151,7 @@ export async function filterData(
 }
 
 /** Folder of cached prompt lengths. */
-export function findPromptCache({ cache_dir }: TrainConfig["data"], folder: string): string {
-  if (cache_dir !== null) return resolvePath(folder, cache_dir);
+export function findPromptCache({ cacheDir }: DataOptions, folder: string): string {
+  if (cacheDir !== null) return resolvePath(folder, cacheDir);
   return userCacheFolder("prompt-lengths");
 }

@@ -1,6 +1,10 @@
 import { resolve } from "node:path";
 import { isAddress } from "@cria/hub/internal";
 import { makeFunctionAgent } from "@cria/rollout";
+import type { z } from "zod";
+import { trainKeys } from "../config/import/config-keys.js";
+import { environmentOptions } from "../config/options/environment.js";
+import { writeKey } from "../config/raw-config.js";
 import type { Registries } from "../user-code/registries.js";
 import { areFiles } from "./check-definition.js";
 import type { TaskDefinition } from "./task-definition.js";
@@ -11,34 +15,29 @@ export const ROWS_IN_MEMORY = "(rows in memory)";
 /** Name of the loop of an agent that lies in memory. */
 export const AGENT_IN_MEMORY = "(agent in memory)";
 
-/** A part of a config file, before defaults. */
-export type RawSection = Record<string, unknown>;
-
-/** The part of a config that a task says; what it leaves out has the config's defaults. */
-export function describeTask(task: TaskDefinition<object>): Record<string, RawSection> {
-  const { rows, agent, tools, interaction, reward, toolFormat, maxTurns, maxPromptLength, maxResponseLength } = task;
+/** The options of a task's environment; those that it leaves out have defaults. */
+export function describeEnvironment(task: TaskDefinition<object>): z.input<typeof environmentOptions> {
+  const { agent, tools, interaction, reward, toolFormat, maxTurns, maxPromptLength, maxResponseLength } = task;
   const [path, name] = typeof reward === "string" ? splitExport(reward) : [];
   return {
-    data: clean({
-      train_files: nameFiles(rows),
-      max_prompt_length: maxPromptLength,
-      max_response_length: maxResponseLength,
-    }),
-    actor_rollout_ref: {
-      rollout: clean({
-        prompt_length: maxPromptLength,
-        response_length: maxResponseLength,
-        agent: agent && { default_agent_loop: AGENT_IN_MEMORY },
-        multi_turn: clean({
-          tool_config_path: typeof tools === "string" ? resolve(tools) : undefined,
-          interaction_config_path: typeof interaction === "string" ? resolve(interaction) : undefined,
-          max_assistant_turns: maxTurns,
-          format: toolFormat,
-        }),
-      }),
-    },
-    ...(path === undefined ? {} : { custom_reward_function: clean({ path, name }) }),
+    toolConfigPath: typeof tools === "string" ? resolve(tools) : undefined,
+    interactionConfigPath: typeof interaction === "string" ? resolve(interaction) : undefined,
+    maxPromptLength,
+    maxResponseLength,
+    multiTurn: { maxAssistantTurns: maxTurns, format: toolFormat },
+    agent: { defaultAgentLoop: agent && AGENT_IN_MEMORY },
+    rewards: { function: { path, name } },
   };
+}
+
+/** Writes what a task says into a raw config. */
+export function exportTask(task: TaskDefinition<object>, raw: Record<string, unknown>): void {
+  const { maxPromptLength, maxResponseLength } = task;
+  writeKey(raw, "data.train_files", nameFiles(task.rows));
+  trainKeys.write(raw, environmentOptions, describeEnvironment(task));
+  // In a config these are two keys each.
+  if (maxPromptLength !== undefined) writeKey(raw, "actor_rollout_ref.rollout.prompt_length", maxPromptLength);
+  if (maxResponseLength !== undefined) writeKey(raw, "actor_rollout_ref.rollout.response_length", maxResponseLength);
 }
 
 /** Rows as `data.train_files` and `data.val_files` name them. */
@@ -54,11 +53,7 @@ function splitExport(path: string): [string, string | undefined] {
   return [resolve(file!), name];
 }
 
-function clean(section: RawSection): RawSection {
-  return Object.fromEntries(Object.entries(section).filter(([, value]) => value !== undefined));
-}
-
-/** Adds a task's agent to the run's agent loops, under the name that `describeTask` gives it. */
+/** Adds a task's agent to the run's agent loops, under the name that `describeEnvironment` gives it. */
 export function registerAgent(
   { agentLoops }: Pick<Registries, "agentLoops">,
   { agent }: Pick<TaskDefinition<object>, "agent">,

@@ -1,3 +1,4 @@
+import type { Settings } from "../config/import/settings.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
 import type { LiveTracker } from "../live/live-tracker.js";
@@ -14,24 +15,19 @@ export interface RunValidationOptions {
 
 /** Validates on `data.val_files` by `val_kwargs`; null when there are no such rows. */
 export async function runValidation(
-  parts: ValidationParts & { config: Pick<TrainConfig, "actor_rollout_ref" | "trainer"> },
+  parts: ValidationParts & { config: Pick<TrainConfig, "trainer">; settings: Pick<Settings, "validation"> },
   { step, file, report, live }: RunValidationOptions,
 ): Promise<Validation | null> {
   const { policy, environment, valRows } = parts;
   if (valRows.length === 0) return null;
-  const { val_kwargs } = parts.config.actor_rollout_ref.rollout;
+  const { validation } = parts.settings;
   const reporter = new WorkReporter(report, "validate");
-  const total = valRows.length * val_kwargs.n;
+  const total = valRows.length * validation.n;
   reporter.update(0, total);
   live?.enter("validation");
   let done = 0;
-  const temperature = val_kwargs.do_sample ? val_kwargs.temperature : 0;
   const result = await validate(parts, {
-    temperature,
-    topP: val_kwargs.top_p,
-    topK: Math.max(0, val_kwargs.top_k),
-    minP: val_kwargs.min_p,
-    n: val_kwargs.n,
+    ...validation,
     step,
     onTrajectory: (trajectory) => {
       live?.onTrajectory(trajectory);
@@ -41,7 +37,15 @@ export async function runValidation(
   });
   const { success, failed, trajectories } = result;
   const { length: conversations } = trajectories;
-  report?.({ type: "validated", step, success, loss: null, failed, conversations, temperature });
+  report?.({
+    type: "validated",
+    step,
+    success,
+    loss: null,
+    failed,
+    conversations,
+    temperature: validation.temperature,
+  });
   reporter.end();
   const times = parts.config.trainer.rollout_data_detail === "full";
   const lines = dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows, times });

@@ -1,4 +1,4 @@
-import { hasFailed, type Trajectory } from "@cria/core";
+import { hasFailed, type SamplingOptions, type Trajectory } from "@cria/core";
 import { type DatasetRow, makeAllFailedError, type OnRequestState } from "@cria/rollout";
 import type { Coordination } from "../cluster/training-bus.js";
 import type { Policy } from "../policy/policy.js";
@@ -20,13 +20,8 @@ export interface Validation {
   tokens: number;
 }
 
-export interface ValidateOptions {
+export interface ValidateOptions extends Omit<SamplingOptions, "seed"> {
   temperature: number;
-  topP?: number;
-  /** Default 0: all tokens. */
-  topK?: number;
-  /** Default 0: all tokens. */
-  minP?: number;
   n?: number;
   /** Separates the random draws of validations. */
   step: number;

@@ -1,8 +1,7 @@
-import { findIgnoredReason, listIgnoredKeys, PYTHON_TARGET } from "../verl/ignored-keys.js";
-import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
-import { findRenamed, listRenamedKeys } from "../verl/renamed-keys.js";
+import { PYTHON_TARGET, pythonReason } from "../verl/foreign-keys.js";
 import { describeStreamedKeys } from "../verl/streamed-training.js";
 import { listNullableKeys, listUnboundedKeys } from "../verl/translate-values.js";
+import { verlKeys } from "../verl/verl-keys.js";
 import { frozenKeys } from "../verl/vision-keys.js";
 import { allowNull, findMapping, findNode, type JsonNode, visit } from "./make-json-schema.js";
 
@@ -16,33 +15,39 @@ export function addForeignKeys(root: JsonNode): void {
     if (node) allowNull(node);
   }
   for (const key of listUnboundedKeys()) delete findNode(root, key)?.maximum;
-  for (const key of listRenamedKeys()) {
-    const target = findNode(root, findRenamed(key)!);
-    if (!target) continue;
-    const node = structuredClone(target);
-    allowNull(node);
-    delete node.default;
-    const description = `Another name of ${findRenamed(key)}. ${target.description ?? ""}`.trim();
-    addKey(root, key, { ...node, description, doNotSuggest: true });
-    allowInstead(root, findRenamed(key)!, key);
-  }
-  for (const key of listIgnoredKeys())
-    addKey(root, key, { deprecationMessage: `has no effect: ${findIgnoredReason(key)}` });
-  for (const key of listPendingKeys()) {
-    const accepted = listAccepted(key);
-    // Of a model without a projector any value will do, which a schema cannot say.
-    const isFrozen = (frozenKeys as readonly string[]).includes(key);
-    const values = accepted && !isFrozen ? { enum: [...accepted] } : {};
-    const description = `Not supported yet${accepted ? `, but for ${accepted.map((value) => JSON.stringify(value)).join(" or ")}` : ""}.`;
-    addKey(root, key, { ...values, description, doNotSuggest: true });
+  // Other names are copies of what they stand for, which must not have further keys yet.
+  const rows = Object.entries(verlKeys);
+  for (const [key, entry] of rows) if ("alias" in entry) addOtherName(root, key, entry.alias);
+  for (const [key, entry] of rows) {
+    if ("nothing" in entry) addKey(root, key, { deprecationMessage: `has no effect: ${entry.nothing}` });
+    else if (!("alias" in entry)) addPendingKey(root, key, "only" in entry ? entry.only : null);
   }
   for (const [key, description] of Object.entries(describeStreamedKeys()))
     addKey(root, key, { description, doNotSuggest: true });
   // Hydra's names of Python classes, which any section may have.
   visit(root, ({ properties, additionalProperties }) => {
     if (properties && additionalProperties === false)
-      properties[PYTHON_TARGET] ??= { deprecationMessage: `has no effect: ${findIgnoredReason("hydra")}` };
+      properties[PYTHON_TARGET] ??= { deprecationMessage: `has no effect: ${pythonReason}` };
   });
+}
+
+function addOtherName(root: JsonNode, key: string, alias: string): void {
+  const target = findNode(root, alias);
+  if (!target) return;
+  const node = structuredClone(target);
+  allowNull(node);
+  delete node.default;
+  const description = `Another name of ${alias}. ${target.description ?? ""}`.trim();
+  addKey(root, key, { ...node, description, doNotSuggest: true });
+  allowInstead(root, alias, key);
+}
+
+function addPendingKey(root: JsonNode, key: string, accepted: readonly unknown[] | null): void {
+  // Of a model without a projector any value will do, which a schema cannot say.
+  const isFrozen = (frozenKeys as readonly string[]).includes(key);
+  const values = accepted && !isFrozen ? { enum: [...accepted] } : {};
+  const description = `Not supported yet${accepted ? `, but for ${accepted.map((value) => JSON.stringify(value)).join(" or ")}` : ""}.`;
+  addKey(root, key, { ...values, description, doNotSuggest: true });
 }
 
 /** Where a key must be given, another name of it in the same section will do. */

@@ -1,8 +1,6 @@
 import { ConfigError } from "@cria/core";
 import { findNearest } from "@cria/core/internal";
-import { findIgnoredReason, listIgnoredKeys } from "../verl/ignored-keys.js";
-import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
-import { findRenamed, listOtherNames, listRenamedKeys } from "../verl/renamed-keys.js";
+import { findVerlKey, listIgnoredKeys, listOtherNames, listRenamedKeys } from "../verl/foreign-keys.js";
 import { describeStreamedKeys } from "../verl/streamed-training.js";
 import { listVerlDefaults } from "../verl/verl-defaults.js";
 import { type ConfigFile, configFiles } from "./config-files.js";
@@ -59,18 +57,18 @@ function findForeign(all: readonly ConfigKey[], query: string): { keys: ConfigKe
   const parts = query.split(".");
   for (let length = parts.length; length > 0; length--) {
     const key = parts.slice(0, length).join(".");
-    const renamed = findRenamed(key);
-    const target = all.filter((entry) => entry.key === renamed);
-    if (target.length > 0 && length === parts.length)
-      return { keys: target, note: `${key} is another name of ${renamed}` };
-    const reason = findIgnoredReason(key);
-    if (reason !== undefined) return { keys: [], note: `${key} has no effect: ${reason}` };
+    const entry = findVerlKey(key);
+    if (entry && "alias" in entry) {
+      const target = all.filter((own) => own.key === entry.alias);
+      if (target.length > 0 && length === parts.length)
+        return { keys: target, note: `${key} is another name of ${entry.alias}` };
+      continue;
+    }
+    if (entry && "nothing" in entry) return { keys: [], note: `${key} has no effect: ${entry.nothing}` };
     const streamed = describeStreamedKeys()[key];
     if (streamed !== undefined) return { keys: [], note: `${key} is of a streamed training: ${streamed}` };
-    if (!listPendingKeys().includes(key)) continue;
-    const accepted = listAccepted(key)
-      ?.map((value) => JSON.stringify(value))
-      .join(" or ");
+    if (!entry) continue;
+    const accepted = "only" in entry ? entry.only.map((value) => JSON.stringify(value)).join(" or ") : "";
     return { keys: [], note: `${key} is not supported yet${accepted ? `; it may be ${accepted}` : ""}` };
   }
   return null;

@@ -1,4 +1,4 @@
-import { listOtherNames } from "../verl/renamed-keys.js";
+import { listOtherNames } from "../verl/foreign-keys.js";
 import { listVerlDefaults } from "../verl/verl-defaults.js";
 import { type ConfigFile, configFiles } from "./config-files.js";
 import { type ConfigKey, groupBySection, listKeys } from "./list-keys.js";

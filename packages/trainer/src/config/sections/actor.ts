@@ -1,6 +1,12 @@
 import { aggregations, klEstimates, policyLosses } from "@cria/algorithms";
+import { policyLossParameters, policyLossTerms } from "@cria/algorithms/internal";
 import { z } from "zod";
+import { updateOptions } from "../options/updates.js";
 import { makeOptimizer } from "./optimizer.js";
+
+const { shape: parameters } = policyLossParameters;
+const { shape: terms } = policyLossTerms;
+const { shape: updates } = updateOptions;
 
 const policyLoss = z.strictObject({
   loss_mode: z.string().default("vanilla").meta({
@@ -8,43 +14,20 @@ const policyLoss = z.strictObject({
       'The policy loss: a registered one, or "./module.ts#export". bypass_mode: what algorithm.rollout_correction.loss_type says.',
     examples: policyLosses.names(),
   }),
-  clip_cov_ratio: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(2e-4)
-    .describe("Of clip_cov: share of tokens whose gradient is cut off."),
-  clip_cov_lb: z.number().default(1).describe("Of clip_cov: the lowest covariance of a token that may be cut off."),
-  clip_cov_ub: z.number().default(5).describe("Of clip_cov: the highest covariance of a token that may be cut off."),
-  kl_cov_ratio: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(2e-4)
-    .describe("Of kl_cov: share of tokens, of the highest covariance, that the KL penalises."),
-  ppo_kl_coef: z.number().min(0).default(1).describe("Of kl_cov: weight of that KL."),
-  dro_beta: z
-    .number()
-    .min(0)
-    .nullable()
-    .default(null)
-    .describe("Of dro, which must be told: weight of the squared log-ratio, 0.05 for example."),
+  clip_cov_ratio: parameters.clipCovRatio,
+  clip_cov_lb: parameters.clipCovLb,
+  clip_cov_ub: parameters.clipCovUb,
+  kl_cov_ratio: parameters.klCovRatio,
+  ppo_kl_coef: parameters.ppoKlCoef,
+  dro_beta: parameters.droBeta,
 });
 
 export const actorSection = z.strictObject({
-  optim: makeOptimizer(1e-4),
-  ppo_mini_batch_size: z.int().positive().default(8).describe("Prompts in one update."),
-  ppo_max_token_len: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("Tokens of a micro-batch, padding included; null: chosen by model and memory. The result is the same."),
-  ppo_epochs: z.int().positive().default(1).describe("Passes over a step's batch."),
-  shuffle: z
-    .boolean()
-    .default(true)
-    .describe("Shuffle the prompts of a step before each pass, so that mini-batches differ from pass to pass."),
+  optim: makeOptimizer(updates),
+  ppo_mini_batch_size: updates.miniBatchSize,
+  ppo_max_token_len: updates.microBatchTokens,
+  ppo_epochs: updates.epochs,
+  shuffle: updates.shuffle,
   clip_ratio: z.number().positive().default(0.2).describe("How far a token's probability ratio counts, on both sides."),
   clip_ratio_low: z
     .number()
@@ -58,48 +41,23 @@ export const actorSection = z.strictObject({
     .nullable()
     .default(null)
     .describe("The same above 1: ratios over 1 + clip_ratio_high; null: clip_ratio."),
-  clip_ratio_c: z
-    .number()
-    .gt(1)
-    .default(3)
-    .describe("Of dual-clip PPO: the largest ratio that counts where the advantage is negative."),
+  clip_ratio_c: parameters.clipRatioC,
   loss_agg_mode: z
     .string()
     .default("token-mean")
     .meta({ description: "How the losses of tokens become one.", examples: aggregations.names() }),
-  loss_scale_factor: z
-    .number()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("Divisor of seq-mean-token-sum-norm; null: the longest response allowed."),
-  entropy_coeff: z.number().default(0).describe("Weight of the entropy bonus; 0: none."),
-  skip_zero_advantage: z
-    .boolean()
-    .default(true)
-    .describe(
-      "Leave conversations without advantage out of evaluation and update where they have no gradient: it is the same, and cheaper. false: as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/* then cover the whole batch, and a batch without any advantage still takes an optimizer step.",
-    ),
-  update_kl_ratio: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(1 / 16)
-    .describe(
-      "Share of a step's evaluated conversations that are scored again after its updates, for actor/update_kl: how far they moved the policy. At least one; 0: none. It changes nothing of the training.",
-    ),
+  loss_scale_factor: terms.lossScaleFactor,
+  entropy_coeff: terms.entropyCoeff,
+  skip_zero_advantage: updates.skipZeroAdvantage,
+  update_kl_ratio: updates.updateKlRatio,
   use_kl_loss: z.boolean().default(false).describe("Add the KL to the reference policy to the loss."),
   kl_loss_coef: z.number().default(0.001).describe("Weight of that KL."),
   kl_loss_type: z
     .string()
     .default("low_var_kl")
     .meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
-  grad_clip: z
-    .number()
-    .min(0)
-    .default(1)
-    .describe("Largest norm of the gradient, which is scaled down to it; 0: no limit."),
+  grad_clip: updates.maxGradNorm,
   policy_loss: policyLoss.prefault({}),
-  tau_pos: z.number().positive().default(1).describe("Of the loss sapo: temperature where the advantage is above 0."),
-  tau_neg: z.number().positive().default(1).describe("Of the loss sapo: temperature elsewhere."),
+  tau_pos: parameters.tauPos,
+  tau_neg: parameters.tauNeg,
 });

@@ -1,32 +1,22 @@
-import { advantageEstimators, klEstimates, reweightMethods } from "@cria/algorithms";
 import { z } from "zod";
+import { algorithmOptions, filterOptions, filtrationOptions, klControllerOptions } from "../options/algorithm.js";
+
+const { shape: algorithm } = algorithmOptions;
+const { shape: controller } = klControllerOptions;
+const { shape: filter } = filterOptions;
+const { shape: filtration } = filtrationOptions;
 
 const klController = z.strictObject({
-  type: z
-    .enum(["fixed", "adaptive"])
-    .default("fixed")
-    .describe("Whether the coefficient of the KL in the reward stays, or follows target_kl."),
-  kl_coef: z.number().min(0).default(0.001).describe("The initial coefficient."),
-  target_kl: z.number().positive().default(0.1).describe("Of adaptive: the KL to hold."),
-  horizon: z
-    .number()
-    .positive()
-    .default(10_000)
-    .describe("Of adaptive: conversations in which an error of 20 % changes the coefficient by about 20 %."),
+  type: controller.type,
+  kl_coef: controller.coefficient,
+  target_kl: controller.targetKl,
+  horizon: controller.horizon,
 });
 
 const filterGroups = z.strictObject({
   enable: z.boolean().default(false).describe("Groups whose rewards are all equal make room for fresh prompts (DAPO)."),
-  metric: z
-    .string()
-    .nullable()
-    .default(null)
-    .describe("What is compared: seq_reward, score, or what the reward function returns beside its score (acc)."),
-  max_num_gen_batches: z
-    .int()
-    .min(0)
-    .default(0)
-    .describe("Batches of prompts in one step; 0: no limit but the prompts there are."),
+  metric: filter.metric,
+  max_num_gen_batches: filter.maxNumGenBatches,
 });
 
 const rolloutCorrection = z.strictObject({
@@ -89,43 +79,22 @@ const rolloutCorrection = z.strictObject({
 });
 
 const policyFiltration = z.strictObject({
-  reweight_method: z
-    .enum(reweightMethods)
-    .default("pow")
-    .describe("By the power of scores, the best and worst alone, or the best more often than all others."),
-  weight_pow: z.number().default(2).describe("Of pow: the power."),
+  reweight_method: filtration.method,
+  weight_pow: filtration.weightPow,
 });
 
 export const algorithmSection = z.strictObject({
-  adv_estimator: z.string().default("grpo").meta({
-    description: 'How advantages are computed: a registered estimator, or "./module.ts#export".',
-    examples: advantageEstimators.names(),
-  }),
-  norm_adv_by_std_in_grpo: z
-    .boolean()
-    .default(true)
-    .describe("Of grpo: divide by the standard deviation of a group's rewards; false: as Dr. GRPO."),
-  gamma: z.number().min(0).max(1).default(1).describe("Discount of later rewards."),
-  lam: z.number().min(0).max(1).default(1).describe("Of gae: its lambda."),
-  use_kl_in_reward: z.boolean().default(false).describe("Subtract the KL to the reference policy from the reward."),
-  kl_penalty: z
-    .string()
-    .default("kl")
-    .meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
+  adv_estimator: algorithm.advantages,
+  norm_adv_by_std_in_grpo: algorithm.normalizeByStd,
+  gamma: algorithm.gamma,
+  lam: algorithm.lam,
+  use_kl_in_reward: algorithm.useKlInReward,
+  kl_penalty: algorithm.klPenalty,
   kl_ctrl: klController.prefault({}),
   filter_groups: filterGroups.prefault({}),
   rollout_correction: rolloutCorrection.prefault({}),
-  gdpo_reward_keys: z
-    .array(z.string())
-    .nonempty()
-    .nullable()
-    .default(null)
-    .describe("Of gdpo: the parts of the reward, each score or a number that the reward function returns beside it."),
-  gdpo_reward_weights: z
-    .array(z.number())
-    .nullable()
-    .default(null)
-    .describe("Of gdpo: a weight for each of gdpo_reward_keys; null: 1."),
+  gdpo_reward_keys: algorithm.gdpoRewardKeys,
+  gdpo_reward_weights: algorithm.gdpoRewardWeights,
   use_pf_ppo: z
     .boolean()
     .default(false)

@@ -1,7 +1,10 @@
 import { aggregations } from "@cria/algorithms";
 import { z } from "zod";
+import { criticUpdateOptions } from "../options/updates.js";
 import { makeOptimizer } from "./optimizer.js";
 import { targetModulesSchema } from "./target-modules.js";
+
+const { shape: updates } = criticUpdateOptions;
 
 const model = z.strictObject({
   path: z.string().nullable().default(null).describe("The backbone, a GGUF; null: the actor's."),
@@ -21,7 +24,7 @@ const model = z.strictObject({
 /** For the estimators that need values (gae). What is null is as the actor's. */
 export const criticSection = z.strictObject({
   model: model.prefault({}),
-  optim: makeOptimizer(1e-3),
+  optim: makeOptimizer(updates),
   ppo_mini_batch_size: z
     .int()
     .positive()
@@ -35,22 +38,11 @@ export const criticSection = z.strictObject({
     .default(null)
     .describe("Tokens of a micro-batch, padding included; null: the actor's."),
   ppo_epochs: z.int().positive().nullable().default(null).describe("Passes over a step's batch; null: the actor's."),
-  shuffle: z
-    .boolean()
-    .default(true)
-    .describe("Shuffle the prompts of a step before each pass, so that mini-batches differ from pass to pass."),
-  cliprange_value: z
-    .number()
-    .positive()
-    .default(0.5)
-    .describe("How far a value may move from the one before the update."),
+  shuffle: updates.shuffle,
+  cliprange_value: updates.cliprangeValue,
   loss_agg_mode: z
     .string()
     .default("token-mean")
     .meta({ description: "How the losses of tokens become one.", examples: aggregations.names() }),
-  grad_clip: z
-    .number()
-    .min(0)
-    .default(1)
-    .describe("Largest norm of the gradient, which is scaled down to it; 0: no limit."),
+  grad_clip: updates.maxGradNorm,
 });

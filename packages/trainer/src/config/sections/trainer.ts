@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { environmentOptions } from "../options/environment.js";
 
 /** A name that becomes a folder within another one. */
 export const folderName = z
@@ -80,12 +81,7 @@ export const trainerSection = z.strictObject({
     .describe(
       "console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers.",
     ),
-  tracing: z
-    .enum(["off", "otel"])
-    .default("off")
-    .describe(
-      "otel: a trace of each episode, with spans of its turns and tool calls, goes to the program's OpenTelemetry SDK (docs/tracing.md). It needs the package @opentelemetry/api.",
-    ),
+  tracing: environmentOptions.shape.tracing,
   val_only: z.boolean().default(false).describe("Validate, print, and train nothing."),
   rollout_data_dir: z
     .string()

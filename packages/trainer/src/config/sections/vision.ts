@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { dataOptions } from "../options/data.js";
+import { imageOptions } from "../options/environment.js";
 
 const tokens = z.int().positive().nullable().default(null);
 
@@ -17,26 +19,12 @@ export const visionKeys = {
   image_max_tokens: tokens.describe("Tokens that a large image is scaled down to; null: as its file says."),
 };
 
+const { shape: images } = imageOptions;
+
 /** Keys of rows that have images. */
 export const imageKeys = {
-  image_key: z
-    .string()
-    .default("images")
-    .describe(
-      "Column of images, which stand in the messages where their texts say <image>: { bytes }, { path } from the file's folder, a path, or { data, mimeType }.",
-    ),
-  fetch_images: z
-    .boolean()
-    .default(false)
-    .describe("Images that rows and your own tools name by an address are fetched; false: they are refused."),
-  image_max_bytes: z
-    .int()
-    .positive()
-    .default(20 * 1024 * 1024)
-    .describe("Most bytes of an image's file, in rows and in answers of tools."),
-  image_max_pixels: z
-    .int()
-    .positive()
-    .default(4096 * 4096)
-    .describe("Most pixels of an image, width times height; a larger one is refused before it is decoded."),
+  image_key: dataOptions.shape.imageKey,
+  fetch_images: images.fetchImages,
+  image_max_bytes: images.imageMaxBytes,
+  image_max_pixels: images.imageMaxPixels,
 };

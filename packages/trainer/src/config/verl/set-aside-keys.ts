@@ -1,7 +1,12 @@
 import type { SetAside } from "../raw-config.js";
-import { dropIgnoredKeys, dropPythonTargets } from "./ignored-keys.js";
-import { dropUnreadSections, type Refusal, removePendingKeys } from "./pending-keys.js";
-import { renameKeys } from "./renamed-keys.js";
+import {
+  dropIgnoredKeys,
+  dropPythonTargets,
+  dropUnreadSections,
+  type Refusal,
+  removePendingKeys,
+  renameKeys,
+} from "./foreign-keys.js";
 import { type StreamedOptions, translateStreamed } from "./streamed-training.js";
 import { expandSwitches, moveValues, translateValues } from "./translate-values.js";
 import { dropKeysOfNoTower, translatePixelLimits } from "./vision-keys.js";

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../../step/algorithm-options.js";
 import { checkConfig } from "../check-config.js";
+import { importCorrection } from "../import/correction.js";
+import { importLoss } from "../import/loss.js";
 import { listWarnings } from "../list-warnings.js";
 import { writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
@@ -89,7 +90,7 @@ describe("names of other versions", () => {
     const section = "actor_rollout_ref.actor";
     for (const prefix of [section, `${section}.policy_loss`]) {
       const { config } = parse({ [`${prefix}.tau_pos`]: 1.5, [`${prefix}.tau_neg`]: 2.5 });
-      expect(makePolicyLossOptions(config, 8)).toMatchObject({ tauPos: 1.5, tauNeg: 2.5 });
+      expect(importLoss(config)).toMatchObject({ tauPos: 1.5, tauNeg: 2.5 });
     }
   });
 
@@ -132,7 +133,7 @@ describe("names of other versions", () => {
     });
     const correction = { bypass_mode: true, loss_type: "reinforce", rollout_is: "token" };
     expect(config.algorithm.rollout_correction).toMatchObject(correction);
-    expect(makePolicyLossOptions(config, 8)).toMatchObject({
+    expect(importLoss(config)).toMatchObject({
       lossMode: "gpg",
       currentCorrection: { rolloutIs: "token" },
     });
@@ -154,7 +155,7 @@ describe("rollout_correction", () => {
   const section = "algorithm.rollout_correction";
   const make = (keys: Record<string, unknown>) => {
     const given = Object.fromEntries(Object.entries(keys).map(([key, value]) => [`${section}.${key}`, value]));
-    return makeRolloutCorrectionOptions(parse(given).config.algorithm);
+    return importCorrection(parse(given).config.algorithm);
   };
   const ratios = (keys: Record<string, unknown>) =>
     make(keys).rolloutRs.map(({ name, lower, upper }) => [name, Math.exp(lower), Math.exp(upper)]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { checkConfig } from "../check-config.js";
 import { writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
-import { refuseKeys } from "./pending-keys.js";
+import { refuseKeys } from "./refuse-keys.js";
 import { describeSetAside, setAsideForeignKeys } from "./set-aside-keys.js";
 import { frozenKeys } from "./vision-keys.js";
 

@@ -1,0 +1,9 @@
+import { sftConfigSchema } from "../sft-config.js";
+import { trainConfigSchema } from "../train-config.js";
+import { findOptionKeys } from "./option-keys.js";
+
+/** The options in the config of `cria train`. */
+export const trainKeys = findOptionKeys(trainConfigSchema);
+
+/** Those of `cria sft`. */
+export const sftKeys = findOptionKeys(sftConfigSchema);

@@ -1,0 +1,32 @@
+import { parseRejectionRules, type RolloutCorrectionOptions } from "@cria/algorithms";
+import { ConfigError } from "@cria/core";
+import type { TrainConfig } from "../train-config.js";
+
+/** @throws ConfigError for unknown rejections, and for bounds that leave nothing between them. */
+export function importCorrection({
+  rollout_correction: given,
+}: Pick<TrainConfig["algorithm"], "rollout_correction">): RolloutCorrectionOptions {
+  const { rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower } = given;
+  const { lower, upper } = readWeightBounds(given.rollout_is_threshold);
+  return {
+    rolloutIs: given.rollout_is,
+    rolloutIsThreshold: upper,
+    rolloutIsThresholdLower: lower,
+    rolloutRs: rollout_rs ? parseRejectionRules(rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower) : [],
+    rolloutIsBatchNormalize: given.rollout_is_batch_normalize,
+    rolloutTokenVetoThreshold: given.rollout_token_veto_threshold,
+  };
+}
+
+/** One number, where weights are cut off, or IcePop's "lower_upper". */
+function readWeightBounds(threshold: number | string): { lower: number | null; upper: number } {
+  const numbers = String(threshold).split("_").map(Number);
+  const [lower, upper] = numbers.length === 2 ? (numbers as [number, number]) : [null, numbers[0]!];
+  if (upper > (lower ?? 0) && (lower ?? 0) >= 0) return { lower, upper };
+  throw new ConfigError("does not say which weights stay", {
+    code: "config/bad-value",
+    subject: "algorithm.rollout_correction.rollout_is_threshold",
+    expected: 'a number above 0, or "lower_upper" with 0 <= lower < upper',
+    received: JSON.stringify(threshold),
+  });
+}

@@ -1,0 +1,66 @@
+import { defaultPolicyLoss, type PolicyLossOptions } from "@cria/algorithms";
+import { policyLossParameters, policyLossTerms } from "@cria/algorithms/internal";
+import { readKey } from "../raw-config.js";
+import type { TrainConfig } from "../train-config.js";
+import { trainKeys } from "./config-keys.js";
+import { importCorrection } from "./correction.js";
+
+const numbers = { ...policyLossParameters.shape, ...policyLossTerms.shape };
+const ACTOR = "actor_rollout_ref.actor";
+
+/**
+ * The loss that a config describes. `clip_ratio` is the default of both sides. With bypass_mode the loss corrects for the sampler: the
+ * ratio of ppo_clip is the importance weight, so it takes no further weights.
+ * @throws ConfigError as `importCorrection`.
+ */
+export function importLoss(config: Pick<TrainConfig, "actor_rollout_ref" | "algorithm">): PolicyLossOptions {
+  const { actor } = config.actor_rollout_ref;
+  const { bypass_mode, loss_type } = config.algorithm.rollout_correction;
+  const correction = bypass_mode ? importCorrection(config.algorithm) : null;
+  return {
+    ...trainKeys.read(config, policyLossParameters),
+    ...trainKeys.read(config, policyLossTerms),
+    lossMode: nameLoss(config),
+    lossAggMode: actor.loss_agg_mode,
+    clipRatioLow: actor.clip_ratio_low ?? actor.clip_ratio,
+    clipRatioHigh: actor.clip_ratio_high ?? actor.clip_ratio,
+    kl: actor.use_kl_loss ? { coefficient: actor.kl_loss_coef, type: actor.kl_loss_type } : null,
+    currentCorrection: correction && loss_type === "ppo_clip" ? { ...correction, rolloutIs: null } : correction,
+  };
+}
+
+/** The registered loss; with bypass_mode `loss_type` may choose it. */
+function nameLoss({ actor_rollout_ref, algorithm }: Pick<TrainConfig, "actor_rollout_ref" | "algorithm">): string {
+  const { loss_mode } = actor_rollout_ref.actor.policy_loss;
+  const { bypass_mode, loss_type } = algorithm.rollout_correction;
+  if (bypass_mode && loss_type === "reinforce") return "gpg";
+  return loss_mode === "bypass_mode" ? "vanilla" : loss_mode;
+}
+
+/**
+ * Keys and values that set a loss in a raw config. Defaults are left out where the raw config does not set their keys: this loss
+ * overrides all that it says of one.
+ * @param name registers a value in memory and returns its name.
+ */
+export function exportLoss(
+  loss: Omit<PolicyLossOptions, "currentCorrection">,
+  raw: object,
+  name: (registry: "policyLosses" | "aggregations" | "klEstimates", value: unknown) => string,
+): [key: string, value: unknown][] {
+  const { kl } = loss;
+  const perhaps: [key: string, value: unknown, usual: unknown][] = [[`${ACTOR}.use_kl_loss`, kl !== null, false]];
+  for (const option of Object.keys(numbers) as (keyof typeof numbers)[]) {
+    const key = trainKeys.find(numbers[option]);
+    if (key !== undefined) perhaps.push([key, loss[option], defaultPolicyLoss[option]]);
+  }
+  const keys: [key: string, value: unknown][] = [
+    [`${ACTOR}.policy_loss.loss_mode`, name("policyLosses", loss.lossMode)],
+    [`${ACTOR}.loss_agg_mode`, name("aggregations", loss.lossAggMode)],
+    [`${ACTOR}.clip_ratio_low`, loss.clipRatioLow],
+    [`${ACTOR}.clip_ratio_high`, loss.clipRatioHigh],
+  ];
+  for (const [key, value, usual] of perhaps)
+    if (value !== usual || readKey(raw, key) !== undefined) keys.push([key, value]);
+  if (kl) keys.push([`${ACTOR}.kl_loss_coef`, kl.coefficient], [`${ACTOR}.kl_loss_type`, name("klEstimates", kl.type)]);
+  return keys;
+}

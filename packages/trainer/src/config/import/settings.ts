@@ -1,0 +1,57 @@
+import type { PolicyLossOptions, RolloutCorrectionOptions } from "@cria/algorithms";
+import type { AlgorithmOptions } from "../options/algorithm.js";
+import type { DataOptions } from "../options/data.js";
+import type { EnvironmentOptions } from "../options/environment.js";
+import type { UpdateSettings } from "../options/updates.js";
+import type { TrainConfig } from "../train-config.js";
+import { importAlgorithm } from "./algorithm.js";
+import { importCorrection } from "./correction.js";
+import { importData } from "./data.js";
+import { importEnvironment } from "./environment.js";
+import { importLoss } from "./loss.js";
+import { importSampling, importValidation, type SamplingSettings } from "./sampling.js";
+import { type CriticSettings, importCritic, importUpdates } from "./updates.js";
+
+/** All options of a training, checked and with defaults: the step reads them. `importSettings` makes them of a config. */
+export interface Settings {
+  sampling: SamplingSettings;
+  /** Sampling for held-out rows. */
+  validation: SamplingSettings;
+  environment: EnvironmentOptions;
+  data: DataOptions;
+  loss: PolicyLossOptions;
+  /** Corrects for the difference between the sampler and the training graph. */
+  correction: RolloutCorrectionOptions & {
+    /** Whether the sampler's logprobs are the old ones: the loss then corrects. */
+    bypass: boolean;
+  };
+  algorithm: AlgorithmOptions;
+  updates: UpdateSettings;
+  /** Used where the advantage estimator needs a critic. */
+  critic: CriticSettings;
+  /** Seed of sampling and of a new adapter's initial weights. */
+  seed: number;
+  /** Null: those of `epochs`. */
+  steps: number | null;
+  /** Passes over the rows. */
+  epochs: number;
+}
+
+/** @throws ConfigError, in the config's names, for what its schema cannot see. */
+export function importSettings(config: TrainConfig): Settings {
+  const { algorithm, trainer } = config;
+  return {
+    sampling: importSampling(config),
+    validation: importValidation(config),
+    environment: importEnvironment(config),
+    data: importData(config),
+    loss: importLoss(config),
+    correction: { ...importCorrection(algorithm), bypass: algorithm.rollout_correction.bypass_mode },
+    algorithm: importAlgorithm(config),
+    updates: importUpdates(config),
+    critic: importCritic(config),
+    seed: config.actor_rollout_ref.rollout.seed,
+    steps: trainer.total_training_steps,
+    epochs: trainer.total_epochs,
+  };
+}

@@ -1,0 +1,74 @@
+import { advantageEstimators, klEstimates, reweightMethods } from "@cria/algorithms";
+import { z } from "zod";
+
+/** The coefficient of the KL in the reward. */
+export const klControllerOptions = z.strictObject({
+  type: z
+    .enum(["fixed", "adaptive"])
+    .default("fixed")
+    .describe("Whether the coefficient of the KL in the reward stays, or follows target_kl."),
+  coefficient: z.number().min(0).default(0.001).describe("The initial coefficient."),
+  targetKl: z.number().positive().default(0.1).describe("Of adaptive: the KL to hold."),
+  horizon: z
+    .number()
+    .positive()
+    .default(10_000)
+    .describe("Of adaptive: conversations in which an error of 20 % changes the coefficient by about 20 %."),
+});
+
+/** Groups whose rewards are all equal make room for fresh prompts. */
+export const filterOptions = z.strictObject({
+  metric: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe("What is compared: seq_reward, score, or what the reward function returns beside its score (acc)."),
+  maxNumGenBatches: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Batches of prompts in one step; 0: no limit but the prompts there are."),
+});
+
+/** PF-PPO: updates train on conversations drawn by their scores. */
+export const filtrationOptions = z.strictObject({
+  method: z
+    .enum(reweightMethods)
+    .default("pow")
+    .describe("By the power of scores, the best and worst alone, or the best more often than all others."),
+  weightPow: z.number().default(2).describe("Of pow: the power."),
+});
+
+/** Advantage estimation and its rewards. */
+export const algorithmOptions = z.strictObject({
+  advantages: z.string().default("grpo").meta({
+    description: 'How advantages are computed: a registered estimator, or "./module.ts#export".',
+    examples: advantageEstimators.names(),
+  }),
+  normalizeByStd: z
+    .boolean()
+    .default(true)
+    .describe("Of grpo: divide by the standard deviation of a group's rewards; false: as Dr. GRPO."),
+  gamma: z.number().min(0).max(1).default(1).describe("Discount of later rewards."),
+  lam: z.number().min(0).max(1).default(1).describe("Of gae: its lambda."),
+  useKlInReward: z.boolean().default(false).describe("Subtract the KL to the reference policy from the reward."),
+  klPenalty: z.string().default("kl").meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
+  klController: klControllerOptions.prefault({}),
+  /** Null: every group stays. */
+  filterGroups: filterOptions.nullable().default(null),
+  gdpoRewardKeys: z
+    .array(z.string())
+    .nonempty()
+    .nullable()
+    .default(null)
+    .describe("Of gdpo: the parts of the reward, each score or a number that the reward function returns beside it."),
+  gdpoRewardWeights: z
+    .array(z.number())
+    .nullable()
+    .default(null)
+    .describe("Of gdpo: a weight for each of gdpo_reward_keys; null: 1."),
+  /** Null: updates train on all conversations. */
+  filtration: filtrationOptions.nullable().default(null),
+});
+
+export type AlgorithmOptions = z.infer<typeof algorithmOptions>;

@@ -1,0 +1,96 @@
+import { z } from "zod";
+
+const beta = z.number().min(0).lt(1);
+
+/** The optimizer and its schedule, which actor and critic share. @param learningRate its default. */
+function makeOptimizerOptions(learningRate: number) {
+  return z.strictObject({
+    learningRate: z
+      .number()
+      .positive()
+      .default(learningRate)
+      .describe("Learning rate after the warm-up. With lora_rank 0 a rate above 1e-5 tends to ruin the model."),
+    schedule: z
+      .enum(["constant", "cosine"])
+      .default("constant")
+      .describe("constant, or cosine: the rate falls to min_lr_ratio times lr over the run."),
+    warmupSteps: z
+      .int()
+      .min(-1)
+      .default(-1)
+      .describe(
+        "Steps over which lr rises, the actor's counted from the end of trainer.critic_warmup; -1: lr_warmup_steps_ratio says it.",
+      ),
+    warmupStepsRatio: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0)
+      .describe("The warm-up as a share of all steps; for the actor of those after trainer.critic_warmup."),
+    minLrRatio: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullable()
+      .default(0)
+      .transform((ratio) => ratio ?? 0)
+      .describe("Of cosine: where it begins to rise and where it ends, as a share of lr."),
+    numCycles: z.number().min(0).default(0.5).describe("Of cosine: number of cycles; half a cycle falls once."),
+    weightDecay: z
+      .number()
+      .min(0)
+      .default(0)
+      .describe("AdamW's decay of weights, times the learning rate; norms and biases have none."),
+    betas: z
+      .tuple([beta, beta])
+      .default([0.9, 0.999])
+      .describe("AdamW's decay rates of the first and the second moment."),
+    maxGradNorm: z
+      .number()
+      .min(0)
+      .default(1)
+      .describe("Largest norm of the gradient, which is scaled down to it; 0: no limit."),
+    shuffle: z
+      .boolean()
+      .default(true)
+      .describe("Shuffle the prompts of a step before each pass, so that mini-batches differ from pass to pass."),
+  });
+}
+
+/** Updates of the policy. */
+export const updateOptions = makeOptimizerOptions(1e-4).extend({
+  miniBatchSize: z.int().positive().default(8).describe("Prompts in one update."),
+  microBatchTokens: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Tokens of a micro-batch, padding included; null: chosen by model and memory. The result is the same."),
+  epochs: z.int().positive().default(1).describe("Passes over a step's batch."),
+  skipZeroAdvantage: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Leave conversations without advantage out of evaluation and update where they have no gradient: it is the same, and cheaper. false: as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/* then cover the whole batch, and a batch without any advantage still takes an optimizer step.",
+    ),
+  updateKlRatio: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1 / 16)
+    .describe(
+      "Share of a step's evaluated conversations that are scored again after its updates, for actor/update_kl: how far they moved the policy. At least one; 0: none. It changes nothing of the training.",
+    ),
+});
+
+/** Updates of a critic; fields that a config leaves null are the actor's. */
+export const criticUpdateOptions = makeOptimizerOptions(1e-3).extend({
+  cliprangeValue: z
+    .number()
+    .positive()
+    .default(0.5)
+    .describe("How far a value may move from the one before the update."),
+});
+
+export type UpdateSettings = z.infer<typeof updateOptions>;
+export type CriticUpdateSettings = z.infer<typeof criticUpdateOptions>;
