@@ -1,2 +1,4 @@
+export function listSitePages(): Map<string, string>;
 export function writePages(folder: string, out: string): void;
-export function listRelativeLinks(text: string): string[];
+export function writeSitePages(out: string): void;
+export function listLinks(text: string): { file: string; part: string }[];

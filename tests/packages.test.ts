@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { describePrebuild, describeVision, listPrebuilds, packages } from "../scripts/pack.mjs";
-import { listRelativeLinks, writePages } from "../scripts/publish-pages.mjs";
+import { listLinks, writePages } from "../scripts/publish-pages.mjs";
 import { installPacked } from "./install-packed.js";
 
 // That packed packages install and work is checked by scripts/nightly/packages.mjs; it needs a registry and minutes.
@@ -99,9 +99,9 @@ describe.each(packages)("manifest of %s", (folder) => {
         cpSync(join(root, folder, file), join(out, file), { recursive: true });
       writePages(folder, out);
       for (const page of listFiles(out).filter((file) => file.endsWith(".md") && !file.includes("/dist/")))
-        for (const link of listRelativeLinks(readFileSync(page, "utf8"))) {
-          const target = join(dirname(page), link);
-          expect(target.startsWith(`${out}/`) && existsSync(target), `${page}: ${link}`).toBe(true);
+        for (const { file } of listLinks(readFileSync(page, "utf8")).filter(({ file }) => file !== "")) {
+          const target = join(dirname(page), file);
+          expect(target.startsWith(`${out}/`) && existsSync(target), `${page}: ${file}`).toBe(true);
         }
     } finally {
       rmSync(out, { recursive: true });

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readSnippets } from "./snippets.js";
 
 const root = join(import.meta.dirname, "..");
 mkdirSync(join(import.meta.dirname, "build"), { recursive: true });
@@ -20,8 +21,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The blocks of a page that are programs: those whose first line names a file. */
 function readPrograms(page: string): Map<string, string> {
-  const blocks = readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(\/\/ ([\w-]+\.m?ts)\b[\s\S]*?)^```$/gm);
-  return new Map([...blocks].map(([, text, name]) => [name!, text!]));
+  const blocks = readSnippets(readFileSync(join(root, page), "utf8")).filter(({ language }) => language === "ts");
+  return new Map(blocks.flatMap(({ name, text }) => (name === null ? [] : [[name, text]])));
 }
 
 /**

@@ -14,14 +14,3 @@ it("docs/cluster-security.md names each file here that people use, and none that
   const here = readdirSync(import.meta.dirname).filter((name) => !name.endsWith(".ts"));
   for (const name of here) expect(named, name).toContain(name);
 });
-
-it("docs/cluster-security.md gives options that cria has, and places that are there", () => {
-  const sources = ["cluster/bus-args.ts", "commands/worker.ts"];
-  const words = sources.map((file) => readFileSync(join(root, "apps", "trainer", "src", file), "utf8")).join("\n");
-  const lines = [...page.matchAll(/^npx cria .*$/gm)].map(([line]) => line);
-  expect(lines.length).toBeGreaterThan(3);
-  for (const [, option] of lines.join("\n").matchAll(/ --([\w-]+)/g))
-    expect(words).toMatch(new RegExp(`"?${option}"?[:,]`));
-  for (const [, place] of page.matchAll(/\]\(#([\w-]+)\)/g))
-    expect(page.toLowerCase().replaceAll(" ", "-")).toContain(`\n##-${place}\n`);
-});

@@ -2,31 +2,8 @@ import { defineCommand } from "citty";
 
 import { docsFolder } from "./assets/docs.js";
 import { version } from "./assets/version.js";
-import { chatCommand, chatNotes } from "./commands/chat.js";
-import { checkEnvCommand } from "./commands/check-env.js";
-import { checkModelCommand } from "./commands/check-model.js";
-import { coachCommand } from "./commands/coach.js";
-import { configCommand } from "./commands/config.js";
-import { dataCommand } from "./commands/data.js";
-import { demoCommand } from "./commands/demo.js";
-import { doctorCommand } from "./commands/doctor.js";
-import { evalCommand } from "./commands/eval.js";
-import { exportCommand } from "./commands/export.js";
-import { initCommand } from "./commands/init.js";
-import { describeMostUsedKeys } from "./commands/most-used-keys.js";
-import { replayCommand, replayNotes } from "./commands/replay.js";
-import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
-import { rolloutCommand } from "./commands/rollout.js";
+import { commands, notes } from "./commands/all-commands.js";
 import { runProgram } from "./commands/run-program.js";
-import { runsCommand, runsNotes } from "./commands/runs.js";
-import { serveCommand, serveNotes } from "./commands/serve.js";
-import { sftCommand, sftNotes } from "./commands/sft.js";
-import { showCommand, showNotes } from "./commands/show.js";
-import { trainCommand } from "./commands/train.js";
-import { viewCommand, viewNotes } from "./commands/view.js";
-import { watchCommand, watchNotes } from "./commands/watch.js";
-import { workerCommand, workerNotes } from "./commands/worker.js";
-import { workersCommand, workersNotes } from "./commands/workers.js";
 
 const main = defineCommand({
   meta: {
@@ -85,51 +62,13 @@ training saves what is done first.${
         ? ""
         : `
 
-Pages about all of it: ${docsFolder} (commands.md, config.md, coach.md, ...)`
+Pages about all of it: ${docsFolder} (start.md, commands.md, config.md, coach.md, ...)`
     }
 `,
   },
-  subCommands: {
-    demo: demoCommand,
-    chat: chatCommand,
-    serve: serveCommand,
-    train: trainCommand,
-    worker: workerCommand,
-    sft: sftCommand,
-    eval: evalCommand,
-    export: exportCommand,
-    doctor: doctorCommand,
-    config: configCommand,
-    data: dataCommand,
-    rollout: rolloutCommand,
-    show: showCommand,
-    view: viewCommand,
-    coach: coachCommand,
-    watch: watchCommand,
-    workers: workersCommand,
-    runs: runsCommand,
-    rescore: rescoreCommand,
-    replay: replayCommand,
-    "check-env": checkEnvCommand,
-    "check-model": checkModelCommand,
-    init: initCommand,
-  },
+  subCommands: commands,
 });
 
-// Text below the options in a command's help.
-await runProgram(main, {
-  show: showNotes,
-  view: viewNotes,
-  watch: watchNotes,
-  workers: workersNotes,
-  runs: runsNotes,
-  rescore: rescoreNotes,
-  replay: replayNotes,
-  train: describeMostUsedKeys(),
-  sft: sftNotes,
-  chat: chatNotes,
-  worker: workerNotes,
-  serve: serveNotes,
-});
-// A checked tool may have left a timer or a socket, which would keep the process alive for ever.
+await runProgram(main, notes);
+// A tool that was checked may have left a timer or a socket, which would keep the process alive for ever.
 if (process.argv[2] === "check-env") setTimeout(() => process.exit(), 500).unref();

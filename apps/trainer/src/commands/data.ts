@@ -37,7 +37,7 @@ export const gsm8kCommand = defineCommand({
         for (const [i, { file, rows }] of files.entries())
           console.log(`${file}: ${rows} rows, ${(sizes[i]! / 1e6).toFixed(2)} MB`);
         const file = join(given.out, "train.parquet");
-        console.log(`next: data.train_files=${file} in your config (docs/commands.md, "Models and data of a hub")`);
+        console.log(`next: data.train_files=${file} in your config (docs/own-model.md, "Models of a hub")`);
       }
     }),
 });

@@ -175,7 +175,7 @@ function printWritten({ file, form, written, unusable, inexact }: WrittenRollout
   if (inexact > 0)
     line(
       "note",
-      `${inexact} have other tokens or masks when cria sft reads them (docs/commands.md of cria: From rollouts to sft)`,
+      `${inexact} have other tokens or masks when cria sft reads them (docs/sft.md of cria: Examples from the policy itself)`,
     );
   if (form === "messages") line("next", `cria sft <config> data.train_files=${file}`);
   else line("next", `cria show ${file} --worst 3`);

@@ -26,7 +26,7 @@ export const sftNotes = `A config needs two sections; model.lora_rank above 0 tr
   model: { path: model.gguf, lora_rank: 16 }
   data: { train_files: talks.jsonl, val_files: held-out.jsonl }
 
-talks.jsonl has one conversation per line; the assistant's texts and calls are learned (docs/commands.md, "Conversations"):
+talks.jsonl has a conversation a line; what the assistant says, and calls, is learned (docs/sft.md, "Conversations"):
 
   {"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}], "tools": []}
 

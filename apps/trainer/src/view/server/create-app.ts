@@ -99,7 +99,7 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
     return streams.answer(() => c.env?.outgoing?.destroy());
   });
   app.all("/api/*", (c) => {
-    throw refuseUnknown(`${c.req.method} ${c.req.path}`, "an address of the API (docs/view.md)");
+    throw refuseUnknown(`${c.req.method} ${c.req.path}`, "an address of the API (docs/view-api.md)");
   });
 
   app.get("*", (c) => {

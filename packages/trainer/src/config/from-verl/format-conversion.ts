@@ -7,7 +7,7 @@ const WIDTH = 118;
 /** A conversion as a YAML config, with what was not taken over in comments. */
 export function formatConversion({ config, ...rest }: Conversion, file: string): string {
   const head = [
-    `# From ${file}, for \`cria train\`. Defaults that differ from verl's: docs/verl.md.`,
+    `# From ${file}, for \`cria train\`. Defaults that differ from verl's: docs/verl-keys.md.`,
     ...printList("To fill in", rest.toFillIn),
     ...printList("Not supported: training differs without", rest.unsupported),
     ...printList("Set aside", group(rest.setAside)),

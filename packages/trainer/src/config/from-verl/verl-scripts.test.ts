@@ -191,7 +191,7 @@ function renderTable(version: VerlScript["version"]): string {
 function renderPage(): string {
   return `# verl's example scripts
 
-What \`cria config --from-verl\` makes of ${scripts.length} of verl's example scripts: ${byVersion("v0.7.0").length} of release 0.7.0, ${byVersion("v0.9").length} of verl 0.9 (Megatron's and NPUs' left
+This page shows the result of \`cria config --from-verl\` for ${scripts.length} of verl's example scripts: ${byVersion("v0.7.0").length} of release 0.7.0, ${byVersion("v0.9").length} of verl 0.9 (Megatron's and NPUs' left
 out), and ${byVersion("async").length} for its asynchronous trainers (with those). A test makes this page. It also checks that no argument is lost: each one is in the
 config with its value, or is named under "to fill in", "not supported" or "set aside".
 

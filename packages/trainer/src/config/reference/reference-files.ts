@@ -2,14 +2,17 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { configFiles, makeFileSchema } from "./config-files.js";
 import { renderMarkdown } from "./render-markdown.js";
+import { renderVerlKeys } from "./render-verl-keys.js";
 
-/** What is made from the schemas of configs: each file's path from the package's folder, and its text. */
+/** JSON Schemas and pages, made from the schemas of configs and the tables of verl's keys: path from the package's folder, and text. */
 export function makeReferenceFiles(): Record<string, string> {
   const schemas = configFiles.map((file) => [
     `schema/${file.name}.json`,
     `${JSON.stringify(makeFileSchema(file), null, 1)}\n`,
   ]);
-  return { ...Object.fromEntries(schemas), "../../docs/config.md": renderMarkdown() };
+  const pages = { config: renderMarkdown(), "verl-keys": renderVerlKeys() };
+  const docs = Object.entries(pages).map(([name, text]) => [`../../docs/${name}.md`, text]);
+  return Object.fromEntries([...schemas, ...docs]);
 }
 
 /** Writes them. @param folder of the package. */

@@ -15,14 +15,14 @@ export function renderMarkdown(): string {
     return [`## ${file.title}`, "", ...place, ...tables].join("\n");
   });
   return `${[
-    "# Every key of every config",
+    "# Config keys",
     "",
     "<!-- Written by the build of `cria` from the schemas that check configs (packages/trainer/src/config): edit those. -->",
     "",
     "`cria config` prints the same in a terminal, `cria config <key>` one key in full. `schema/*.json` of the package `cria` are JSON",
     "Schemas of these files: YAML editors check and complete by them where a file begins with",
     "`# yaml-language-server: $schema=<path>`. A key without a default must be given. Keys of verl that have another name here, and",
-    "those without effect, are accepted too: [docs/verl.md](verl.md).",
+    "those without effect, are accepted too: [verl's keys](verl-keys.md).",
     "",
     ...parts,
   ]
@@ -37,9 +37,12 @@ function renderTable(section: string, keys: readonly ConfigKey[], file: ConfigFi
     const name = section === "" ? entry.key : entry.key.slice(section.length + 1);
     return [`\`${name}\``, escapeCell(entry.type), formatDefault(entry), `${escapeCell(notes)}${names}`];
   });
-  return [["key", "value", "default", "meaning"], ["---", "---", "---", "---"], ...rows]
-    .map((cells) => `| ${cells.join(" | ")} |`)
-    .join("\n");
+  return formatTable(["key", "value", "default", "meaning"], rows);
+}
+
+/** @param rows of cells in Markdown. */
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
 function describeVerl({ key }: ConfigKey, { name }: ConfigFile): string[] {
@@ -56,6 +59,6 @@ function formatDefault(entry: ConfigKey): string {
 }
 
 /** Text in a cell of a table: no bars, and no brackets that would be HTML. */
-function escapeCell(text: string): string {
+export function escapeCell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll(/<(?=[\w|])/g, "&lt;");
 }

@@ -7,7 +7,6 @@ import { trainConfigSchema } from "../train-config.js";
 import { setAsideForeignKeys } from "./set-aside-keys.js";
 import { listVerlDefaults } from "./verl-defaults.js";
 
-const root = join(import.meta.dirname, "..", "..", "..", "..", "..");
 const fixtures = join(import.meta.dirname, "..", "..", "..", "fixtures", "verl-keys");
 
 const required = () => ({ actor_rollout_ref: { model: { path: "m.gguf" } }, data: { train_files: "t.jsonl" } });
@@ -35,19 +34,6 @@ function compare(version: string): Map<string, unknown> {
   return found;
 }
 
-/** Rows of a Markdown table: the cells of each. */
-function readTable(file: string): string[][] {
-  const text = readFileSync(join(root, file), "utf8");
-  const [, body] = /<!-- defaults: begin -->([\s\S]*?)<!-- defaults: end -->/.exec(text)!;
-  const rows = body!.trim().split("\n").slice(2);
-  return rows.map((row) =>
-    row
-      .split("|")
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-}
-
 describe("defaults that differ from verl's", () => {
   const known = new Map(listVerlDefaults().map(({ key, verl }) => [key, verl]));
 
@@ -60,17 +46,5 @@ describe("defaults that differ from verl's", () => {
   it("none is listed that does not differ", () => {
     const differing = new Set([...compare("v0.7.0").keys(), ...compare("v0.9").keys()]);
     expect([...known.keys()].filter((key) => !differing.has(key))).toEqual([]);
-  });
-
-  it("stand in docs/verl.md with both values and the reason", () => {
-    const own = checkConfig(trainConfigSchema, required(), "own");
-    const code = (value: unknown) => `\`${JSON.stringify(value)}\``;
-    const expected = listVerlDefaults().map(({ key, verl, why }) => [
-      `\`${key}\``,
-      code(readKey(own, key)),
-      code(verl),
-      why,
-    ]);
-    expect(readTable("docs/verl.md")).toEqual(expected);
   });
 });

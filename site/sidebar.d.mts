@@ -1,0 +1,1 @@
+export const groups: readonly { title: string; pages: readonly string[] }[];
