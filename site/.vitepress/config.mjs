@@ -1,0 +1,71 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { defineConfig } from "vitepress";
+import { linkTerms, readTerms } from "../link-terms.mjs";
+import { groups } from "../sidebar.mjs";
+import { slugify } from "../slugify.mjs";
+
+// site/build.mjs writes the pages there: those of docs/, READMEs, and the API by typedoc.
+const build = join(import.meta.dirname, "..", "build");
+const pages = join(build, "pages");
+const docs = join(import.meta.dirname, "..", "..", "docs");
+
+const readTitle = (file) => /^# (.+)$/m.exec(readFileSync(file, "utf8"))?.[1].replaceAll("`", "");
+const makeItem = (page) => ({ text: readTitle(join(docs, `${page}.md`)), link: `/${page}` });
+
+/** Folders of the API as groups, as typedoc wrote them: modules, kinds, names. */
+function listApi(folder = "api") {
+  const entries = existsSync(join(pages, folder)) ? readdirSync(join(pages, folder), { withFileTypes: true }) : [];
+  return entries
+    .filter(({ name }) => name !== "index.md")
+    .map((entry) => {
+      const path = `${folder}/${entry.name}`;
+      if (!entry.isDirectory()) return { text: entry.name.replace(/\.md$/, ""), link: `/${path.replace(/\.md$/, "")}` };
+      const index = existsSync(join(pages, path, "index.md")) ? { link: `/${path}/` } : {};
+      return { text: entry.name, ...index, collapsed: true, items: listApi(path) };
+    });
+}
+
+export default defineConfig({
+  title: "Cria",
+  description: "Trains llama.cpp models to use your tools, by reinforcement learning over many turns, in TypeScript.",
+  lang: "en",
+  // Without one, browsers ask the server for a favicon.
+  head: [["link", { rel: "icon", href: "data:," }]],
+  base: process.env.DOCS_BASE ?? "/",
+  srcDir: pages,
+  outDir: join(build, "html"),
+  cacheDir: join(build, "cache"),
+  cleanUrls: false,
+  // The address of the site is not known here, and examples talk to this machine.
+  ignoreDeadLinks: [/^https?:\/\/(localhost|127\.0\.0\.1)/],
+  markdown: {
+    anchor: { slugify },
+    config: (markdown) =>
+      linkTerms(markdown, readTerms(readFileSync(join(docs, "glossary.md"), "utf8")), {
+        // Those that are generated have a term in every line.
+        skip: ({ relativePath = "" }) => /^(glossary\.md|api\/|results\/)/.test(relativePath),
+      }),
+  },
+  themeConfig: {
+    outline: [2, 3],
+    search: { provider: "local" },
+    nav: [
+      { text: "Start", link: "/start" },
+      { text: "Commands", link: "/commands" },
+      { text: "Config", link: "/config" },
+      { text: "API", link: "/api/" },
+      { text: "Glossary", link: "/glossary" },
+    ],
+    sidebar: {
+      "/api/": [{ text: "API", link: "/api/", items: listApi() }],
+      "/": [
+        ...groups.map(({ title, pages: names }) => ({
+          text: title,
+          collapsed: title === "Reference" || title === "More",
+          items: [...names.map(makeItem), ...(title === "Reference" ? [{ text: "API", link: "/api/" }] : [])],
+        })),
+      ],
+    },
+  },
+});
