@@ -1,11 +1,20 @@
 /** The pages of docs/ in the order in which one reads them: files without their ending. A page's title is its first heading. */
 export const groups = [
   { title: "Begin", pages: ["start", "agents", "own-model"] },
-  { title: "Train", pages: ["tasks", "rewards", "sft", "runs", "coach", "view", "images", "cluster"] },
+  { title: "Train", pages: ["tasks", "rewards", "judges", "sft", "runs", "coach", "view", "images", "cluster"] },
   { title: "Use what was trained", pages: ["serve"] },
   {
     title: "More",
-    pages: ["verl", "testing", "replay", "determinism", "tracing", "cluster-security", "cluster-sizes"],
+    pages: [
+      "verl",
+      "testing",
+      "replay",
+      "determinism",
+      "tracing",
+      "cluster-security",
+      "cluster-trust",
+      "cluster-sizes",
+    ],
   },
   { title: "How it works", pages: ["how-it-works", "episodes", "algorithms", "performance", "real-models"] },
   {
@@ -18,6 +27,7 @@ export const groups = [
       "clients",
       "view-api",
       "image-models",
+      "check-model",
       "glossary",
     ]),
   },
