@@ -19,7 +19,13 @@ export const groups = [
   { title: "How it works", pages: ["how-it-works", "episodes", "algorithms", "performance", "real-models"] },
   {
     title: "Reference",
-    pages: ["commands", "config", "metrics", "coach-rules", "verl-keys", "verl-scripts"].concat([
+    pages: [
+      "commands",
+      "config",
+      "metrics",
+      "coach-rules",
+      "verl-keys",
+      "verl-scripts",
       "algorithm-settings",
       "differences",
       "dump",
@@ -29,6 +35,6 @@ export const groups = [
       "image-models",
       "check-model",
       "glossary",
-    ]),
+    ],
   },
 ];

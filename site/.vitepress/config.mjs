@@ -36,7 +36,8 @@ export default defineConfig({
   srcDir: pages,
   outDir: join(build, "html"),
   cacheDir: join(build, "cache"),
-  cleanUrls: false,
+  // Pictures stay files, which the style sheet knows by their names.
+  vite: { build: { assetsInlineLimit: 0 } },
   // The address of the site is not known here, and examples talk to this machine.
   ignoreDeadLinks: [/^https?:\/\/(localhost|127\.0\.0\.1)/],
   markdown: {
