@@ -1,7 +1,7 @@
 // Configs and commands that pages print. Links and types of programs are tests/docs.test.ts's.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { configFiles, makeReferenceFiles } from "@cria/trainer";
+import { configFiles, makeReferenceFiles } from "@cria/trainer/internal";
 import { Ajv, type ValidateFunction } from "ajv";
 import formats from "ajv-formats";
 import { describe, expect, it } from "vitest";

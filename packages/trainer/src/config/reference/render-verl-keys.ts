@@ -1,8 +1,6 @@
 import { trainConfigSchema } from "../train-config.js";
-import { findIgnoredReason, listIgnoredKeys } from "../verl/ignored-keys.js";
-import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
-import { findRenamed, listRenamedKeys } from "../verl/renamed-keys.js";
 import { listVerlDefaults } from "../verl/verl-defaults.js";
+import { verlKeys } from "../verl/verl-keys.js";
 import { listKeys } from "./list-keys.js";
 import { escapeCell, formatTable } from "./render-markdown.js";
 
@@ -18,12 +16,13 @@ export function renderVerlKeys(): string {
     json(verl),
     escapeCell(why),
   ]);
-  const names = listRenamedKeys().map((key) => [code(key), code(findRenamed(key)!)]);
-  const pending = listPendingKeys().flatMap((key) => {
-    const accepted = listAccepted(key);
-    return accepted === null ? [] : [[code(key), accepted.map(json).join(", ")]];
+  const rows = Object.entries(verlKeys);
+  const names = rows.flatMap(([key, entry]) => ("alias" in entry ? [[code(key), code(entry.alias)]] : []));
+  const pending = rows.flatMap(([key, entry]) => ("only" in entry ? [[code(key), entry.only.map(json).join(", ")]] : []));
+  const ignored = rows.flatMap(([key, entry]) => {
+    const reason = "nothing" in entry ? entry.nothing : "unread" in entry ? entry.unread : null;
+    return reason === null ? [] : [[code(key), escapeCell(reason)]];
   });
-  const ignored = listIgnoredKeys().map((key) => [code(key), escapeCell(findIgnoredReason(key)!)]);
   return `# verl's keys
 
 <!-- Written by the build of \`cria\` from packages/trainer/src/config/verl: edit the tables there. -->
