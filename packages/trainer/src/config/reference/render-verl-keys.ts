@@ -18,7 +18,9 @@ export function renderVerlKeys(): string {
   ]);
   const rows = Object.entries(verlKeys);
   const names = rows.flatMap(([key, entry]) => ("alias" in entry ? [[code(key), code(entry.alias)]] : []));
-  const pending = rows.flatMap(([key, entry]) => ("only" in entry ? [[code(key), entry.only.map(json).join(", ")]] : []));
+  const pending = rows.flatMap(([key, entry]) =>
+    "only" in entry ? [[code(key), entry.only.map(json).join(", ")]] : [],
+  );
   const ignored = rows.flatMap(([key, entry]) => {
     const reason = "nothing" in entry ? entry.nothing : "unread" in entry ? entry.unread : null;
     return reason === null ? [] : [[code(key), escapeCell(reason)]];
