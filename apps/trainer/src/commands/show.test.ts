@@ -267,7 +267,7 @@ assistant  ▌ Nowhere<|end|>
   });
 
   it("shows dumps of version 1, as far as they tell", async () => {
-    const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "packages", "rollout", "fixtures", "dumps");
+    const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "packages", "records", "fixtures", "dumps");
     for (const name of ["version-1-train.jsonl", "version-1-rollout.jsonl"]) {
       expect(await show(join(fixtures, name), "--limit=99")).toBe(0);
       const first = JSON.parse(readFileSync(join(fixtures, name), "utf8").split("\n")[0]!) as DumpLine;

@@ -10,7 +10,7 @@ import { RunReader, readRun } from "./run-reader.js";
 const root = mkdtempSync(join(tmpdir(), "cria-runs-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "packages", "rollout", "fixtures", "dumps");
+const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "packages", "records", "fixtures", "dumps");
 const dump = readFileSync(join(fixtures, "version-1-train.jsonl"), "utf8");
 
 /** Writes files by their path; returns the folder. */
