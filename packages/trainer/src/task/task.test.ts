@@ -350,7 +350,8 @@ describe("what a conversation meets", () => {
       ].join("\n");
     const policy = openPolicy();
     const { engine } = policy;
-    const rendering = new Policy({ ...policy, engine, tokenizer: { render } as unknown as DeltaTokenizer });
+    const tokenizer = { render, listEndTexts: () => ["<|im_end|>"], tokenizer: { listSpecialTokens: () => [] } };
+    const rendering = new Policy({ ...policy, engine, tokenizer: tokenizer as unknown as DeltaTokenizer });
     const nothing = tool({ name: "n", description: "Does nothing.", inputSchema: z.object({}), execute: () => "" });
     const formatOf = async (given: Partial<TaskDefinition<object>>) =>
       (await defineTask({ rows: [{ question: "a" }], reward, ...given }).open(rendering)).multiTurn?.format;
