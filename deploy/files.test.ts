@@ -24,7 +24,7 @@ function listNames(file: string, object: RegExp): string[] {
   const [, indent, body] = object.exec(source)!;
   return [...body!.matchAll(new RegExp(`^${indent}  "?([\\w-]+)"?(?:,|: )`, "gm"))].map(([, name]) => name!);
 }
-const commands = listNames("cli.ts", /^( *)subCommands: \{\n([\s\S]*?)^\1\},/m);
+const commands = listNames("commands/all-commands.ts", /^( *)export const commands = \{\n([\s\S]*?)^\1\};/m);
 const busOptions = listNames("cluster/bus-args.ts", /^( *)export const busArgs = \{\n([\s\S]*?)^\1\} as const/m);
 
 const workerOptions = [

@@ -85,7 +85,7 @@ const isOurs = (name: string) => name.startsWith("@cria/") || name === "cria" ||
 
 /** Parts of a package that its arrow allows too; users' programs take what is public. */
 const subpathsOf = (folder: string) =>
-  consumers.includes(folder) ? /\/testing$|(?<=^cria)\/(serve|cluster|config)$/ : /\/(testing|internal|light)$/;
+  consumers.includes(folder) ? /\/testing$|(?<=^cria)\/(serve|cluster|config)$/ : /\/(testing|internal|light|schemas)$/;
 
 /** Imports of ours that are not allowed, and imports that leave the folder by a relative path. */
 function findWrong(folder: string, allowed: readonly string[]): string[] {

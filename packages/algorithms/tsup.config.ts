@@ -2,5 +2,10 @@ import { defineConfig } from "tsup";
 import { publishedBuild } from "../../tsup.base.js";
 
 export default defineConfig(() =>
-  publishedBuild({ index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" }),
+  publishedBuild({
+    index: "src/index.ts",
+    internal: "src/internal.ts",
+    schemas: "src/schemas.ts",
+    testing: "src/testing/index.ts",
+  }),
 );

@@ -1,24 +1,14 @@
 import { ConfigError, DataError, type LossFunction } from "@cria/core";
-import { z } from "zod";
 import type { Aggregation, AggregationName } from "./aggregate.js";
 import { defaultAlgorithms } from "./algorithms.js";
 import type { KlEstimate, KlName } from "./kl.js";
-import { type PolicyLoss, type PolicyLossParameters, policyLossParameters } from "./losses/policy-loss.js";
+import type { PolicyLoss } from "./losses/policy-loss.js";
+import { parameterDefaults, termDefaults } from "./losses/policy-loss-defaults.js";
+import type { PolicyLossParameters, PolicyLossTerms } from "./losses/policy-loss-parameters.js";
 import type { PolicyLossName } from "./losses/policy-losses.js";
 import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
 
-/** Numbers of what every loss has beside its own parameters. */
-export const policyLossTerms = z.strictObject({
-  lossScaleFactor: z
-    .number()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("Divisor of seq-mean-token-sum-norm; null: the longest response allowed."),
-  entropyCoeff: z.number().default(0).describe("Weight of the entropy bonus; 0: none."),
-});
-
-export interface PolicyLossOptions extends PolicyLossParameters, z.infer<typeof policyLossTerms> {
+export interface PolicyLossOptions extends PolicyLossParameters, PolicyLossTerms {
   /** A policy loss, or the name of one. */
   lossMode: PolicyLossName | PolicyLoss;
   /**
@@ -36,8 +26,8 @@ export interface PolicyLossOptions extends PolicyLossParameters, z.infer<typeof 
 }
 
 export const defaultPolicyLoss: PolicyLossOptions = {
-  ...policyLossParameters.parse({}),
-  ...policyLossTerms.parse({}),
+  ...parameterDefaults,
+  ...termDefaults,
   lossMode: "vanilla",
   lossAggMode: "token-mean",
   kl: null,
@@ -75,7 +65,7 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
     throw new ConfigError("is missing", {
       code: "config/bad-value",
       subject: `${typeof options.lossMode === "string" ? `loss "${options.lossMode}"` : "loss"}: ${missing}`,
-      expected: policyLossParameters.shape[missing].description,
+      expected: "a value: the loss has no default for it",
       received: "null",
     });
   }

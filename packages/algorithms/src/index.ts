@@ -29,6 +29,7 @@ export {
   type PolicyLossInputs,
   type PolicyLossName,
   type PolicyLossParameters,
+  type PolicyLossTerms,
   policyLosses,
   type TokenLoss,
 } from "./losses/index.js";

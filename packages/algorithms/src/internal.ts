@@ -26,7 +26,7 @@ export {
 } from "./aggregate.js";
 export { defaultRewardAggregation } from "./aggregate-reward.js";
 export { defaultAlgorithms } from "./algorithms.js";
-export { listMissingParameters, policyLossTerms } from "./compose-policy-loss.js";
+export { listMissingParameters } from "./compose-policy-loss.js";
 export * from "./index.js";
 export {
   cispoLoss,
@@ -38,7 +38,6 @@ export {
   gpgLoss,
   gspoLoss,
   klCovLoss,
-  policyLossParameters,
   sapoLoss,
   vanillaLoss,
 } from "./losses/index.js";

@@ -1,4 +1,5 @@
-import { z } from "zod";
+import type { PolicyLossParameters } from "./policy-loss-parameters.js";
+
 /** Values of the tokens in the loss of one micro-batch, sequence after sequence. */
 export interface PolicyLossInputs {
   logprobs: Float32Array;
@@ -19,50 +20,6 @@ export interface MiniBatch {
   /** Uniform in [0, 1), seeded by the caller. */
   random: () => number;
 }
-
-/** Parameters of all losses: each loss reads its own. Configs name them in `actor` and `actor.policy_loss`. */
-export const policyLossParameters = z.strictObject({
-  clipRatioLow: z
-    .number()
-    .min(0)
-    .default(0.2)
-    .describe("Ratios below 1 minus this are clipped; of geo_mean log-ratios; of dppo: divergences above it."),
-  clipRatioHigh: z
-    .number()
-    .positive()
-    .default(0.2)
-    .describe("Ratios above 1 plus this are clipped; of geo_mean log-ratios; of dppo: divergences above it."),
-  clipRatioC: z
-    .number()
-    .gt(1)
-    .default(3)
-    .describe("Of dual-clip PPO: the largest ratio that counts where the advantage is negative."),
-  clipCovRatio: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(2e-4)
-    .describe("Of clip_cov: share of tokens whose gradient is cut off."),
-  clipCovLb: z.number().default(1).describe("Of clip_cov: the lowest covariance of a token that may be cut off."),
-  clipCovUb: z.number().default(5).describe("Of clip_cov: the highest covariance of a token that may be cut off."),
-  klCovRatio: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(2e-4)
-    .describe("Of kl_cov: share of tokens, of the highest covariance, that the KL penalises."),
-  ppoKlCoef: z.number().min(0).default(1).describe("Of kl_cov: weight of that KL."),
-  droBeta: z
-    .number()
-    .min(0)
-    .nullable()
-    .default(null)
-    .describe("Of dro, which must be told: weight of the squared log-ratio, 0.05 for example."),
-  tauPos: z.number().positive().default(1).describe("Of the loss sapo: temperature where the advantage is above 0."),
-  tauNeg: z.number().positive().default(1).describe("Of the loss sapo: temperature elsewhere."),
-});
-
-export type PolicyLossParameters = z.infer<typeof policyLossParameters>;
 
 export interface TokenLoss {
   /** Loss of each token. A loss of whole sequences assigns each token its sequence's loss. */

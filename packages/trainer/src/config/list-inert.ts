@@ -1,5 +1,5 @@
 import { policyLosses } from "@cria/algorithms";
-import { policyLossParameters } from "@cria/algorithms/internal";
+import { policyLossParameters } from "@cria/algorithms/schemas";
 import { trainKeys } from "./import/config-keys.js";
 import type { ConfigWarning } from "./list-warnings.js";
 import { actorSection } from "./sections/actor.js";

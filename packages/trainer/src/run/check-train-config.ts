@@ -1,5 +1,6 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
-import { listMissingParameters, policyLossParameters } from "@cria/algorithms/internal";
+import { listMissingParameters } from "@cria/algorithms/internal";
+import { policyLossParameters } from "@cria/algorithms/schemas";
 import { ConfigError } from "@cria/core";
 import { getToolFormat } from "@cria/tools";
 import { countSamples } from "../config/derived-values.js";

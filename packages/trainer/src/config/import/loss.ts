@@ -1,5 +1,5 @@
 import { defaultPolicyLoss, type PolicyLossOptions } from "@cria/algorithms";
-import { policyLossParameters, policyLossTerms } from "@cria/algorithms/internal";
+import { policyLossParameters, policyLossTerms } from "@cria/algorithms/schemas";
 import { readKey } from "../raw-config.js";
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";

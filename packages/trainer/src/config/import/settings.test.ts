@@ -1,5 +1,5 @@
 import { defaultPolicyLoss } from "@cria/algorithms";
-import { policyLossParameters, policyLossTerms } from "@cria/algorithms/internal";
+import { policyLossParameters, policyLossTerms } from "@cria/algorithms/schemas";
 import { defaultMultiTurn } from "@cria/rollout";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";

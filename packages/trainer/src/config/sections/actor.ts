@@ -1,5 +1,5 @@
 import { aggregations, klEstimates, policyLosses } from "@cria/algorithms";
-import { policyLossParameters, policyLossTerms } from "@cria/algorithms/internal";
+import { policyLossParameters, policyLossTerms } from "@cria/algorithms/schemas";
 import { z } from "zod";
 import { updateOptions } from "../options/updates.js";
 import { makeOptimizer } from "./optimizer.js";

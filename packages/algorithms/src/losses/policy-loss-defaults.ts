@@ -1,0 +1,19 @@
+// Apart from the schemas, so that the losses load no zod.
+
+/** Defaults of `policyLossParameters`. */
+export const parameterDefaults = {
+  clipRatioLow: 0.2,
+  clipRatioHigh: 0.2,
+  clipRatioC: 3,
+  clipCovRatio: 2e-4,
+  clipCovLb: 1,
+  clipCovUb: 5,
+  klCovRatio: 2e-4,
+  ppoKlCoef: 1,
+  droBeta: null,
+  tauPos: 1,
+  tauNeg: 1,
+};
+
+/** Defaults of `policyLossTerms`. */
+export const termDefaults = { lossScaleFactor: null, entropyCoeff: 0 };

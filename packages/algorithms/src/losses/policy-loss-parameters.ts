@@ -1,0 +1,69 @@
+import { z } from "zod";
+import { parameterDefaults, termDefaults } from "./policy-loss-defaults.js";
+
+/** Parameters of all losses: each loss reads its own. Configs name them in `actor` and `actor.policy_loss`. */
+export const policyLossParameters = z.strictObject({
+  clipRatioLow: z
+    .number()
+    .min(0)
+    .default(parameterDefaults.clipRatioLow)
+    .describe("Ratios below 1 minus this are clipped; of geo_mean log-ratios; of dppo: divergences above it."),
+  clipRatioHigh: z
+    .number()
+    .positive()
+    .default(parameterDefaults.clipRatioHigh)
+    .describe("Ratios above 1 plus this are clipped; of geo_mean log-ratios; of dppo: divergences above it."),
+  clipRatioC: z
+    .number()
+    .gt(1)
+    .default(parameterDefaults.clipRatioC)
+    .describe("Of dual-clip PPO: the largest ratio that counts where the advantage is negative."),
+  clipCovRatio: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(parameterDefaults.clipCovRatio)
+    .describe("Of clip_cov: share of tokens whose gradient is cut off."),
+  clipCovLb: z
+    .number()
+    .default(parameterDefaults.clipCovLb)
+    .describe("Of clip_cov: the lowest covariance of a token that may be cut off."),
+  clipCovUb: z
+    .number()
+    .default(parameterDefaults.clipCovUb)
+    .describe("Of clip_cov: the highest covariance of a token that may be cut off."),
+  klCovRatio: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(parameterDefaults.klCovRatio)
+    .describe("Of kl_cov: share of tokens, of the highest covariance, that the KL penalises."),
+  ppoKlCoef: z.number().min(0).default(parameterDefaults.ppoKlCoef).describe("Of kl_cov: weight of that KL."),
+  droBeta: z
+    .number()
+    .min(0)
+    .nullable()
+    .default(parameterDefaults.droBeta)
+    .describe("Of dro, which must be told: weight of the squared log-ratio, 0.05 for example."),
+  tauPos: z
+    .number()
+    .positive()
+    .default(parameterDefaults.tauPos)
+    .describe("Of the loss sapo: temperature where the advantage is above 0."),
+  tauNeg: z.number().positive().default(parameterDefaults.tauNeg).describe("Of the loss sapo: temperature elsewhere."),
+});
+
+export type PolicyLossParameters = z.infer<typeof policyLossParameters>;
+
+/** Numbers of every loss beside its parameters. */
+export const policyLossTerms = z.strictObject({
+  lossScaleFactor: z
+    .number()
+    .positive()
+    .nullable()
+    .default(termDefaults.lossScaleFactor)
+    .describe("Divisor of seq-mean-token-sum-norm; null: the longest response allowed."),
+  entropyCoeff: z.number().default(termDefaults.entropyCoeff).describe("Weight of the entropy bonus; 0: none."),
+});
+
+export type PolicyLossTerms = z.infer<typeof policyLossTerms>;
