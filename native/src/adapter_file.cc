@@ -39,13 +39,7 @@ bool is_linear(const std::string & name) {
         std::begin(kLinearLayers), std::end(kLinearLayers), [&](const char * layer) { return name == layer; });
 }
 
-struct HostTensor {
-    std::string name;
-    std::vector<int64_t> shape;
-    std::vector<float> values;
-};
-
-std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOptions & options, uint32_t seed) {
+std::vector<AdapterTensor> make_initial_pairs(const Model & model, const LoraOptions & options, uint32_t seed) {
     for (const auto & target : options.targets) {
         if (!is_linear(target)) {
             throw Error("bad-option", "is not a linear layer")
@@ -56,15 +50,15 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
     }
     const int64_t rank = options.rank.value_or(8);
     std::mt19937 random(seed);
-    std::vector<HostTensor> pairs;
+    std::vector<AdapterTensor> pairs;
     for (const auto & [name, weight] : llama_internal_get_tensor_map(model.llama())) {
         const std::string layer = short_name(name);
         const bool wanted = options.targets.empty() ? is_linear(layer) && layer != "output"
                                                     : std::find(options.targets.begin(), options.targets.end(),
                                                           layer) != options.targets.end();
         if (!wanted || ggml_n_dims(weight) != 2) continue;
-        HostTensor a{name + ".lora_a", {weight->ne[0], rank}, {}};
-        HostTensor b{name + ".lora_b", {rank, weight->ne[1]}, {}};
+        AdapterTensor a{name + ".lora_a", {weight->ne[0], rank}, {}};
+        AdapterTensor b{name + ".lora_b", {rank, weight->ne[1]}, {}};
         // As PEFT does: A uniform in ±1/sqrt(inputs) (Kaiming with a = sqrt 5), B zero, so that training starts at W.
         std::uniform_real_distribution<float> uniform(
             -1.0f / std::sqrt(float(weight->ne[0])), 1.0f / std::sqrt(float(weight->ne[0])));
@@ -100,7 +94,7 @@ std::string list(const std::set<std::string> & names) {
 
 struct AdapterFile {
     float alpha = 0.0f;
-    std::vector<HostTensor> pairs;  // A, B, A, B, ...
+    std::vector<AdapterTensor> pairs;  // A, B, A, B, ...
 };
 
 // Reads an adapter of any origin, and refuses tensors or settings that generation or training would ignore or apply
@@ -251,11 +245,48 @@ std::vector<float> read_floats(const ggml_tensor * tensor) {
 }
 
 // `pairs` must outlive the result.
-std::vector<GgufTensor> list_tensors(const std::vector<HostTensor> & pairs) {
+std::vector<GgufTensor> list_tensors(const std::vector<AdapterTensor> & pairs) {
     std::vector<GgufTensor> tensors;
     tensors.reserve(pairs.size());
     for (const auto & pair : pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
     return tensors;
+}
+
+llama_adapter_lora * load_pairs(
+    const Model & model, const std::vector<AdapterTensor> & pairs, float alpha, const std::string & subject) {
+    const Owned gguf = make_adapter_metadata(model, alpha);
+    FILE * temporary = write_gguf_to_temporary(gguf.get(), list_tensors(pairs));
+    take_log_errors();
+    const AssertionGuard guard(subject);
+    llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model.llama(), temporary);
+    std::fclose(temporary);
+    if (!adapter) {
+        throw Error("adapter-failed", "the adapter does not fit this model")
+            .subject(subject)
+            .received(take_log_errors())
+            .remedy("use an adapter that was trained on this base model");
+    }
+    return adapter;
+}
+
+std::vector<std::string> list_weights(const llama_adapter_lora * adapter) {
+    std::vector<std::string> names;
+    names.reserve(adapter->ab_map.size());
+    for (const auto & [name, weight] : adapter->ab_map) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+// Values of tensors in the order of `list_adapter_tensors`.
+std::vector<AdapterTensor> read_pairs(const llama_adapter_lora * adapter, const std::vector<ggml_tensor *> & tensors) {
+    std::vector<AdapterTensor> pairs;
+    for (const auto & name : list_weights(adapter)) {
+        for (const char * half : {".lora_a", ".lora_b"}) {
+            const ggml_tensor * tensor = tensors[pairs.size()];
+            pairs.push_back({name + half, {tensor->ne[0], tensor->ne[1]}, read_floats(tensor)});
+        }
+    }
+    return pairs;
 }
 
 }  // namespace
@@ -264,19 +295,59 @@ llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptio
     const AdapterFile file = options.path.empty()
                                  ? AdapterFile{options.alpha.value_or(16.0f), make_initial_pairs(model, options, seed)}
                                  : AdapterReader(model, options.path).read(options);
-    const Owned gguf = make_adapter_metadata(model, file.alpha);
-    FILE * temporary = write_gguf_to_temporary(gguf.get(), list_tensors(file.pairs));
-    take_log_errors();
-    const AssertionGuard guard(options.path.empty() ? "lora" : options.path);
-    llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model.llama(), temporary);
-    std::fclose(temporary);
-    if (!adapter) {
-        throw Error("adapter-failed", "the adapter does not fit this model")
-            .subject(options.path.empty() ? "lora" : options.path)
-            .received(take_log_errors())
-            .remedy("use an adapter that was trained on this base model");
+    return load_pairs(model, file.pairs, file.alpha, options.path.empty() ? "lora" : options.path);
+}
+
+llama_adapter_lora * copy_adapter(const Model & model) {
+    const llama_adapter_lora * adapter = model.adapter();
+    return load_pairs(model, read_pairs(adapter, list_adapter_tensors(adapter)), adapter->alpha, "lora");
+}
+
+std::vector<ggml_tensor *> list_adapter_tensors(const llama_adapter_lora * adapter) {
+    std::vector<ggml_tensor *> tensors;
+    for (const auto & name : list_weights(adapter)) {
+        const auto & weight = adapter->ab_map.at(name);
+        tensors.push_back(weight.a);
+        tensors.push_back(weight.b);
     }
-    return adapter;
+    return tensors;
+}
+
+std::vector<AdapterTensor> read_adapter_like(const Model & model, const std::string & path) {
+    const llama_adapter_lora * adapter = model.adapter();
+    LoraOptions same;
+    if (adapter->alpha != 0.0f) same.alpha = adapter->alpha;
+    AdapterFile file = AdapterReader(model, path).read(same);
+    std::sort(file.pairs.begin(), file.pairs.end(),
+        [](const AdapterTensor & a, const AdapterTensor & b) { return a.name < b.name; });
+    std::vector<AdapterTensor> pairs;
+    for (const auto & name : list_weights(adapter)) {
+        const auto & weight = adapter->ab_map.at(name);
+        for (const auto & [half, tensor] : {std::make_pair(".lora_a", weight.a), std::make_pair(".lora_b", weight.b)}) {
+            const size_t at = pairs.size();
+            const std::vector<int64_t> shape = {tensor->ne[0], tensor->ne[1]};
+            if (at >= file.pairs.size() || file.pairs[at].name != name + half || file.pairs[at].shape != shape) {
+                throw Error("adapter-mismatch", "is shaped otherwise than the adapter that is trained")
+                    .subject(path)
+                    .expected(name + half + " [" + std::to_string(shape[0]) + ", " + std::to_string(shape[1]) + "]")
+                    .received(at < file.pairs.size() ? file.pairs[at].name : "nothing")
+                    .remedy("give a file that this run's adapter was saved to");
+            }
+            pairs.push_back(std::move(file.pairs[at]));
+        }
+    }
+    if (pairs.size() != file.pairs.size()) {
+        throw Error("adapter-mismatch", "adapts more weights than the adapter that is trained")
+            .subject(path)
+            .expected(std::to_string(pairs.size()) + " tensors")
+            .received(std::to_string(file.pairs.size()));
+    }
+    return pairs;
+}
+
+void save_adapter_tensors(const Model & model, const std::vector<ggml_tensor *> & tensors, const std::string & path) {
+    const Owned gguf = make_adapter_metadata(model, model.adapter()->alpha);
+    write_gguf(path, gguf.get(), list_tensors(read_pairs(model.adapter(), tensors)));
 }
 
 void save_adapter(const Model & model, const std::string & path) {
@@ -286,18 +357,7 @@ void save_adapter(const Model & model, const std::string & path) {
             .subject(path)
             .remedy("load it with lora: {rank, alpha}, or save the model instead");
     }
-    const Owned gguf = make_adapter_metadata(model, adapter->alpha);
-    std::vector<std::string> names;
-    names.reserve(adapter->ab_map.size());
-    for (const auto & [name, weight] : adapter->ab_map) names.push_back(name);
-    std::sort(names.begin(), names.end());
-    std::vector<HostTensor> pairs;
-    for (const auto & name : names) {
-        const auto & weight = adapter->ab_map.at(name);
-        pairs.push_back({name + ".lora_a", {weight.a->ne[0], weight.a->ne[1]}, read_floats(weight.a)});
-        pairs.push_back({name + ".lora_b", {weight.b->ne[0], weight.b->ne[1]}, read_floats(weight.b)});
-    }
-    write_gguf(path, gguf.get(), list_tensors(pairs));
+    save_adapter_tensors(model, list_adapter_tensors(adapter), path);
 }
 
 void save_model(const Model & model, const std::string & path) {

@@ -12,6 +12,7 @@
 
 #include "cria/error.h"
 #include "cria/model.h"
+#include "cria/policy_version.h"
 
 namespace cria {
 
@@ -89,7 +90,8 @@ class Scheduler {
     // Aborts running requests and joins the thread.
     ~Scheduler();
 
-    SequenceId create_sequence();
+    // Throws Error("unknown-version").
+    SequenceId create_sequence(PolicyVersion version = kLivePolicy);
     // Copies a sequence that is not generating. Throws Error("sequence-busy") / ("unknown-sequence").
     SequenceId fork(SequenceId source);
     // Aborts a running request of the sequence.
@@ -111,9 +113,18 @@ class Scheduler {
         std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text);
     // Ends the request at the next step; its tokens so far are kept. Unknown ids are ignored.
     void abort(RequestId request);
-    // Forgets all KV (weights changed). Sequences keep their tokens and are re-evaluated on their next request.
-    // Requests in flight finish first; then `done` is called.
+    // Forgets the KV of the live policy (its weights changed). Its sequences keep their tokens and are re-evaluated on
+    // their next request. Its requests in flight finish first; then `done` is called.
     void flush(std::function<void()> done);
+
+    // Keeps a copy of the live adapter, or of an adapter's file that is shaped like it, for sequences that are sampled
+    // with it while the live one is trained. Waits for a running optimizer step and a running evaluation.
+    // Throws Error("no-adapter" | "adapter-mismatch" | ...).
+    PolicyVersion keep_version(const std::string & path = "");
+    // Frees it. Throws Error("version-in-use" | "unknown-version").
+    void drop_version(PolicyVersion version);
+    void save_version(PolicyVersion version, const std::string & path);
+
     SchedulerStats stats() const;
 
    private:

@@ -51,6 +51,11 @@ GenerateParams read_generate_params(const Napi::Value & value) {
     return params;
 }
 
+// Left out: the live policy.
+PolicyVersion to_version(const Napi::Value & value) {
+    return value.IsUndefined() ? kLivePolicy : PolicyVersion(to_id(value, "policy version"));
+}
+
 MicroBatch read_micro_batch(const Napi::Value & value) {
     const OptionReader options(value, "microBatch");
     MicroBatch batch;
@@ -81,6 +86,8 @@ Napi::Function NativeModel::define(Napi::Env env) {
             InstanceMethod<&NativeModel::define_vectors>("defineVectors"),
             InstanceMethod<&NativeModel::hold_vectors>("holdVectors"),
             InstanceMethod<&NativeModel::drop_vectors>("dropVectors"),
+            InstanceMethod<&NativeModel::keep_version>("keepVersion"),
+            InstanceMethod<&NativeModel::drop_version>("dropVersion"),
             InstanceMethod<&NativeModel::create_sequence>("createSequence"),
             InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
             InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
@@ -270,9 +277,31 @@ Napi::Value NativeModel::drop_vectors(Info info) {
     });
 }
 
+// keepVersion(path?) -> promise of a version; on the job thread, behind the optimizer steps that were asked for before.
+Napi::Value NativeModel::keep_version(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return run_job(info, [this, path = info[0].IsUndefined() ? "" : to_text(info[0], "path")] {
+            const PolicyVersion version = engine_->scheduler().keep_version(path);
+            return [version](Napi::Env env) -> Napi::Value { return Napi::Number::New(env, double(version)); };
+        });
+    });
+}
+
+// dropVersion(version) -> promise
+Napi::Value NativeModel::drop_version(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return run_job(info, [this, version = to_version(info[0])] {
+            engine_->scheduler().drop_version(version);
+            return nothing();
+        });
+    });
+}
+
+// createSequence(version?)
 Napi::Value NativeModel::create_sequence(Info info) {
-    return guard(info.Env(),
-        [&]() -> Napi::Value { return Napi::Number::New(info.Env(), double(engine_->scheduler().create_sequence())); });
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return Napi::Number::New(info.Env(), double(engine_->scheduler().create_sequence(to_version(info[0]))));
+    });
 }
 
 Napi::Value NativeModel::fork_sequence(Info info) {
@@ -532,11 +561,13 @@ Napi::Value NativeModel::kept_layers(Info info) {
         info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), engine_->trainer().kept_layers()); });
 }
 
+// saveAdapter(path, version?) -> promise
 Napi::Value NativeModel::save_adapter(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         const std::string path = to_text(info[0], "path");
-        return run_job(info, [this, path] {
-            cria::save_adapter(engine_->model(), path);
+        return run_job(info, [this, path, version = to_version(info[1])] {
+            if (version == kLivePolicy) cria::save_adapter(engine_->model(), path);
+            else engine_->scheduler().save_version(version, path);
             return nothing();
         });
     });

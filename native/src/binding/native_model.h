@@ -26,6 +26,8 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value define_vectors(Info);
     Napi::Value hold_vectors(Info);
     Napi::Value drop_vectors(Info);
+    Napi::Value keep_version(Info);
+    Napi::Value drop_version(Info);
     Napi::Value create_sequence(Info);
     Napi::Value fork_sequence(Info);
     Napi::Value dispose_sequence(Info);

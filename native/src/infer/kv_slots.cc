@@ -11,17 +11,35 @@ namespace cria {
 KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts,
     const TokenPlaces & places, bool rewinds)
     : context_(context), sharing_(sharing), cuts_(cuts), places_(places), rewinds_(rewinds), slots_(size_t(count)),
-      rows_(context), resident_(count), promised_(count) {}
+      rows_(context) {}
 
-PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens) const {
-    if (sharing_ == PrefixSharing::family) return {};
-    PrefixMatch match = resident_.find(tokens.data(), tokens.size());
+KvSlots::Trees & KvSlots::trees_of(int slot) {
+    return trees_.try_emplace(slots_[size_t(slot)].version, count()).first->second;
+}
+
+const KvSlots::Trees * KvSlots::find_trees(PolicyVersion version) const {
+    const auto found = trees_.find(version);
+    return found == trees_.end() ? nullptr : &found->second;
+}
+
+void KvSlots::set_version(int slot, PolicyVersion version) {
+    KvSlot & s = slots_[size_t(slot)];
+    if (s.version == version) return;
+    trim(slot, 0);
+    unpromise(slot);
+    s.version = version;
+}
+
+PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens, PolicyVersion version) const {
+    const Trees * trees = find_trees(version);
+    if (sharing_ == PrefixSharing::family || !trees) return {};
+    PrefixMatch match = trees->resident.find(tokens.data(), tokens.size());
     if (sharing_ != PrefixSharing::chunks) return match;
     // The last token is evaluated in the same chunk as in a fresh evaluation.
     const size_t most = std::min(match.length, tokens.size() - 1);
     PrefixMatch allowed;
     for (const int holder : match.holders) {
-        const size_t length = cuts_.last_common(tokens, slots_[size_t(holder)].tokens, resident_.length(holder), most);
+        const size_t length = cuts_.last_common(tokens, slots_[size_t(holder)].tokens, trees->resident.length(holder), most);
         if (length == 0 || length < allowed.length) continue;
         if (length > allowed.length) allowed = {length, {}};
         allowed.holders.push_back(holder);
@@ -29,9 +47,10 @@ PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens) const {
     return allowed;
 }
 
-size_t KvSlots::find_promised(const std::vector<int32_t> & tokens) const {
-    if (sharing_ == PrefixSharing::family) return 0;
-    const size_t length = promised_.find(tokens.data(), tokens.size()).length;
+size_t KvSlots::find_promised(const std::vector<int32_t> & tokens, PolicyVersion version) const {
+    const Trees * trees = find_trees(version);
+    if (sharing_ == PrefixSharing::family || !trees) return 0;
+    const size_t length = trees->promised.find(tokens.data(), tokens.size()).length;
     if (sharing_ != PrefixSharing::chunks) return length;
     return cuts_.last_whole(tokens, std::min(length, tokens.size() - 1));
 }
@@ -66,10 +85,10 @@ void KvSlots::promise(int slot, const std::vector<int32_t> & tokens) {
     const size_t held = slots_[size_t(slot)].tokens.size();
     size_t count = tokens.size();
     if (sharing_ == PrefixSharing::chunks)
-        count = resident_.length(slot) == held && cuts_.last_whole(tokens, held) == held
+        count = trees_of(slot).resident.length(slot) == held && cuts_.last_whole(tokens, held) == held
                     ? cuts_.last_whole(tokens, count)
                     : 0;
-    if (sharing_ != PrefixSharing::family) promised_.append(slot, tokens.data(), count);
+    if (sharing_ != PrefixSharing::family) trees_of(slot).promised.append(slot, tokens.data(), count);
 }
 
 void KvSlots::append(int slot, const int32_t * tokens, size_t count, bool whole) {
@@ -82,10 +101,10 @@ void KvSlots::append(int slot, const int32_t * tokens, size_t count, bool whole)
     }
     // Whether the tokens form a chunk that begins at a cut of a fresh evaluation.
     const auto is_chunk = [&] {
-        return whole && before == resident_.length(slot) && cuts_.last_whole(held, before) == before;
+        return whole && before == trees_of(slot).resident.length(slot) && cuts_.last_whole(held, before) == before;
     };
     if (sharing_ == PrefixSharing::tokens || (sharing_ == PrefixSharing::chunks && is_chunk()))
-        resident_.append(slot, tokens, count);
+        trees_of(slot).resident.append(slot, tokens, count);
 }
 
 bool KvSlots::remove_cells(int slot, int32_t from) {
@@ -111,7 +130,7 @@ void KvSlots::trim(int slot, size_t length) {
         length = 0;
     }
     if (s.prompt_end.length > length) s.prompt_end = {};
-    resident_.truncate(slot, length);
+    trees_of(slot).resident.truncate(slot, length);
 }
 
 void KvSlots::remove_failed(int slot) {
@@ -142,7 +161,8 @@ void KvSlots::copy(int from, int to, size_t length) {
     slots_[size_t(to)].tokens = source.tokens;
     slots_[size_t(to)].next_position = source.next_position;
     slots_[size_t(to)].prompt_end = source.prompt_end;
-    resident_.append(to, source.tokens.data(), std::min(length, resident_.length(from)));
+    PrefixTree & resident = trees_of(to).resident;
+    resident.append(to, source.tokens.data(), std::min(length, resident.length(from)));
     trim(to, length);
 }
 
@@ -155,9 +175,13 @@ void KvSlots::swap(int a, int b) {
             throw std::logic_error("cells of a slot that is swapped cannot be removed");
     }
     rows_.swap(a, b, longer);
+    const auto swap_in = [&](Trees & trees) {
+        trees.resident.swap(a, b);
+        trees.promised.swap(a, b);
+    };
+    swap_in(trees_of(a));
+    if (slots_[size_t(a)].version != slots_[size_t(b)].version) swap_in(trees_of(b));
     std::swap(slots_[size_t(a)], slots_[size_t(b)]);
-    resident_.swap(a, b);
-    promised_.swap(a, b);
 }
 
 void KvSlots::clear_all() {
@@ -167,8 +191,14 @@ void KvSlots::clear_all() {
         slot.next_position = 0;
         slot.prompt_end = {};
     }
-    resident_.clear();
-    promised_.clear();
+    trees_.clear();
+}
+
+void KvSlots::clear(PolicyVersion version) {
+    for (int slot = 0; slot < count(); slot++) {
+        if (slots_[size_t(slot)].version == version) trim(slot, 0);
+    }
+    trees_.erase(version);
 }
 
 SavedKv KvSlots::save(int slot) const {
@@ -176,7 +206,8 @@ SavedKv KvSlots::save(int slot) const {
     saved.state.resize(llama_state_seq_get_size(context_, slot));
     saved.state.resize(llama_state_seq_get_data(context_, saved.state.data(), saved.state.size(), slot));
     saved.tokens = slots_[size_t(slot)].tokens.size();
-    saved.shareable = resident_.length(slot);
+    const Trees * trees = find_trees(slots_[size_t(slot)].version);
+    saved.shareable = trees ? trees->resident.length(slot) : 0;
     return saved;
 }
 
@@ -189,7 +220,7 @@ bool KvSlots::restore(int slot, const SavedKv & saved, const std::vector<int32_t
     KvSlot & s = slots_[size_t(slot)];
     s.tokens.assign(tokens.begin(), tokens.begin() + long(saved.tokens));
     s.next_position = places_.behind(s.tokens.data(), saved.tokens);
-    resident_.append(slot, tokens.data(), saved.shareable);
+    trees_of(slot).resident.append(slot, tokens.data(), saved.shareable);
     return true;
 }
 

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "cria/policy_version.h"
 #include "cria/scheduler.h"
 #include "infer/kv_rows.h"
 #include "infer/prefill_cuts.h"
@@ -38,6 +40,7 @@ struct KvSlot {
     int32_t next_position = 0;  // position of the token after them
     uint64_t last_use = 0;
     SequenceId family = 0;  // family of the sequence that they were evaluated for
+    PolicyVersion version = kLivePolicy;  // the adapter's values that they were evaluated with
     PrefixLogits prompt_end;  // of the last prompt: a repeat of the same prompt needs no evaluation
 };
 
@@ -56,21 +59,23 @@ class KvSlots {
     int count() const { return int(slots_.size()); }
     KvSlot & operator[](int slot) { return slots_[size_t(slot)]; }
 
-    // The longest prefix of `tokens` that slots hold and that a prompt may take.
-    PrefixMatch find_prefix(const std::vector<int32_t> & tokens) const;
+    // The longest prefix of `tokens` that slots of this version hold and that a prompt may take.
+    PrefixMatch find_prefix(const std::vector<int32_t> & tokens, PolicyVersion version) const;
     // Length of the longest prefix that running requests have promised to evaluate.
-    size_t find_promised(const std::vector<int32_t> & tokens) const;
+    size_t find_promised(const std::vector<int32_t> & tokens, PolicyVersion version) const;
     // The slots of a family that share the longest prefix with the first `most` of `tokens`. Where slots do not rewind,
     // only slots that hold nothing else.
     PrefixMatch find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const;
     // A free slot: the lowest empty one (so that active slots are adjacent), else the least recently used one; -1 when
     // none.
     int find_free() const;
+    // What the slot is given from now on is evaluated with this version; it loses what another one has evaluated.
+    void set_version(int slot, PolicyVersion version);
 
     // Announces that the slot's request will evaluate the rest of these tokens. Call `unpromise` when it has, or will
     // not.
     void promise(int slot, const std::vector<int32_t> & tokens);
-    void unpromise(int slot) { promised_.truncate(slot, 0); }
+    void unpromise(int slot) { trees_of(slot).promised.truncate(slot, 0); }
     // Adds tokens that were evaluated in one piece. `whole`: this piece is a whole chunk, whatever tokens come after
     // it.
     void append(int slot, const int32_t * tokens, size_t count, bool whole);
@@ -90,11 +95,23 @@ class KvSlots {
     bool can_swap() const { return rows_.can_copy() && !places_.has_grids(); }
     void swap(int a, int b);
     void clear_all();
+    // Of one version alone.
+    void clear(PolicyVersion version);
     SavedKv save(int slot) const;
     // Returns false when the state could not be restored; the slot is then empty.
     bool restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens);
 
    private:
+    // The tokens of one version's slots; slots of other versions have none in it.
+    struct Trees {
+        explicit Trees(int slots) : resident(slots), promised(slots) {}
+
+        PrefixTree resident;  // the shareable leading tokens of each slot: those with the same bits as a fresh evaluation
+        PrefixTree promised;
+    };
+    Trees & trees_of(int slot);
+    const Trees * find_trees(PolicyVersion version) const;
+
     // Removes a slot's cells from a position on. Returns false, without removing any, if llama.cpp cannot.
     [[nodiscard]] bool remove_cells(int slot, int32_t from);
     void remove_all_cells(int slot);
@@ -108,8 +125,7 @@ class KvSlots {
     bool rewinds_;
     std::vector<KvSlot> slots_;
     KvRows rows_;
-    PrefixTree resident_;  // the shareable leading tokens of each slot: those with the same bits as a fresh evaluation
-    PrefixTree promised_;
+    std::map<PolicyVersion, Trees> trees_;
 };
 
 }  // namespace cria

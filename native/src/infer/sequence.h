@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cria/policy_version.h"
 #include "cria/scheduler.h"
 #include "grammar/grammar.h"
 #include "infer/kv_slots.h"
@@ -34,6 +35,7 @@ struct Request {
 
 struct Sequence {
     SequenceId id;
+    PolicyVersion version = kLivePolicy;  // that evaluates and samples it
     std::vector<int32_t> tokens;
     int slot = -1;
     std::unique_ptr<Request> request;

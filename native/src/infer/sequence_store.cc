@@ -21,15 +21,24 @@ SequenceStore::SequenceStore(llama_context * context, int slots, PrefixSharing s
     : context_(context), sharing_(sharing), swap_bytes_(swap_bytes), totals_(totals),
       slots_(context, slots, sharing, cuts, places, rewinds) {}
 
-std::shared_ptr<Sequence> SequenceStore::create() {
+void SequenceStore::check_version(PolicyVersion version) const {
+    if (versions_.count(version) > 0) return;
+    throw Error("unknown-version", "is not kept, or was dropped")
+        .subject("policy version")
+        .received(std::to_string(version));
+}
+
+std::shared_ptr<Sequence> SequenceStore::create(PolicyVersion version) {
+    check_version(version);
     auto sequence = std::make_shared<Sequence>();
+    sequence->version = version;
     sequence->id = sequence->family = take_id();
     sequences_[sequence->id] = sequence;
     return sequence;
 }
 
 std::shared_ptr<Sequence> SequenceStore::fork(const Sequence & original) {
-    const auto copy = create();
+    const auto copy = create(original.version);
     copy->family = original.family;
     copy->fork_length = original.tokens.size();
     copy->tokens = original.tokens;
@@ -51,8 +60,10 @@ void SequenceStore::reset(Sequence & sequence) {
     if (sequence.slot >= 0) slots_[sequence.slot].owner = 0;
     drop_saved(sequence);
     const SequenceId id = sequence.id;
+    const PolicyVersion version = sequence.version;
     sequence = {};
     sequence.id = id;
+    sequence.version = version;
     sequence.family = take_id();
 }
 
@@ -76,6 +87,28 @@ void SequenceStore::clear() {
     }
 }
 
+void SequenceStore::clear(PolicyVersion version) {
+    if (versions_.size() == 1) return clear();
+    slots_.clear(version);
+    for (auto & [id, sequence] : sequences_) {
+        if (sequence->version != version) continue;
+        sequence->next_logits.reset();
+        drop_saved(*sequence);
+    }
+}
+
+void SequenceStore::remove_version(PolicyVersion version) {
+    check_version(version);
+    for (const auto & [id, sequence] : sequences_) {
+        if (sequence->version != version) continue;
+        throw Error("version-in-use", "has a sequence that was not disposed")
+            .subject("policy version")
+            .received(std::to_string(version));
+    }
+    slots_.clear(version);
+    versions_.erase(version);
+}
+
 void SequenceStore::swap_slots(int a, int b) {
     slots_.swap(a, b);
     totals_.moved_sequences++;
@@ -86,13 +119,14 @@ void SequenceStore::swap_slots(int a, int b) {
 }
 
 bool SequenceStore::awaits_prefix(const Sequence & sequence) const {
-    const size_t promised = slots_.find_promised(sequence.tokens);
-    return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens).length &&
+    const size_t promised = slots_.find_promised(sequence.tokens, sequence.version);
+    return promised >= kMinAwaitedPrefix &&
+           promised > slots_.find_prefix(sequence.tokens, sequence.version).length &&
            promised > sequence.saved.tokens;
 }
 
 bool SequenceStore::give_slot(Sequence & sequence) {
-    PrefixMatch match = slots_.find_prefix(sequence.tokens);
+    PrefixMatch match = slots_.find_prefix(sequence.tokens, sequence.version);
     if (sharing_ != PrefixSharing::tokens) {
         PrefixMatch relatives = slots_.find_in_family(sequence.tokens, sequence.fork_length, sequence.family);
         if (relatives.length >= match.length) match = std::move(relatives);
@@ -109,6 +143,7 @@ bool SequenceStore::give_slot(Sequence & sequence) {
         slot = evict();
     }
     if (slot < 0) return false;
+    slots_.set_version(slot, sequence.version);
     slots_[slot].owner = sequence.id;
     slots_[slot].family = sequence.family;
     sequence.slot = slot;

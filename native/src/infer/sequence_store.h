@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -23,7 +24,8 @@ class SequenceStore {
     size_t swapped_bytes() const { return swapped_bytes_; }
 
     uint64_t take_id() { return next_id_++; }
-    std::shared_ptr<Sequence> create();
+    // Throws Error("unknown-version").
+    std::shared_ptr<Sequence> create(PolicyVersion version = kLivePolicy);
     // Copies the tokens now; finds the KV through the shared prefix when the fork first needs it.
     std::shared_ptr<Sequence> fork(const Sequence & original);
     // Throws Error("unknown-sequence").
@@ -42,10 +44,17 @@ class SequenceStore {
     // Marks the slot as just used.
     void touch(int slot) { slots_[slot].last_use = ++clock_; }
     void swap_slots(int a, int b);
-    // Weights changed: all KV and logits are stale.
+    // All KV and logits are stale.
     void clear();
+    // The weights of a version changed: what it has evaluated is stale.
+    void clear(PolicyVersion version);
+    // Sequences may be created with the version.
+    void add_version(PolicyVersion version) { versions_.insert(version); }
+    // No longer; what it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence has it).
+    void remove_version(PolicyVersion version);
 
    private:
+    void check_version(PolicyVersion version) const;
     int choose_free(const PrefixMatch & match);
     int evict();
     void drop_saved(Sequence & sequence);
@@ -57,6 +66,7 @@ class SequenceStore {
     uint64_t next_id_ = 1, clock_ = 0;
     std::unordered_map<SequenceId, std::shared_ptr<Sequence>> sequences_;
     KvSlots slots_;
+    std::set<PolicyVersion> versions_{kLivePolicy};
 };
 
 }  // namespace cria

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "infer/row_plan.h"
 #include "scheduler/scheduler_impl.h"
@@ -6,16 +7,22 @@
 namespace cria {
 
 void Scheduler::Impl::decode() {
-    KvSlots & slots = store.slots();
-    std::vector<std::shared_ptr<Sequence>> decoding;
-    std::vector<bool> active(size_t(slots.count()));
+    // Older versions first: training waits for their conversations.
+    std::map<PolicyVersion, std::vector<std::shared_ptr<Sequence>>> decoding;
     for (const auto & sequence : requests.running()) {
         if (sequence->tokens.size() - store.slot_of(*sequence).tokens.size() != 1) continue;
         if (model->vectors().is_vector(sequence->tokens.back())) continue;  // prefill() evaluates it
-        decoding.push_back(sequence);
-        active[size_t(sequence->slot)] = true;
+        decoding[sequence->version].push_back(sequence);
     }
-    if (decoding.empty() || stopping) return;
+    for (auto & [version, sequences] : decoding) {
+        if (!stopping) decode(std::move(sequences), version);
+    }
+}
+
+void Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding, PolicyVersion version) {
+    KvSlots & slots = store.slots();
+    std::vector<bool> active(size_t(slots.count()));
+    for (const auto & sequence : decoding) active[size_t(sequence->slot)] = true;
     if (slots.can_swap()) {
         for (const auto & [from, to] : plan_swaps(active)) {
             store.swap_slots(from, to);
@@ -39,7 +46,7 @@ void Scheduler::Impl::decode() {
         outputs.push_back({sequence, batch.add(sequence->tokens.back(), position, sequence->slot, true)});
     }
     pad_until(slots.count());
-    const bool ok = evaluate(outputs);
+    const bool ok = evaluate(outputs, version);
     if (!padding.empty()) {
         for (const int slot : padding) slots.trim(slot, slots[slot].tokens.size());
         totals.padding_tokens += padding.size();

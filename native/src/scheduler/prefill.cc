@@ -32,17 +32,19 @@ void Scheduler::Impl::prefill() {
         chunks.push_back({sequence, length, vectors});
     }
     std::sort(chunks.begin(), chunks.end(), [](const Chunk & a, const Chunk & b) {
-        return std::make_tuple(a.vectors, a.length, a.sequence->slot) <
-               std::make_tuple(b.vectors, b.length, b.sequence->slot);
+        return std::make_tuple(a.sequence->version, a.vectors, a.length, a.sequence->slot) <
+               std::make_tuple(b.sequence->version, b.vectors, b.length, b.sequence->slot);
     });
     for (size_t begin = 0; begin < chunks.size() && !stopping;) {
         const bool vectors = chunks[begin].vectors;
+        const PolicyVersion version = chunks[begin].sequence->version;
         DecodeBatch & batch = evaluator.start_batch(vectors);
         std::vector<Output> outputs;  // sequence, index of its last token
         // Padding rows after a short chunk make it use the kernels of long ones; no earlier row sees them.
         const int length = chunks[begin].length, rows = rules.padded(length);
         size_t end = begin;
         for (; end < chunks.size() && chunks[end].length == length && chunks[end].vectors == vectors &&
+               chunks[end].sequence->version == version &&
                batch.room() >= rows && (end == begin || rules.groups_prefill);
             end++) {
             const auto & sequence = chunks[end].sequence;
@@ -64,7 +66,7 @@ void Scheduler::Impl::prefill() {
             if (vectors) model->vectors().read(sequence->tokens.data() + at, size_t(length), batch.vector(first));
             outputs.push_back({sequence, last ? first + length - 1 : -1});
         }
-        const bool ok = evaluate(outputs);
+        const bool ok = evaluate(outputs, version);
         if (rows > length) totals.padding_tokens += size_t(rows - length) * outputs.size();
         for (auto & [sequence, row, drawn] : outputs) {
             if (!ok) {

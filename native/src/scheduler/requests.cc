@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 
 #include "llama.h"
 
@@ -28,7 +29,9 @@ Requests::Requests(const Model & model, int context_size, SequenceStore & store,
 
 void Requests::submit(const std::shared_ptr<Sequence> & sequence, std::unique_ptr<Request> request) {
     sequence->request = std::move(request);
-    waiting_.push_back(sequence);
+    auto place = waiting_.end();
+    while (place != waiting_.begin() && (*std::prev(place))->version > sequence->version) --place;
+    waiting_.insert(place, sequence);
 }
 
 void Requests::start(size_t i) {

@@ -22,7 +22,7 @@ class Requests {
     Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals,
         const std::atomic<bool> & stopping);
 
-    // In order of arrival. They have no slot, except sequences that kept theirs.
+    // Requests of older versions first, then in order of arrival. They have no slot, except sequences that kept theirs.
     const std::deque<std::shared_ptr<Sequence>> & waiting() const { return waiting_; }
     // Admitted requests: each has a slot.
     const std::vector<std::shared_ptr<Sequence>> & running() const { return running_; }

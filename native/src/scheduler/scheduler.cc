@@ -12,9 +12,32 @@ Scheduler::Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & opti
 
 Scheduler::~Scheduler() = default;
 
-SequenceId Scheduler::create_sequence() {
+SequenceId Scheduler::create_sequence(PolicyVersion version) {
     const Locked lock(impl_->mutex);
-    return impl_->store.create()->id;
+    return impl_->store.create(version)->id;
+}
+
+PolicyVersion Scheduler::keep_version(const std::string & path) {
+    const Locked compute(impl_->model->compute_mutex());
+    // Without the scheduler's mutex, which the event loop waits for.
+    const PolicyVersion version = impl_->versions.keep(path);
+    const Locked lock(impl_->mutex);
+    impl_->store.add_version(version);
+    return version;
+}
+
+void Scheduler::drop_version(PolicyVersion version) {
+    const Locked compute(impl_->model->compute_mutex());
+    {
+        const Locked lock(impl_->mutex);
+        impl_->store.remove_version(version);
+    }
+    impl_->versions.drop(version);
+}
+
+void Scheduler::save_version(PolicyVersion version, const std::string & path) {
+    const Locked compute(impl_->model->compute_mutex());
+    impl_->versions.save(version, path);
 }
 
 SequenceId Scheduler::fork(SequenceId source) {

@@ -24,6 +24,7 @@
 #include "cria/mutex.h"
 #include "cria/scheduler.h"
 #include "grammar/grammar_cache.h"
+#include "infer/adapter_versions.h"
 #include "infer/batch_rules.h"
 #include "infer/sequence_store.h"
 #include "scheduler/evaluator.h"
@@ -49,6 +50,7 @@ struct Scheduler::Impl {
 
     SchedulerStats totals CRIA_GUARDED_BY(mutex);
     Evaluator evaluator CRIA_GUARDED_BY(scheduler_thread);
+    AdapterVersions versions CRIA_GUARDED_BY(model->compute_mutex());
     // Changing slots' contents also needs the compute mutex.
     SequenceStore store CRIA_GUARDED_BY(mutex);
     Requests requests CRIA_GUARDED_BY(mutex);
@@ -77,8 +79,14 @@ struct Scheduler::Impl {
     void prefill() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     // Evaluates one token for each sequence that has exactly one to evaluate.
     void decode() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // Evaluates the evaluator's batch, with the mutex released meanwhile. Returns false if the requests must fail.
-    bool evaluate(std::vector<Output> & outputs) CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
+    // One token for each of these sequences, which are all of one version.
+    void decode(std::vector<std::shared_ptr<Sequence>> decoding, PolicyVersion version)
+        CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
+    // Evaluates the evaluator's batch, of sequences of one version, with the mutex released meanwhile. Returns false if
+    // the requests must fail.
+    bool evaluate(std::vector<Output> & outputs, PolicyVersion version)
+        CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
+    bool is_running_live() const CRIA_REQUIRES(mutex);
     void run_flushes() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     void fail_all(const std::string & reason) CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
 };

@@ -28,7 +28,7 @@ SchedulerOptions with_checked_sizes(SchedulerOptions options) {
 Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
     : model(std::move(m)), options(with_checked_sizes(o)), places(model->llama(), model->vectors()),
       rules(choose_batch_rules(*model, options, places)), evaluator(*model, options, rules, stopping),
-      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, rules.cuts, places, rules.rewinds,
+      versions(*model, evaluator.context()), store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, rules.cuts, places, rules.rewinds,
           options.swap_bytes, totals),
       requests(*model, options.context_size, store, totals, stopping), grammars(*model), thread([this] { run(); }) {}
 
@@ -78,8 +78,8 @@ void Scheduler::Impl::take_step() {
     const auto started = Clock::now();
     try {
         requests.drop_aborted();
-        if (!flushes.empty() && requests.running().empty()) run_flushes();
-        if (flushes.empty()) admit();
+        if (!flushes.empty() && !is_running_live()) run_flushes();
+        admit();
         prefill();
         decode();
     } catch (const std::exception & error) {
@@ -88,11 +88,21 @@ void Scheduler::Impl::take_step() {
     totals.busy_seconds += std::chrono::duration<double>(Clock::now() - started).count();
 }
 
+bool Scheduler::Impl::is_running_live() const {
+    const auto & running = requests.running();
+    return std::any_of(
+        running.begin(), running.end(), [](const auto & sequence) { return sequence->version == kLivePolicy; });
+}
+
 void Scheduler::Impl::admit() {
-    // Requests are admitted in order of arrival, but one that holds a slot never waits behind one that still needs one.
+    // Requests are admitted in the order in which they wait, but one that holds a slot never waits behind one that still needs one.
     bool no_slot_left = false;
     for (size_t i = 0; i < requests.waiting().size();) {
         const auto sequence = requests.waiting()[i];
+        if (!flushes.empty() && sequence->version == kLivePolicy) {
+            i++;
+            continue;
+        }
         if (sequence->slot < 0 && (no_slot_left || store.awaits_prefix(*sequence))) {
             i++;
             continue;
@@ -125,7 +135,8 @@ void Scheduler::Impl::admit() {
     }
 }
 
-bool Scheduler::Impl::evaluate(std::vector<Output> & outputs) {
+bool Scheduler::Impl::evaluate(std::vector<Output> & outputs, PolicyVersion version) {
+    versions.select(version);
     bool ok = false;
     double seconds = 0;
     {
@@ -138,7 +149,7 @@ bool Scheduler::Impl::evaluate(std::vector<Output> & outputs) {
 }
 
 void Scheduler::Impl::run_flushes() {
-    store.clear();
+    store.clear(kLivePolicy);
     for (auto & done : flushes) done();
     flushes.clear();
 }

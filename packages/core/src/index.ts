@@ -38,6 +38,7 @@ export type {
   OptimizerOptions,
   PolicyEngine,
   PolicySequence,
+  PolicyVersion,
   SamplingOptions,
   ScoreOptions,
   ScoreResult,

@@ -340,6 +340,16 @@ export interface TrainResult {
   microBatches: number;
 }
 
+/** The policy as it was after some update, kept while later updates change the live one. */
+export interface PolicyVersion {
+  /** The live engine, but for its sequences: this version evaluates and samples them. */
+  readonly engine: PolicyEngine;
+  /** Writes the version's LoRA adapter as a GGUF that stock llama.cpp loads. */
+  saveAdapter(path: string): Promise<void>;
+  /** Frees its memory. @throws EngineError (`engine/version-in-use`) while one of its sequences is not disposed. */
+  dispose(): Promise<void>;
+}
+
 export interface PolicyEngine {
   readonly info: ModelInfo;
   /** The GGUF's own chat template (Jinja), or null. */
@@ -358,6 +368,11 @@ export interface PolicyEngine {
   /** Absent: the model was loaded without a projector, and takes only text. */
   readonly images?: ImageEncoder | undefined;
   createSequence(): PolicySequence;
+  /**
+   * Keeps the policy as it is, or as a file that `PolicyVersion.saveAdapter` wrote has it. Absent: the engine cannot.
+   * @throws EngineError where no version can be kept: the model has no LoRA adapter.
+   */
+  keepVersion?(options?: { path?: string | undefined }): Promise<PolicyVersion>;
   score(sequences: readonly ScoreSequence[], options?: ScoreOptions): Promise<ScoreResult[]>;
   /**
    * Forward, `loss`, backward over micro-batches; then one optimizer step, unless `optimizer` is null
@@ -380,7 +395,7 @@ export interface PolicyEngine {
     loss: LossFunction,
     options?: { signal?: AbortSignal },
   ): Promise<ShardGradient>;
-  /** Forgets every KV entry, as after a weight update; `train` does it after each step. */
+  /** Forgets every KV entry of the live policy, as after a weight update; `train` does it after each step. */
   flushCache(): Promise<void>;
   /** Writes the LoRA adapter as a GGUF that stock llama.cpp loads. */
   saveAdapter(path: string): Promise<void>;

@@ -18,6 +18,7 @@ import type {
 import type { ImageStore } from "./images/image-store.js";
 import { JobQueue } from "./job-queue.js";
 import { LlamaSequence } from "./llama-sequence.js";
+import { LlamaPolicyVersion } from "./llama-policy-version.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeModel, SchedulerStats, TensorInfo, TensorPart } from "./native-types.js";
 import { computeShard } from "./training/gradient-shards.js";
@@ -70,12 +71,29 @@ export class LlamaModel implements PolicyEngine {
   }
 
   createSequence(): LlamaSequence {
+    return this.createSequenceOf(undefined);
+  }
+
+  private createSequenceOf(version: number | undefined): LlamaSequence {
     return new LlamaSequence(
       this.native,
       this.images,
       this.info.endOfGenerationTokens,
-      callNativeSync(() => this.native.createSequence()),
+      callNativeSync(() => this.native.createSequence(version)),
     );
+  }
+
+  /**
+   * Keeps the policy as the updates that were asked for before leave it, so that its conversations go on unchanged while
+   * training goes on. Takes the memory of one adapter.
+   * @param options.path a file that an earlier version was saved to; its values are kept instead.
+   * @throws EngineError for a model without an adapter (`engine/no-adapter`), or a file of another one.
+   */
+  keepVersion({ path }: { path?: string | undefined } = {}): Promise<LlamaPolicyVersion> {
+    return this.jobs.run(async () => {
+      const version = await callNative(() => this.native.keepVersion(path));
+      return new LlamaPolicyVersion(this.native, version, this, () => this.createSequenceOf(version));
+    });
   }
 
   score(sequences: readonly ScoreSequence[], options: ScoreOptions = {}): Promise<ScoreResult[]> {

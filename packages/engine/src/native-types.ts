@@ -222,7 +222,14 @@ export interface NativeModel {
   detokenize(tokenIds: Int32Array, special: boolean): string;
   /** Control, unknown and user-defined tokens, by id. */
   specialTokens(): SpecialToken[];
-  createSequence(): number;
+  /**
+   * Keeps a copy of the live adapter, or the values of an adapter's file that is shaped like it; waits for a running optimizer step.
+   */
+  keepVersion(path?: string): Promise<number>;
+  /** Frees it; throws while a sequence uses it. */
+  dropVersion(version: number): Promise<void>;
+  /** @param version that evaluates and samples it; default: the live policy. */
+  createSequence(version?: number): number;
   forkSequence(sequence: number): number;
   disposeSequence(sequence: number): void;
   /** Forgets the tokens; the KV stays until the space is needed. */
@@ -237,6 +244,7 @@ export interface NativeModel {
     onText?: (text: string) => void,
   ): { request: number; promise: Promise<NativeGenerateResult> };
   abort(request: number): void;
+  /** Forgets the KV of the live policy. */
   flush(): Promise<void>;
   schedulerStats(): SchedulerStats;
   /** `keep` allows a later backward. */
@@ -257,7 +265,7 @@ export interface NativeModel {
   attendsBlockwise(): boolean;
   /** Number of layers of the last kept forward whose activations were not recomputed. */
   keptLayers(): number;
-  saveAdapter(path: string): Promise<void>;
+  saveAdapter(path: string, version?: number): Promise<void>;
   saveModel(path: string): Promise<void>;
   dispose(): Promise<void>;
 }

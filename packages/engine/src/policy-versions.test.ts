@@ -1,0 +1,190 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { GenerateResult, PolicyEngine, PolicyVersion } from "@cria/core";
+import { afterAll, describe, expect, it } from "vitest";
+import type { LlamaModel } from "./index.js";
+import { makeNormals, type TinyModelOptions, TinyModels } from "./testing/index.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+function randomTokens(count: number, seed: number): number[] {
+  const normal = makeNormals(seed);
+  return Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
+}
+
+/** Moves every trained tensor, as an update does. */
+async function update(model: LlamaModel, seed: number): Promise<void> {
+  const tokenIds = randomTokens(24, seed);
+  const lossMask = tokenIds.map((_, t) => (t > 0 ? 1 : 0));
+  await model.train(
+    [{ tokenIds, lossMask }],
+    ({ logprobs }) => ({ loss: 0, dLogprobs: Float32Array.from(logprobs, () => -1) }),
+    { learningRate: 0.02 },
+  );
+}
+
+interface Conversation {
+  results: GenerateResult[];
+  /** Tokens that each turn did not have to evaluate. */
+  reused: number[];
+}
+
+/** Turns of one sequence. */
+async function converse(engine: PolicyEngine, seed: number, turns = 4): Promise<Conversation> {
+  const sequence = engine.createSequence();
+  const results: GenerateResult[] = [];
+  for (let turn = 0; turn < turns; turn++)
+    results.push(
+      await sequence.generate(randomTokens(6 + turn, 100 * seed + turn), {
+        maxTokens: 10,
+        temperature: 0.9,
+        stopTokens: [],
+        seed: seed + turn,
+      }),
+    );
+  sequence.dispose();
+  return { results, reused: results.map(({ stats }) => stats.reusedTokens) };
+}
+
+const bits = ({ results }: Conversation) => results.map((r) => [[...r.tokenIds], [...r.logprobs]]);
+
+const wide = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
+const cases: [string, TinyModelOptions][] = [
+  ["f32", { type: "f32" }],
+  ["f16", { type: "f16" }],
+  ["q8_0", { type: "q8_0", embedding: 64, feedForward: 64 }],
+  // ggml's own products: eight rows at least.
+  ["q4_K", { type: "q4_K", ...wide }],
+];
+
+describe.each(cases)("kept versions of a policy, %s", (_, tiny) => {
+  const load = (maxSequences = 8) =>
+    models.load(tiny, { trainable: "lora", lora: { rank: 4 }, contextSize: 256, maxSequences });
+
+  it("sample as the policy did when they were kept, in any company, while training goes on", async () => {
+    const model = await load();
+    const seeds = [1, 2, 3];
+    const expected: unknown[][] = [];
+    const versions: PolicyVersion[] = [];
+    for (let step = 0; step < 3; step++) {
+      if (step > 0) await update(model, step);
+      versions.push(await model.keepVersion!());
+      expected.push((await Promise.all(seeds.map((seed) => converse(model, seed)))).map(bits));
+    }
+    // What they were kept for: the updates changed what is sampled.
+    expect(expected[1]).not.toEqual(expected[0]);
+    expect(expected[2]).not.toEqual(expected[1]);
+    // More conversations than slots, of every version, beside an update of the live policy.
+    const [received] = await Promise.all([
+      Promise.all(versions.map(({ engine }) => Promise.all(seeds.map((seed) => converse(engine, seed))))),
+      update(model, 7),
+    ]);
+    expect(received.map((each) => each.map(bits))).toEqual(expected);
+    // The live policy goes on too, and has moved.
+    const live = (await Promise.all(seeds.map((seed) => converse(model, seed)))).map(bits);
+    for (const each of expected) expect(live).not.toEqual(each);
+    for (const version of versions) await version.dispose();
+    expect((await Promise.all(seeds.map((seed) => converse(model, seed)))).map(bits)).toEqual(live);
+  });
+
+  it("share prefixes among their own sequences alone, and keep them through an update", async () => {
+    const model = await load();
+    await update(model, 1);
+    const kept = await model.keepVersion!();
+    await update(model, 2);
+    const fresh = await converse(model, 5, 1);
+    expect(fresh.reused).toEqual([0]);
+    const first = await converse(kept.engine, 5, 1);
+    expect(first.reused).toEqual([0]);
+    expect(bits(first)).not.toEqual(bits(fresh));
+    await update(model, 3);
+    const second = await converse(kept.engine, 5, 1);
+    expect(second.reused[0]).toBeGreaterThan(0);
+    expect(bits(second)).toEqual(bits(first));
+    expect((await converse(model, 5, 1)).reused).toEqual([0]);
+    await kept.dispose();
+  });
+
+  it("give slots to each other, and lose nothing", async () => {
+    const model = await load(2);
+    const alone = new Map<string, unknown>();
+    const versions: PolicyVersion[] = [];
+    for (let step = 0; step < 2; step++) {
+      await update(model, step);
+      versions.push(await model.keepVersion!());
+      for (const seed of [1, 2, 3]) alone.set(`${step} ${seed}`, bits(await converse(model, seed)));
+    }
+    const places = [...alone.keys()];
+    const received = await Promise.all(
+      places.map((place) => {
+        const [step, seed] = place.split(" ").map(Number);
+        return converse(versions[step!]!.engine, seed!);
+      }),
+    );
+    places.forEach((place, i) => {
+      expect(bits(received[i]!)).toEqual(alone.get(place));
+    });
+  });
+});
+
+describe("kept versions of a policy", () => {
+  const load = () => models.load({ type: "f32" }, { trainable: "lora", lora: { rank: 4 }, contextSize: 256 });
+
+  it("fork, and are read back from their file", async () => {
+    const model = await load();
+    await update(model, 1);
+    const kept = await model.keepVersion!();
+    const expected = bits(await converse(kept.engine, 3));
+    await update(model, 2);
+    const folder = await mkdtemp(join(tmpdir(), "cria-versions-"));
+    try {
+      const path = join(folder, "version.gguf");
+      await kept.saveAdapter(path);
+      const read = await model.keepVersion!({ path });
+      expect(bits(await converse(read.engine, 3))).toEqual(expected);
+      await read.dispose();
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+    const parent = kept.engine.createSequence();
+    await parent.prefill(randomTokens(6, 300));
+    const fork = parent.fork();
+    const { tokenIds } = await fork.generate([], { maxTokens: 10, temperature: 0.9, stopTokens: [], seed: 3 });
+    expect([...tokenIds]).toEqual((expected[0] as [number[]])[0]);
+    for (const sequence of [parent, fork]) sequence.dispose();
+    await kept.dispose();
+  });
+
+  it("cannot be dropped while they are used, nor used afterwards", async () => {
+    const model = await load();
+    const kept = await model.keepVersion!();
+    const sequence = kept.engine.createSequence();
+    await expect(kept.dispose()).rejects.toMatchObject({ code: "engine/version-in-use" });
+    await sequence.generate([1, 2, 3], { maxTokens: 2 });
+    sequence.dispose();
+    await kept.dispose();
+    expect(() => kept.engine.createSequence()).toThrow(expect.objectContaining({ code: "engine/unknown-version" }));
+    await expect(kept.dispose()).rejects.toMatchObject({ code: "engine/unknown-version" });
+    await expect(kept.saveAdapter("nowhere.gguf")).rejects.toMatchObject({ code: "engine/unknown-version" });
+  });
+
+  it("are refused for models without an adapter, and from files of other adapters", async () => {
+    const full = await models.load({ type: "f32" }, { trainable: "full", contextSize: 64 });
+    await expect(full.keepVersion!()).rejects.toMatchObject({ code: "engine/no-adapter" });
+    const folder = await mkdtemp(join(tmpdir(), "cria-versions-"));
+    try {
+      const path = join(folder, "other.gguf");
+      const other = await models.load({ type: "f32" }, { trainable: "lora", lora: { rank: 2 }, contextSize: 64 });
+      await other.saveAdapter(path);
+      const model = await load();
+      await expect(model.keepVersion!({ path })).rejects.toMatchObject({ code: "engine/adapter-mismatch" });
+      await expect(model.keepVersion!({ path: join(folder, "none.gguf") })).rejects.toMatchObject({
+        code: "engine/file-not-found",
+      });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
