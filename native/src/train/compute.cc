@@ -73,6 +73,12 @@ AllocatorPtr Compute::make_allocator() const {
 void Compute::run(ggml_cgraph * graph) { run_on(backend_.get(), graph); }
 
 void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph) {
+    if (!turns_) return run_now(backend, graph);
+    const Locked lock(*turns_);
+    run_now(backend, graph);
+}
+
+void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph) {
     const ggml_status status = abort_.load() ? GGML_STATUS_ABORTED : ggml_backend_graph_compute(backend, graph);
     if (status == GGML_STATUS_ABORTED) throw Error("aborted", "was aborted").subject("training");
     if (status != GGML_STATUS_SUCCESS) {

@@ -58,16 +58,20 @@ class Compute {
     AttentionWorkspace & workspace(int thread) { return workspaces_[size_t(thread)]; }
     // Throws Error("aborted") or Error("compute-failed").
     void run(ggml_cgraph * graph);
+    // From now on each graph is run with this mutex held, so that it and decode steps take turns on the cores; null: none.
+    void take_turns(FairMutex * turns) { turns_ = turns; }
     // Splits [0, count) over the CPU threads.
     void parallel(int64_t count, const std::function<void(int64_t begin, int64_t end)> & work);
 
    private:
     void run_on(ggml_backend_t backend, ggml_cgraph * graph);
+    void run_now(ggml_backend_t backend, ggml_cgraph * graph);
     bool on_cpu_;
     int threads_;
     std::vector<std::string> refused_;  // by an emulated device
     std::unique_ptr<DeviceKernels> kernels_;
     std::atomic<bool> abort_{false};
+    FairMutex * turns_ = nullptr;
     BackendPtr backend_;
     std::vector<AttentionWorkspace> workspaces_;
     BackendPtr cpu_backend_;  // for parallel() when the weights are on another device

@@ -419,6 +419,25 @@ struct Trainer::Impl {
     }
 };
 
+namespace {
+
+// While it lives, layers of a micro-batch and decode steps take turns on the CPU: threads of both at once would wait for
+// each other at every operation.
+class Turns {
+   public:
+    Turns(Compute & compute, Model & model) : compute_(compute) {
+        if (compute.on_cpu()) compute.take_turns(&model.compute_mutex());
+    }
+    ~Turns() { compute_.take_turns(nullptr); }
+    Turns(const Turns &) = delete;
+    Turns & operator=(const Turns &) = delete;
+
+   private:
+    Compute & compute_;
+};
+
+}  // namespace
+
 Trainer::Trainer(std::shared_ptr<Model> model, const TrainerOptions & options) {
     if (!model->architecture()) {
         throw Error("not-trainable", "the model was loaded for generation only")
@@ -435,11 +454,13 @@ Trainer::~Trainer() = default;
 void Trainer::forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
     std::vector<float> * sum_squares) {
     impl_->compute.abort_flag() = false;
+    const Turns turns(impl_->compute, *impl_->model);
     impl_->forward(batch, keep, logprobs, entropy, sum_squares);
 }
 
 void Trainer::backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
     impl_->compute.abort_flag() = false;
+    const Turns turns(impl_->compute, *impl_->model);
     impl_->backward(d_logprobs, d_entropy);
 }
 
