@@ -45,8 +45,8 @@ class AdapterVersions {
 
     const Model & model_;
     llama_context * context_;
-    // A and B of each weight, in one order: the live ones, and those that the context's graphs read. Empty until the first
-    // version is kept.
+    // A and B of each weight, in one order: the live ones, and those that the context's graphs read. Empty until the
+    // first version is kept.
     std::vector<ggml_tensor *> live_, stand_in_;
     std::map<PolicyVersion, std::unique_ptr<Values>> kept_;
     PolicyVersion next_ = 1, selected_ = kLivePolicy;

@@ -39,7 +39,8 @@ PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens, PolicyVers
     const size_t most = std::min(match.length, tokens.size() - 1);
     PrefixMatch allowed;
     for (const int holder : match.holders) {
-        const size_t length = cuts_.last_common(tokens, slots_[size_t(holder)].tokens, trees->resident.length(holder), most);
+        const size_t length =
+            cuts_.last_common(tokens, slots_[size_t(holder)].tokens, trees->resident.length(holder), most);
         if (length == 0 || length < allowed.length) continue;
         if (length > allowed.length) allowed = {length, {}};
         allowed.holders.push_back(holder);

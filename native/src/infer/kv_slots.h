@@ -106,7 +106,8 @@ class KvSlots {
     struct Trees {
         explicit Trees(int slots) : resident(slots), promised(slots) {}
 
-        PrefixTree resident;  // the shareable leading tokens of each slot: those with the same bits as a fresh evaluation
+        PrefixTree
+            resident;  // the shareable leading tokens of each slot: those with the same bits as a fresh evaluation
         PrefixTree promised;
     };
     Trees & trees_of(int slot);

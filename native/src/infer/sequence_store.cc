@@ -120,8 +120,7 @@ void SequenceStore::swap_slots(int a, int b) {
 
 bool SequenceStore::awaits_prefix(const Sequence & sequence) const {
     const size_t promised = slots_.find_promised(sequence.tokens, sequence.version);
-    return promised >= kMinAwaitedPrefix &&
-           promised > slots_.find_prefix(sequence.tokens, sequence.version).length &&
+    return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens, sequence.version).length &&
            promised > sequence.saved.tokens;
 }
 

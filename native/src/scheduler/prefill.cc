@@ -43,9 +43,9 @@ void Scheduler::Impl::prefill() {
         // Padding rows after a short chunk make it use the kernels of long ones; no earlier row sees them.
         const int length = chunks[begin].length, rows = rules.padded(length);
         size_t end = begin;
-        for (; end < chunks.size() && chunks[end].length == length && chunks[end].vectors == vectors &&
-               chunks[end].sequence->version == version &&
-               batch.room() >= rows && (end == begin || rules.groups_prefill);
+        for (;
+            end < chunks.size() && chunks[end].length == length && chunks[end].vectors == vectors &&
+            chunks[end].sequence->version == version && batch.room() >= rows && (end == begin || rules.groups_prefill);
             end++) {
             const auto & sequence = chunks[end].sequence;
             const KvSlot & slot = store.slot_of(*sequence);

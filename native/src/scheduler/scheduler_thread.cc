@@ -28,7 +28,8 @@ SchedulerOptions with_checked_sizes(SchedulerOptions options) {
 Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
     : model(std::move(m)), options(with_checked_sizes(o)), places(model->llama(), model->vectors()),
       rules(choose_batch_rules(*model, options, places)), evaluator(*model, options, rules, stopping),
-      versions(*model, evaluator.context()), store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, rules.cuts, places, rules.rewinds,
+      versions(*model, evaluator.context()),
+      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, rules.cuts, places, rules.rewinds,
           options.swap_bytes, totals),
       requests(*model, options.context_size, store, totals, stopping), grammars(*model), thread([this] { run(); }) {}
 
@@ -95,7 +96,8 @@ bool Scheduler::Impl::is_running_live() const {
 }
 
 void Scheduler::Impl::admit() {
-    // Requests are admitted in the order in which they wait, but one that holds a slot never waits behind one that still needs one.
+    // Requests are admitted in the order in which they wait, but one that holds a slot never waits behind one that
+    // still needs one.
     bool no_slot_left = false;
     for (size_t i = 0; i < requests.waiting().size();) {
         const auto sequence = requests.waiting()[i];

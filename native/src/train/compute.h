@@ -58,7 +58,8 @@ class Compute {
     AttentionWorkspace & workspace(int thread) { return workspaces_[size_t(thread)]; }
     // Throws Error("aborted") or Error("compute-failed").
     void run(ggml_cgraph * graph);
-    // From now on each graph is run with this mutex held, so that it and decode steps take turns on the cores; null: none.
+    // From now on each graph is run with this mutex held, so that it and decode steps take turns on the cores; null:
+    // none.
     void take_turns(FairMutex * turns) { turns_ = turns; }
     // Splits [0, count) over the CPU threads.
     void parallel(int64_t count, const std::function<void(int64_t begin, int64_t end)> & work);

@@ -421,8 +421,8 @@ struct Trainer::Impl {
 
 namespace {
 
-// While it lives, layers of a micro-batch and decode steps take turns on the CPU: threads of both at once would wait for
-// each other at every operation.
+// While it lives, layers of a micro-batch and decode steps take turns on the CPU: threads of both at once would wait
+// for each other at every operation.
 class Turns {
    public:
     Turns(Compute & compute, Model & model) : compute_(compute) {
