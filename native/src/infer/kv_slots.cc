@@ -167,7 +167,7 @@ void KvSlots::copy(int from, int to, size_t length) {
     trim(to, length);
 }
 
-void KvSlots::swap(int a, int b) {
+void KvSlots::exchange(int a, int b) {
     if (slots_[size_t(a)].tokens.size() < slots_[size_t(b)].tokens.size()) std::swap(a, b);
     const size_t longer = slots_[size_t(a)].tokens.size(), shorter = slots_[size_t(b)].tokens.size();
     if (longer > shorter) {

@@ -93,7 +93,7 @@ class KvSlots {
     // (With rows and columns of images, cells of equal index have other positions, and llama.cpp has no way to swap
     // them.)
     bool can_swap() const { return rows_.can_copy() && !places_.has_grids(); }
-    void swap(int a, int b);
+    void exchange(int a, int b);
     void clear_all();
     // Of one version alone.
     void clear(PolicyVersion version);

@@ -110,7 +110,7 @@ void SequenceStore::remove_version(PolicyVersion version) {
 }
 
 void SequenceStore::swap_slots(int a, int b) {
-    slots_.swap(a, b);
+    slots_.exchange(a, b);
     totals_.moved_sequences++;
     for (const int slot : {a, b}) {
         const auto it = sequences_.find(slots_[slot].owner);

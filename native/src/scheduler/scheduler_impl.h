@@ -24,7 +24,7 @@
 #include "cria/mutex.h"
 #include "cria/scheduler.h"
 #include "grammar/grammar_cache.h"
-#include "infer/adapter_versions.h"
+#include "scheduler/adapter_versions.h"
 #include "infer/batch_rules.h"
 #include "infer/sequence_store.h"
 #include "scheduler/evaluator.h"

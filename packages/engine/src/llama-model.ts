@@ -17,8 +17,8 @@ import type {
 } from "@cria/core";
 import type { ImageStore } from "./images/image-store.js";
 import { JobQueue } from "./job-queue.js";
-import { LlamaSequence } from "./llama-sequence.js";
 import { LlamaPolicyVersion } from "./llama-policy-version.js";
+import { LlamaSequence } from "./llama-sequence.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeModel, SchedulerStats, TensorInfo, TensorPart } from "./native-types.js";
 import { computeShard } from "./training/gradient-shards.js";

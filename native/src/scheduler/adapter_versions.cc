@@ -1,4 +1,4 @@
-#include "infer/adapter_versions.h"
+#include "scheduler/adapter_versions.h"
 
 #include <algorithm>
 #include <new>
