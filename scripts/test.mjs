@@ -38,6 +38,7 @@ const TESTS_WITH_OWN_PROCESS = [
   "packages/tokenizer-delta/src/parse-template.test.ts",
   "packages/tokenizer-delta/src/piece-tokenizer.test.ts",
   "packages/tokenizer-delta/src/template-matrix.test.ts",
+  "packages/trainer/src/task/tool-templates.test.ts",
   "models/src/stock-llama.test.ts",
   "apps/trainer/src/commands/adapter-import.test.ts",
   "apps/trainer/src/commands/eval-export.test.ts",

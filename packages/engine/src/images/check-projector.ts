@@ -50,11 +50,11 @@ async function tryInChild({ model, projector, timeLimit = 600_000 }: ProjectorCh
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said.err = (said.err + text).slice(-2000);
   });
-  const started = performance.now();
   const end = await new Promise<string>((resolve) => {
     child.on("error", (error) => resolve(error.message));
     child.on("close", (code, signal) => {
-      if (performance.now() - started >= timeLimit) resolve(`no end within ${timeLimit / 1000} s`);
+      // Set by the kill at the time limit alone.
+      if (child.killed) resolve(`no end within ${timeLimit / 1000} s`);
       else resolve(code === 0 ? "" : (signal ?? `exit code ${code}`));
     });
   });
