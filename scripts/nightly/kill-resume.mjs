@@ -1,8 +1,8 @@
-// Ends `cria train` and `cria sft` (of an adapter and of all weights) at random instants, half of them while a
+// Ends `cria train` (also with steps that are sampled ahead) and `cria sft` (of an adapter and of all weights) at random instants, half of them while a
 // checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP, resumes it, and compares
 // metrics and weights with an undisturbed run. Needs a build.
 //
-//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,sft,sft-full] [--out scripts/nightly/kill-resume]
+//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,train-ahead,sft,sft-full] [--out scripts/nightly/kill-resume]
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
 import { spawn, spawnSync } from "node:child_process";
@@ -19,7 +19,7 @@ const { values } = parseArgs({
   options: {
     kills: { type: "string", default: "50" },
     steps: { type: "string", default: "30" },
-    kinds: { type: "string", default: "train,sft,sft-full" },
+    kinds: { type: "string", default: "train,train-ahead,sft,sft-full" },
     seed: { type: "string", default: String(Date.now() % 1e6) },
     out: { type: "string" },
   },
@@ -120,6 +120,8 @@ function writeConfig(folder, kind) {
     max_actor_ckpt_to_keep: 3,
   };
   const file = join(folder, `${kind}.yaml`);
+  if (kind === "train-ahead")
+    trainer.v1 = { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 2 } };
   writeFileSync(file, JSON.stringify(isSft ? makeSftConfig(trainer, kind) : makeTrainConfig(trainer)));
   const weights = kind === "sft-full" ? "model.gguf" : "adapter.gguf";
   return { command: isSft ? "sft" : "train", config: file, steps: count, runs: join(folder, kind), weights };

@@ -83,7 +83,7 @@ export class RolloutGroup {
   async run(): Promise<Sample[]> {
     // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. Conversations
     // that may be held elsewhere need one only when they are held here.
-    const places = Array.from({ length: this.options.n }, () => (this.options.converse ? null : this.slots.acquire()));
+    const places = Array.from({ length: this.options.n }, () => (this.options.converse ? null : this.acquire()));
     try {
       return await settleAll(
         places.map((place, sample) => {
@@ -95,6 +95,10 @@ export class RolloutGroup {
       // A failure before all samples took theirs leaves the prompt's sequence without an owner.
       if (this.waiting > 0) (await this.prompt?.catch(() => undefined))?.sequence.dispose();
     }
+  }
+
+  private acquire(): Promise<void> {
+    return this.slots.acquire(this.options.step);
   }
 
   private async runSample(place: Promise<void> | null, sample: number): Promise<Sample> {
@@ -160,7 +164,7 @@ export class RolloutGroup {
     let isHere = false;
     const here = () => {
       isHere = true;
-      return this.converseHere(place ?? this.slots.acquire(), sample, attempt, trace);
+      return this.converseHere(place ?? this.acquire(), sample, attempt, trace);
     };
     const { converse, step } = this.options;
     try {
@@ -370,7 +374,7 @@ export class RolloutGroup {
         loadImage: (source) =>
           loadImage(source, { ...options.images, folder: process.cwd(), subject: `image of agent loop "${name}"` }),
         agent: options.agent ?? defaultAgentOptions,
-        policyVersion: options.step,
+        policyVersion: options.policyVersion ?? options.step,
         sequence: replay?.steer ? replay.steer(sequence) : sequence,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,

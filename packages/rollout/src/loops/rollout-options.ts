@@ -11,6 +11,7 @@ import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { AgentOptions } from "./agent-options.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
+import type { Semaphore } from "./semaphore.js";
 import type { OnRequestState } from "./state-log.js";
 
 /** What a conversation is given of its record. What is left out is as in any conversation. */
@@ -88,6 +89,10 @@ export interface RolloutOptions {
   ) => Promise<UnjudgedTrajectory>;
   /** Conversations at once in this process. Default: as many as fit into the KV cache. */
   concurrency?: number;
+  /** In place of `concurrency`: places that other rollouts of this process take as well. Those of the earliest step go first. */
+  slots?: Semaphore;
+  /** Updates that the policy had seen, and one; default: `step`, as where each step is sampled after the update before it. */
+  policyVersion?: number;
   signal?: AbortSignal;
   /** Gets a trace of each episode; default: nobody does, at no cost. */
   tracer?: Tracer;

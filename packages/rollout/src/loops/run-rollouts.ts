@@ -53,7 +53,7 @@ export async function startRollouts(
   );
   // All conversations share them.
   for (const tool of options.tools.values()) freezeData(tool.schema);
-  const slots = new Semaphore(options.concurrency ?? engine.info.maxSequences);
+  const slots = options.slots ?? new Semaphore(options.concurrency ?? engine.info.maxSequences);
   const run = new AbortController();
   // Every running conversation listens.
   setMaxListeners(0, run.signal);

@@ -1,30 +1,48 @@
-/** Lets at most `count` holders in, first come, first served. */
+/** Lets at most `count` holders in: those of the lowest rank first, and of one rank first come, first served. */
 export class Semaphore {
-  private readonly queue: (() => void)[] = [];
-  /** Index of the first in the queue: removing the front of a long list would move all of it. */
-  private head = 0;
+  private readonly queues = new Map<number, Queue>();
 
   constructor(private free: number) {}
 
-  acquire(): Promise<void> {
+  /** @param rank that of others who wait at the same time may be another; default 0. */
+  acquire(rank = 0): Promise<void> {
     if (this.free > 0) {
       this.free--;
       return Promise.resolve();
     }
-    return new Promise((resolve) => this.queue.push(resolve));
+    const queue = this.queues.get(rank) ?? new Queue();
+    this.queues.set(rank, queue);
+    return new Promise((resolve) => queue.add(resolve));
   }
 
   release(): void {
-    const next = this.queue[this.head];
-    if (!next) {
+    // There are as many ranks as steps are under way: a few.
+    const rank = Math.min(...this.queues.keys());
+    const queue = this.queues.get(rank);
+    if (!queue) {
       this.free++;
       return;
     }
-    this.head++;
-    if (this.head === this.queue.length) {
-      this.queue.length = 0;
-      this.head = 0;
-    }
+    const next = queue.take();
+    if (queue.isEmpty) this.queues.delete(rank);
     next();
+  }
+}
+
+class Queue {
+  private readonly waiting: (() => void)[] = [];
+  /** Index of the first: removing the front of a long list would move all of it. */
+  private head = 0;
+
+  get isEmpty(): boolean {
+    return this.head === this.waiting.length;
+  }
+
+  add(resolve: () => void): void {
+    this.waiting.push(resolve);
+  }
+
+  take(): () => void {
+    return this.waiting[this.head++]!;
   }
 }

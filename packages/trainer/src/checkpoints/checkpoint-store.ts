@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { DataError, EngineError } from "@cria/core";
+import { hashFile } from "@cria/core/internal";
 import type { StepMetrics } from "../step-metrics.js";
 
 import {
@@ -22,6 +23,8 @@ export interface TrainingState {
   step: number;
   /** "actor", and "critic" where there is one. */
   engines: Record<string, object>;
+  /** Writers of further files, by their paths in the checkpoint. */
+  files?: Record<string, (path: string) => Promise<void>>;
   /** Plain JSON: the data loader's place, controllers, ... */
   data: unknown;
   /** Plain JSON: what the random draws depend on. */
@@ -95,6 +98,13 @@ export class CheckpointStore {
           const file = `${name}/${STATE_FILE}`;
           checksums[file] = await writeEngineState(join(temporary, file), checkStateful(name, engine));
           await syncFolder(join(temporary, name));
+        }
+        for (const [name, write] of Object.entries(state.files ?? {})) {
+          const file = join(temporary, name);
+          await mkdir(dirname(file), { recursive: true });
+          await write(file);
+          checksums[name] = await hashSynced(file);
+          await syncFolder(dirname(file));
         }
         const engines = Object.keys(state.engines);
         checksums["data.json"] = await writeJson(join(temporary, "data.json"), {
@@ -234,6 +244,8 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
     const file = `${name}/${STATE_FILE}`;
     check(file, (await verifyEngineState(join(path, file))).checksum);
   }
+  const checked = new Set(["data.json", "rng.json", ...engines.map((name) => `${name}/${STATE_FILE}`)]);
+  for (const file of Object.keys(sums.files)) if (!checked.has(file)) check(file, await hashOf(join(path, file)));
   return { path, step, machine, data, rng: draws.rng };
 }
 
@@ -291,6 +303,19 @@ async function readJson<T>(path: string, step: number): Promise<{ value: T; chec
 }
 
 const hash = (bytes: string | Buffer) => createHash("sha256").update(bytes).digest("hex");
+
+/** The SHA-256 of a file of a checkpoint, in hex. @throws DataError when it cannot be read. */
+function hashOf(path: string): Promise<string> {
+  return hashFile(path).catch((cause: Error) => {
+    throw makeDamaged(path, "a file that can be read", cause.message);
+  });
+}
+
+/** Brings a file that was written to the disk. @returns its SHA-256, in hex. */
+async function hashSynced(path: string): Promise<string> {
+  await syncFolder(path);
+  return hashFile(path);
+}
 
 /** A rename or a new file lasts only once its folder is synced. */
 async function syncFolder(path: string): Promise<void> {

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 // The built command line, as a user runs it: `npm test` builds first. `scripts/nightly` does it 50 times.
 for (const [kinds, kills] of [
-  ["train", 5],
+  ["train,train-ahead", 6],
   ["sft,sft-full", 3],
 ] as const) {
   it(`${kinds}: killed ${kills} times at random instants, a run goes on as if it had never stopped`, () => {

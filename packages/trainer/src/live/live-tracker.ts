@@ -20,6 +20,9 @@ const phases: Record<string, LivePhase> = {
   update_kl: "scoring",
 };
 
+/** In place of a step: conversations of a validation. */
+const VALIDATION = 0;
+
 type Spent = LiveState["seconds"];
 
 /** Follows a training: it is told of phases and conversations, and says at any time what is going on. */
@@ -30,7 +33,8 @@ export class LiveTracker {
   private total = 0;
   private readonly spent: Spent = { rollout: 0, scoring: 0, training: 0, validation: 0, other: 0 };
   private allWaiting = 0;
-  private conversations = { done: 0, generating: 0, waitingForTools: 0, total: 0 };
+  /** By the step they belong to, steps under way alone; 0: those of a validation. */
+  private readonly conversations = new Map<number, LiveState["conversations"]>();
   /** When seconds were last added up. */
   private since: number;
   /** When the first step of this process began, and how many are done since. */
@@ -71,7 +75,7 @@ export class LiveTracker {
 
   enter(phase: LivePhase): void {
     this.addUp();
-    if (phase === "validation" && this.phase !== "validation") this.resetConversations();
+    if (phase === "validation" && this.phase !== "validation") this.conversations.delete(VALIDATION);
     this.phase = phase;
   }
 
@@ -85,20 +89,27 @@ export class LiveTracker {
     this.began ??= this.now();
     this.step = step;
     this.enter(phase);
-    this.resetConversations();
+    for (const other of this.conversations.keys()) if (other < step) this.conversations.delete(other);
   }
 
   endStep(): void {
     this.done++;
   }
 
-  /** A conversation enters a state; `before` is null for a new one. */
-  readonly onState = (state: RequestState, before: RequestState | null): void => {
-    this.addUp();
-    this.count(before, -1);
-    this.count(state, 1);
-    if (before === null) this.conversations.total++;
-  };
+  /** @returns what is told when a conversation of a step enters a state: `before` is null for a new one. */
+  watchStep(step: number): (state: RequestState, before: RequestState | null) => void {
+    return (state, before) => {
+      this.addUp();
+      const counts = this.conversations.get(step) ?? { done: 0, generating: 0, waitingForTools: 0, total: 0 };
+      this.conversations.set(step, counts);
+      count(counts, before, -1);
+      count(counts, state, 1);
+      if (before === null) counts.total++;
+    };
+  }
+
+  /** The same of a validation. */
+  readonly onValidation = this.watchStep(VALIDATION);
 
   /** A conversation is over. */
   readonly onTrajectory = ({ metrics }: Pick<Trajectory, "metrics">): void => {
@@ -118,7 +129,7 @@ export class LiveTracker {
       step: this.step,
       total: this.total,
       phase: this.phase,
-      conversations: { ...this.conversations },
+      conversations: this.sumConversations(),
       tokensPerSecond: this.measureSpeed(at),
       seconds: { ...this.spent },
       waitingForTools: this.allWaiting,
@@ -127,18 +138,14 @@ export class LiveTracker {
     };
   }
 
-  private resetConversations(): void {
-    this.conversations = { done: 0, generating: 0, waitingForTools: 0, total: 0 };
-  }
-
-  private count(state: RequestState | null, change: 1 | -1): void {
-    const { conversations } = this;
-    const add = (name: keyof typeof conversations) => {
-      conversations[name] = Math.max(0, conversations[name] + change);
-    };
-    if (state === "running") add("generating");
-    else if (state === "tool_calling" || state === "interacting") add("waitingForTools");
-    else if (state === "completed" || state === "failed") add("done");
+  /** Of the validation while there is one, else of all steps under way. */
+  private sumConversations(): LiveState["conversations"] {
+    const sum = { done: 0, generating: 0, waitingForTools: 0, total: 0 };
+    for (const [step, counts] of this.conversations) {
+      if ((step === VALIDATION) !== (this.phase === "validation")) continue;
+      for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += counts[name];
+    }
+    return sum;
   }
 
   /** Adds the time since the last change to what it went into. */
@@ -146,7 +153,7 @@ export class LiveTracker {
     const now = this.now();
     const passed = Math.max(0, now - this.since) / 1000;
     this.since = now;
-    const { generating, waitingForTools } = this.conversations;
+    const { generating, waitingForTools } = this.sumConversations();
     const isRolling = this.phase === "rollout" || this.phase === "validation";
     if (isRolling && generating === 0 && waitingForTools > 0) this.allWaiting += passed;
     const name = this.phase in this.spent ? (this.phase as keyof Spent) : "other";
@@ -166,4 +173,13 @@ export class LiveTracker {
     const each = (at - this.began) / 1000 / this.done;
     return Math.max(0, each * (this.total - this.start - this.done));
   }
+}
+
+function count(counts: LiveState["conversations"], state: RequestState | null, change: 1 | -1): void {
+  const add = (name: keyof typeof counts) => {
+    counts[name] = Math.max(0, counts[name] + change);
+  };
+  if (state === "running") add("generating");
+  else if (state === "tool_calling" || state === "interacting") add("waitingForTools");
+  else if (state === "completed" || state === "failed") add("done");
 }

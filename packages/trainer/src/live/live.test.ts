@@ -33,18 +33,19 @@ describe("the tracker", () => {
   it("counts conversations by what they do, and the seconds in which all wait for tools", () => {
     const { tracker, pass } = makeTracker();
     tracker.startStep(1);
-    for (let i = 0; i < 3; i++) tracker.onState("pending", null);
-    tracker.onState("running", "pending");
-    tracker.onState("running", "pending");
+    const told = tracker.watchStep(1);
+    for (let i = 0; i < 3; i++) told("pending", null);
+    told("running", "pending");
+    told("running", "pending");
     pass(2);
-    tracker.onState("tool_calling", "running");
+    told("tool_calling", "running");
     expect(tracker.state().conversations).toEqual({ done: 0, generating: 1, waitingForTools: 1, total: 3 });
     pass(3);
-    tracker.onState("completed", "running");
+    told("completed", "running");
     pass(5);
-    tracker.onState("running", "tool_calling");
+    told("running", "tool_calling");
     pass(1);
-    tracker.onState("failed", "running");
+    told("failed", "running");
     expect(tracker.state()).toMatchObject({
       step: 1,
       total: 4,

@@ -3,8 +3,10 @@ import type { PolicyLossOptions } from "@cria/algorithms";
 import {
   type ChatMessage,
   ConfigError,
+  EngineError,
   hashSeed,
   type PolicyEngine,
+  type PolicyVersion,
   type SamplingOptions,
   type TrainResult,
 } from "@cria/core";
@@ -68,7 +70,7 @@ export class Policy {
   readonly tokenizer: DeltaTokenizer;
   readonly reference: PolicyEngine | null;
   readonly seed: number;
-  private updated = 0;
+  protected updated = 0;
 
   constructor({ engine, tokenizer, reference, seed }: PolicyParts) {
     this.engine = engine;
@@ -80,6 +82,29 @@ export class Policy {
   /** How often `train` was called. */
   get updates(): number {
     return this.updated;
+  }
+
+  /** The policy that is trained: this one, unless it is a version of another. */
+  readonly live: Policy = this;
+
+  /**
+   * Keeps the policy as it is after the updates that were asked for: the version goes on to hold conversations while this policy
+   * learns. It takes the memory of one adapter, until it is disposed.
+   * @param options.path a file that an earlier version was saved to; its values are kept instead.
+   * @param options.updates how many updates the version has seen; default: those of this policy.
+   * @throws EngineError for a policy without a LoRA adapter, or a file of another one.
+   */
+  async keepVersion({ path, updates = this.updated }: { path?: string; updates?: number } = {}): Promise<KeptPolicy> {
+    const { engine } = this;
+    if (!engine.keepVersion) {
+      throw new EngineError("keeps no versions of its policy", {
+        code: "engine/not-supported",
+        subject: engine.info.path,
+        expected: "an engine with keepVersion, such as loadModel gives",
+        received: "one without",
+      });
+    }
+    return new KeptPolicy(this, await engine.keepVersion(path === undefined ? {} : { path }), updates);
   }
 
   /**
@@ -186,5 +211,37 @@ export class Policy {
     } finally {
       await this.engine.dispose();
     }
+  }
+}
+
+/** A policy as it was after some update, while the live one learns. `policy.keepVersion` makes it; `dispose` frees it alone. */
+export class KeptPolicy extends Policy {
+  constructor(
+    override readonly live: Policy,
+    private readonly version: PolicyVersion,
+    updates: number,
+  ) {
+    super({ engine: version.engine, tokenizer: live.tokenizer, reference: live.reference, seed: live.seed });
+    this.updated = updates;
+  }
+
+  /** @throws ConfigError: the live policy is trained. */
+  override train(): Promise<TrainResult[]> {
+    const error = new ConfigError("is a kept version, which does not change", {
+      code: "config/kept-version",
+      subject: "policy.train",
+      expected: "the policy that the version was kept of",
+      received: `its version after ${this.updated} updates`,
+    });
+    return Promise.reject(error);
+  }
+
+  override save(file: string): Promise<void> {
+    return this.version.saveAdapter(file);
+  }
+
+  /** Frees the version. @throws EngineError (`engine/version-in-use`) while one of its conversations goes on. */
+  override dispose(): Promise<void> {
+    return this.version.dispose();
   }
 }

@@ -5,6 +5,7 @@ import { type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Session } from "../run/session.js";
+import { versionOf } from "../step/schedule.js";
 import { dumpTrajectories } from "../validation/dump-trajectories.js";
 import { checkLineReplays, findRow, nameLine } from "./check-line.js";
 import { checkDeterministic, checkMachine, refuseReplay } from "./check-run.js";
@@ -260,7 +261,12 @@ export class Replay {
 
   private async goTo(line: DumpLine, validation: boolean, signal: AbortSignal | undefined): Promise<void> {
     if (line.step === null) checkLineReplays(line, "tool_agent", undefined);
-    this.trainedSteps += await this.parts.weights.goTo(Math.max(0, line.step! - (validation ? 0 : 1)), signal);
+    this.trainedSteps += await this.parts.weights.goTo(this.findWeights(line, validation), signal);
+  }
+
+  /** How many steps the policy had learned from that sampled a conversation. */
+  private findWeights({ step }: DumpLine, validation: boolean): number {
+    return validation ? step! : versionOf(step!, this.session.settings);
   }
 
   private readDraws(lines: readonly DumpLine[], validation: boolean) {

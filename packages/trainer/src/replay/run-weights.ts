@@ -3,12 +3,14 @@ import { type Checkpoint, CheckpointStore, readCheckpoint } from "../checkpoints
 import { makeSay, type Report, WorkReporter } from "../events.js";
 import { RunState } from "../run/run-state.js";
 import type { Session } from "../run/session.js";
+import { readSchedule, StepsAhead } from "../run/steps-ahead.js";
 import { runTrainingStep } from "../step/training-step.js";
 
 /** A session of the run, and where its training stands. */
 interface Opened {
   session: Session;
   state: RunState;
+  ahead: StepsAhead;
   /** Steps done; null: a step was interrupted, and nothing is known. */
   at: number | null;
 }
@@ -54,6 +56,7 @@ export class RunWeights {
   }
 
   async close(): Promise<void> {
+    await this.opened.ahead.close();
     await this.opened.session.dispose();
   }
 
@@ -71,15 +74,18 @@ export class RunWeights {
   }
 
   private async goBack(checkpoint: Checkpoint | null): Promise<void> {
+    await this.opened.ahead.close();
     if (!checkpoint) {
       await this.opened.session.dispose();
       this.opened = begin(await this.open());
       return;
     }
-    const { state, session } = this.opened;
-    this.opened.at = null;
+    const { session } = this.opened;
+    this.opened = { ...begin(session), at: null };
+    const { state, ahead } = this.opened;
     await state.restore(checkpoint);
     await session.policy.engine.flushCache();
+    await ahead.restore(checkpoint);
     this.opened.at = checkpoint.step;
   }
 
@@ -96,13 +102,10 @@ export class RunWeights {
     try {
       for (let step = first + 1; step <= last; step++) {
         signal?.throwIfAborted();
-        const { loader } = opened.state;
         opened.at = null;
-        const rows = loader.next();
-        await runTrainingStep(
-          { ...opened.session, signal },
-          { rows, step, epoch: loader.epoch, nextRows: () => loader.next() },
-        );
+        await runTrainingStep({ ...opened.session, signal }, await opened.ahead.begin(step));
+        await opened.ahead.end(step);
+        opened.state.mark(step);
         opened.at = step;
         reporter.update(step - first, count);
       }
@@ -114,5 +117,6 @@ export class RunWeights {
 }
 
 function begin(session: Session): Opened {
-  return { session, state: new RunState(session), at: 0 };
+  const state = new RunState(session);
+  return { session, state, ahead: new StepsAhead(session, state, readSchedule(session)), at: 0 };
 }

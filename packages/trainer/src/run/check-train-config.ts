@@ -19,7 +19,7 @@ import type { Registries } from "../user-code/registries.js";
  */
 export function checkTrainConfig(
   config: TrainConfig,
-  { loss }: Pick<Settings, "loss">,
+  { loss, lag }: Pick<Settings, "loss" | "lag">,
   registries: Registries,
   task?: TaskDefinition<object>,
 ): void {
@@ -27,6 +27,7 @@ export function checkTrainConfig(
   checkParameters(loss, registries);
   composePolicyLoss(loss, registries);
   checkLoss(config);
+  checkLag(config, lag);
   checkTurns(rollout.multi_turn, task);
   registries.klEstimates.get(actor.kl_loss_type);
   rewardStrategies.get(config.reward_model.aggregation.strategy);
@@ -87,12 +88,12 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
   }
   checkNeeds(algorithm, needs);
   const { rollout_is, rollout_is_batch_normalize } = algorithm.rollout_correction;
-  if (rollout_is_batch_normalize && rollout_is === null) {
+  if (rollout_is_batch_normalize && (rollout_is === null || rollout_is === "none")) {
     throw new ConfigError("has no weights to normalise", {
       code: "config/bad-value",
       subject: "algorithm.rollout_correction.rollout_is_batch_normalize",
       expected: "rollout_is: token or sequence",
-      received: "rollout_is: null",
+      received: `rollout_is: ${rollout_is}`,
     });
   }
 }
@@ -145,6 +146,41 @@ function checkParameters(loss: Settings["loss"], { policyLosses }: Registries): 
     expected: policyLossParameters.shape[missing].description,
     received: "null",
   });
+}
+
+/** Checks that steps can be sampled ahead as the config says. */
+function checkLag({ trainer, data, actor_rollout_ref: { actor, model } }: TrainConfig, lag: number): void {
+  const refuse = (problem: string, subject: string, expected: string, received: string, remedy?: string) => {
+    throw new ConfigError(problem, { code: "config/bad-value", subject, expected, received, remedy });
+  };
+  const { trainer_mode: mode, separate_async, sampler } = trainer.v1;
+  const key = `trainer.v1.${mode}.num_warmup_batches`;
+  const { max_off_policy_threshold: most } = sampler;
+  const { lora_rank, lora_adapter_path } = model;
+  if (lag > 0 && lora_rank === 0 && lora_adapter_path === null)
+    refuse(
+      "keeps earlier versions of an adapter, and all weights are trained",
+      key,
+      "0, or actor_rollout_ref.model.lora_rank above 0",
+      String(lag),
+      "trainer.v1.trainer_mode=sync trains all weights",
+    );
+  if (most !== null && lag > most)
+    refuse(
+      "makes every step older than is allowed",
+      key,
+      `at most trainer.v1.sampler.max_off_policy_threshold, ${most}`,
+      String(lag),
+    );
+  const { parameter_sync_step: updates } = separate_async;
+  const prompts = updates * actor.ppo_mini_batch_size;
+  if (mode === "separate_async" && data.train_batch_size !== prompts)
+    refuse(
+      "is not the mini-batches between two versions",
+      "data.train_batch_size",
+      `${prompts}: trainer.v1.separate_async.parameter_sync_step ${updates} x actor_rollout_ref.actor.ppo_mini_batch_size ${actor.ppo_mini_batch_size}`,
+      String(data.train_batch_size),
+    );
 }
 
 /** Checks that the settings of the loss fit together. */

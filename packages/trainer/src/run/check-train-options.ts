@@ -35,6 +35,7 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
   batchSize: any,
   n: any,
   temperature: any,
+  lag: any,
   seed: any,
   learningRate: any,
   lora: [(value) => value === null || isObject(value), "{ rank, alpha, targets, path }, or null", loraChecks],

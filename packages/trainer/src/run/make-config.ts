@@ -52,6 +52,7 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
 
 /** Options that a key is made of. */
 const madeOptions: readonly (readonly [option: string, key: string])[] = [
+  ["lag", "trainer.v1.colocate_async.num_warmup_batches"],
   ["model", `${model}.path`],
   ["mmproj", `${model}.mmproj`],
   ["lora.targets", `${model}.target_modules`],
@@ -155,6 +156,10 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
     "algorithm.adv_estimator",
     nameValue(options.advantages, (value) => register("advantageEstimators", value)),
   );
+  if (options.lag !== undefined) {
+    set("trainer.v1.trainer_mode", options.lag > 0 ? "colocate_async" : "sync");
+    set("trainer.v1.colocate_async.num_warmup_batches", options.lag);
+  }
   if (loss) setLoss(loss, raw, register);
   set("trainer.default_local_dir", options.folder && resolve(options.folder));
   set("trainer.resume_mode", nameResume(options.resume));

@@ -1,3 +1,4 @@
+import { hashSeed } from "@cria/core";
 import { DataLoader, type DataLoaderPlace, type DataLoaderState, type DatasetRow } from "@cria/rollout";
 import { type Checkpoint, restoreEngines, type Unvalidated } from "../checkpoints/checkpoint-store.js";
 import type { Session } from "./session.js";
@@ -16,9 +17,20 @@ export interface RunPlace {
   klController: { coefficient: number };
 }
 
+/** Rows of a step. */
+export interface DealtRows {
+  rows: DatasetRow[];
+  /** From 0. */
+  epoch: number;
+  /** Hands out fresh prompts for the same step; none when every row had its turn. */
+  nextRows: () => DatasetRow[];
+}
+
 /** All of a training that changes from step to step: what a checkpoint holds. */
 export class RunState {
-  readonly loader: DataLoader<DatasetRow>;
+  private readonly loader: DataLoader<DatasetRow>;
+  /** The loader's place after the rows of steps that were dealt, and are not done. */
+  private readonly places = new Map<number, DataLoaderPlace>();
 
   constructor(private readonly session: Session) {
     const { data } = session.settings;
@@ -43,9 +55,38 @@ export class RunState {
     return data.unvalidated;
   }
 
-  /** The place now, `step` steps being done. */
+  /** Rows of a step: steps are dealt in their order, ahead of being learned from where the training has a lag. */
+  deal(step: number): DealtRows {
+    const { loader } = this;
+    const rows = loader.next();
+    const place = () => this.places.set(step, loader.place);
+    place();
+    if (this.session.settings.lag > 0) return { rows, epoch: loader.epoch, nextRows: this.refill(step, rows) };
+    const nextRows = () => {
+      const fresh = loader.next();
+      place();
+      return fresh;
+    };
+    return { rows, epoch: loader.epoch, nextRows };
+  }
+
+  /** Other rows for a step, in an order of its own: what other steps are given does not depend on how many it takes. */
+  private refill(step: number, dealt: readonly DatasetRow[]): () => DatasetRow[] {
+    const { trainRows, settings } = this.session;
+    const taken = new Set(dealt.map(({ uid }) => uid));
+    const rows = trainRows.filter(({ uid }) => !taken.has(uid));
+    const { batchSize, seed } = settings.data;
+    const size = Math.min(batchSize, rows.length);
+    const stream = new DataLoader(rows, { batchSize: size, shuffle: true, seed: hashSeed(seed, "refill", step) });
+    let left = Math.ceil(rows.length / Math.max(1, size));
+    return () => (left-- > 0 ? stream.next() : []);
+  }
+
+  /** The place when `step` steps are done, the last one just now. */
   mark(step: number): RunPlace {
-    return { step, loader: this.loader.place, klController: this.session.klController.save() };
+    const loader = this.places.get(step) ?? this.loader.place;
+    for (const done of this.places.keys()) if (done <= step) this.places.delete(done);
+    return { step, loader, klController: this.session.klController.save() };
   }
 
   /** The parts of a checkpoint, made at a place of this training. */

@@ -52,6 +52,12 @@ export interface TrainOptions<Row extends object = object> {
   n?: number;
   /** Sampling temperature, above 0; default 1. */
   temperature?: number;
+  /**
+   * Steps that are sampled ahead, at least 0; default 0. With a lag of 1 the conversations of the next step go on while this one is
+   * learned from, so that slow tools leave no core idle. Each step is sampled by the policy of so many updates before: what is
+   * trained depends on the lag, never on what ends first. Needs an adapter.
+   */
+  lag?: number;
   /** Seed of sampling, of the rows' order, and of a new adapter's values; default 0. */
   seed?: number;
   /** AdamW's learning rate, at least 0; default 1e-4. */

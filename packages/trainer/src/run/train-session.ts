@@ -20,6 +20,7 @@ import { RunRecord } from "./run-record.js";
 import { RunState } from "./run-state.js";
 import { runSteps, TrainingInterrupted } from "./run-steps.js";
 import type { Session } from "./session.js";
+import { readSchedule, StepsAhead } from "./steps-ahead.js";
 import type { TrainSummary } from "./train-summary.js";
 import { validateOnly } from "./validate-only.js";
 
@@ -52,10 +53,12 @@ export async function trainSession(session: Session, options: TrainSessionOption
     const beginning = await readBeginning(config, options.configFolder ?? process.cwd());
     const record = new RunRecord({ session, folder, trackers, report, live, beginning });
     const state = new RunState(session);
+    const ahead = new StepsAhead(session, state, readSchedule(session), live);
     if (resume) await record.restore();
     else if (trainer.val_before_train)
       await record.log(0, { "training/global_step": 0, ...(await validateBefore(session, record, total)) });
     const unvalidated = resume ? await state.restore(resume) : undefined;
+    if (resume) await ahead.restore(resume);
     if (resume && start >= total) {
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
       // With a checkpoint of another machine the folder has none, or those of an earlier step.
@@ -83,24 +86,14 @@ export async function trainSession(session: Session, options: TrainSessionOption
         share: options.folder ? undefined : (step) => shareCheckpoint(session, { folder, step, report }),
       }),
       mark: (step) => state.mark(step),
-      describe: (place) => state.describe(place),
+      describe: (place) => ({ ...state.describe(place), files: ahead.describe(place.step) }),
       take: async (step) => {
-        const { loader } = state;
-        const rows = loader.next();
         live?.startStep(step);
-        const take = () =>
-          runTrainingStep(session, {
-            rows,
-            step,
-            epoch: loader.epoch,
-            nextRows: () => loader.next(),
-            onTrajectory: live?.onTrajectory,
-            onState: live?.onState,
-            onWork: live?.onWork,
-          });
+        const take = async () => runTrainingStep(session, await ahead.begin(step));
         const isProfiled = trainer.profile_steps?.includes(step);
         const result = await (isProfiled ? profileStep(folder.file("profiles", `${step}.cpuprofile`), take) : take());
         taken = result;
+        await ahead.end(step);
         return result.metrics;
       },
       nameWork: (step) => `the rollouts of step ${step}`,
@@ -118,7 +111,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
         await afterStep?.(() => record.validateAsked(step));
       },
       unvalidated,
-    });
+    }).finally(() => ahead.close());
     reporter.end();
     return {
       path: folder.path,

@@ -49,21 +49,22 @@ export async function collectRollouts(
   { rollOut, estimator, filter, mayJudgeLater, nextRows }: CollectOptions,
   clock: Stopwatch,
 ): Promise<CollectedRollouts> {
+  const judge = ({ finish }: Pick<CollectedRollouts, "finish">) => clock.time("reward", finish);
   const start = async (asked: readonly DatasetRow[]) => {
     const running = rollOut(asked);
     const conversations = await clock.time("gen", () => running.ended);
     return {
       conversations,
-      finish: async () => describeRollouts(await clock.time("reward", async () => running), estimator),
+      finish: async () => describeRollouts(await running, estimator),
     };
   };
   const first = await start(rows);
   if (!filter) {
     const { conversations, finish } = first;
     if (mayJudgeLater) return { rows: [...rows], conversations, finish, isJudging: true, genBatches: 1 };
-    return { ...keepFinished(await finish()), genBatches: 1 };
+    return { ...keepFinished(await judge(first)), genBatches: 1 };
   }
-  let batch = await first.finish();
+  let batch = await judge(first);
   let failures = batch.failures;
   const seen = new Set(rows.map((row) => row.uid));
   const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
@@ -73,7 +74,7 @@ export async function collectRollouts(
     const fresh = (nextRows?.() ?? []).filter((row) => !seen.has(row.uid));
     if (fresh.length === 0) break;
     for (const row of fresh) seen.add(row.uid);
-    batch = await (await start(fresh)).finish();
+    batch = await judge(await start(fresh));
     failures = addFailures(failures, batch.failures);
     kept.push(keepVarying(batch, filter.metric));
     genBatches++;

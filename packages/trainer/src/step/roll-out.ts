@@ -1,7 +1,7 @@
 import { DataError, hasFailed, type SamplingOptions, type Trajectory } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import type { DatasetRow, OnRequestState, RolloutOptions } from "@cria/rollout";
+import type { DatasetRow, OnRequestState, RolloutOptions, Semaphore } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { pickSampling, samplingChecks } from "../policy/sampling.js";
 import { Running } from "../running.js";
@@ -24,6 +24,8 @@ export interface RollOutOptions extends SamplingOptions {
   onState?: OnRequestState;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
+  /** Shared by rollouts that run at once: those of the earliest step go first. Default: as many as the engine holds sequences. */
+  slots?: Semaphore;
   /** Holds a conversation somewhere, by `holdConversation`; `here` does so in this process. Default: `here`. */
   converse?: RolloutOptions["converse"];
 }
@@ -38,6 +40,7 @@ const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
   signal: optionChecks.signal,
   onState: optionChecks.function,
   onTrajectory: optionChecks.function,
+  slots: any,
   converse: optionChecks.function,
 };
 
@@ -88,6 +91,8 @@ export function rollOut<Row extends DatasetRow>(
       onState: options.onState,
       onTrajectory: options.onTrajectory,
       converse: options.converse,
+      slots: options.slots,
+      policyVersion: policy.live === policy ? step : policy.updates + 1,
     });
     signal?.throwIfAborted();
     return { ...ended, responseLength: opened.responseLength, defaultAgentLoop: opened.defaultAgentLoop };

@@ -8,7 +8,7 @@ import {
 import { creditNodes } from "@cria/algorithms/internal";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
-import type { DatasetRow, OnRequestState } from "@cria/rollout";
+import type { DatasetRow } from "@cria/rollout";
 import type { Coordination } from "../cluster/training-bus.js";
 import type { Settings } from "../config/import/settings.js";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
@@ -23,7 +23,7 @@ import type { Environment } from "../task/environment.js";
 import type { Registries } from "../user-code/registries.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
 import { collectMetrics } from "./collect-metrics.js";
-import { collectRollouts, readReward, rollOutGreedily } from "./collect-rollouts.js";
+import { readReward } from "./collect-rollouts.js";
 import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
 import { type Critic, scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
@@ -31,7 +31,8 @@ import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { measureUpdate } from "./measure-update.js";
 import { needsEveryTrajectory } from "./needs-every-trajectory.js";
-import { type RollOutOptions, rollOut } from "./roll-out.js";
+import { type SampledStep, type SampleInputs, sampleStep } from "./sample-step.js";
+import { measureStaleness } from "./schedule.js";
 import { scoreTrajectories } from "./score-trajectories.js";
 
 /** What a training step needs; all of it is opened from the same settings. */
@@ -62,29 +63,22 @@ export interface StepResult {
   metrics: StepMetrics;
 }
 
-export interface StepInputs {
-  rows: readonly DatasetRow[];
-  /** From 1. */
-  step: number;
+export interface StepInputs extends SampleInputs {
   /** From 0. */
   epoch: number;
-  /** Hands out fresh prompts for dynamic sampling. */
-  nextRows?: () => readonly DatasetRow[];
-  onTrajectory?: (trajectory: Trajectory) => void;
-  /** Called with each state that a conversation enters. */
-  onState?: OnRequestState;
+  /** The step's conversations, where they were begun before; default: they begin now. */
+  sampled?: Promise<SampledStep>;
   /** Called with each measured part of the step as it begins: `timing_s/<name>`. */
   onWork?: (name: string) => void;
 }
 
 /** As `runTrainingStep` in when-called.ts. */
-export async function runTrainingStep(
-  { settings, registries, policy, environment, critic, klController, trainRows, coordination, signal }: StepParts,
-  { rows, step, epoch, nextRows, onTrajectory, onState, onWork }: StepInputs,
-): Promise<StepResult> {
+export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Promise<StepResult> {
+  const { settings, registries, policy, environment, critic, klController, trainRows, coordination, signal } = parts;
+  const { step, epoch, onWork } = inputs;
   const { algorithm, seed, loss, updates: update } = settings;
   const { temperature } = settings.sampling;
-  const { onFailure, branchCredit, rewards } = settings.environment;
+  const { branchCredit, rewards } = settings.environment;
   const { responseLength } = environment;
   const { bypass } = settings.correction;
   const clock = new Stopwatch(onWork);
@@ -93,33 +87,10 @@ export async function runTrainingStep(
   const needs = new Set(estimator.needs);
   const isWarm = !critic || step > critic.warmup;
 
-  // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With `filterGroups`, prompts
-  //    whose rewards are all equal are replaced.
-  const sampling: RollOutOptions = {
-    ...settings.sampling,
-    seed,
-    step,
-    signal,
-    onState,
-    converse: coordination?.converse,
-  };
-  await coordination?.publish();
-  const collected = await collectRollouts(
-    rows,
-    {
-      rollOut: (asked) => rollOut(policy, environment, asked, { ...sampling, onTrajectory }),
-      estimator,
-      filter: algorithm.filterGroups,
-      // What is refilled was judged already.
-      mayJudgeLater: rewards.judges?.launchRewardFnAsync === true && onFailure !== "refill",
-      nextRows,
-    },
-    clock,
-  );
-  const greedy = { ...sampling, n: 1, temperature: 0, name: `the greedy rollouts of step ${step}` };
-  const greedyRewards = needs.has("baselines")
-    ? await rollOutGreedily(collected.rows, (asked) => rollOut(policy, environment, asked, greedy), clock)
-    : null;
+  // 1. Conversations of each prompt. Of those that were begun before, the time is counted that they are waited for.
+  const begun = inputs.sampled;
+  const collected = await (begun ? clock.time("gen", () => begun) : sampleStep(parts, inputs, clock));
+  const { greedyRewards } = collected;
 
   // 2. While judges are at work the logprobs are recomputed, of all: which of them have an advantage is not known yet.
   const scoring = {
@@ -136,7 +107,7 @@ export async function runTrainingStep(
     const sampled = [...conversations.keys()].filter((i) => conversations[i]!.responseMask.includes(1));
     await scoreTrajectories(policy, conversations, sampled, early, scoring, clock);
   }
-  const rollouts = await collected.finish();
+  const rollouts = await (collected.isJudging ? clock.time("reward", collected.finish) : collected.finish());
 
   // 3. Leave out failed conversations: nothing below sees them.
   const { indices, failures } = leaveOutGroupsWithoutBaseline(rollouts, rollouts.trajectories, greedyRewards);
@@ -320,6 +291,7 @@ export async function runTrainingStep(
     settings,
   });
   Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
+  Object.assign(metrics, measureStaleness(step, settings));
   if (critic) metrics["critic/lr"] = criticLearningRate;
   const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
   const tokenDetails = rollouts.trajectories.map((_, original) => detailTokens(early.get(original), null));

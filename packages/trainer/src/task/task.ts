@@ -88,7 +88,7 @@ export class Task<Row extends object = DatasetRow> {
    * Opens tools and rewards for a policy, once; `rollOut` calls it. `dispose` ends them.
    * @throws ConfigError or ToolError when they cannot be opened, or the policy's context is too small.
    */
-  async open(policy: Policy): Promise<Environment> {
+  async open({ live: policy }: Policy): Promise<Environment> {
     let opened = this.opened.get(policy);
     if (!opened) {
       opened = this.openFor(policy);

@@ -28,6 +28,7 @@ export interface TinySessionOptions {
   /** One user message each. */
   prompts?: readonly string[];
   /** Merged into the config, section by section. What updates do is not measured unless it says so: tests count the engine's calls. */
+  model?: Record<string, unknown>;
   actor?: Record<string, unknown>;
   rollout?: Record<string, unknown>;
   data?: Record<string, unknown>;
@@ -66,7 +67,12 @@ export async function writeTinyRun(
   writeFileSync(join(folder, "reward.mjs"), `export function computeScore(source, text, truth) { ${reward} }\n`);
   const raw = {
     actor_rollout_ref: {
-      model: { path: await models.write({ seed: 5, embeddingScale: 0.25 }), lora_rank: 4, lora_alpha: 8 },
+      model: {
+        path: await models.write({ seed: 5, embeddingScale: 0.25 }),
+        lora_rank: 4,
+        lora_alpha: 8,
+        ...options.model,
+      },
       actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: prompts.length, update_kl_ratio: 0, ...options.actor },
       rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 16, seed: 1, ...options.rollout },
     },
@@ -92,9 +98,10 @@ export async function writeTinyRun(
 export async function openTinySession(models: TinyModels, options: TinySessionOptions = {}): Promise<TinySession> {
   const { config, folder } = await writeTinyRun(models, options);
   const { path, lora_rank, lora_alpha } = config.actor_rollout_ref.model;
+  const lora = { rank: lora_rank, alpha: lora_alpha ?? undefined };
   const model = await models.load(
     {},
-    { path, lora: { rank: lora_rank, alpha: lora_alpha ?? undefined }, contextSize: 56, maxSequences: 16, seed: 1 },
+    { path, ...(lora_rank > 0 ? { lora } : { trainable: "full" }), contextSize: 56, maxSequences: 16, seed: 1 },
   );
   const calls: EngineCalls = { scores: [], batches: [], optimizers: [] };
   const engine = watchEngine(model, {

@@ -33,7 +33,7 @@ export async function runValidation(
       live?.onTrajectory(trajectory);
       reporter.update(++done, total);
     },
-    onState: live?.onState,
+    onState: live?.onValidation,
   });
   const { success, failed, trajectories } = result;
   const { length: conversations } = trajectories;

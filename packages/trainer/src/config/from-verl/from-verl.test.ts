@@ -256,10 +256,15 @@ describe("a script of verl's fully asynchronous trainer", () => {
     expect(values.trainer).toMatchObject({ total_training_steps: 200, total_epochs: 10, test_freq: 5 });
     expect(values.algorithm.rollout_correction.bypass_mode).toBe(true);
     expect(verlDefaults).not.toContain("data.train_batch_size");
-    expect(unsupported.map(({ key }) => key)).toEqual(["async_training.staleness_threshold"]);
+    expect(values.trainer.v1).toMatchObject({
+      trainer_mode: "colocate_async",
+      colocate_async: { num_warmup_batches: 1 },
+    });
+    expect(unsupported).toEqual([]);
     expect(setAside.map(({ key }) => key).sort()).toEqual([
       "actor_rollout_ref.actor.optim.lr_warmup_steps",
       "async_training.partial_rollout",
+      "async_training.staleness_threshold",
       "data.train_batch_size",
       "rollout.nnodes",
       "rollout.total_rollout_steps",

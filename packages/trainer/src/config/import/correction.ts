@@ -2,14 +2,18 @@ import { parseRejectionRules, type RolloutCorrectionOptions } from "@cria/algori
 import { ConfigError } from "@cria/core";
 import type { TrainConfig } from "../train-config.js";
 
-/** @throws ConfigError for unknown rejections, and for bounds that leave nothing between them. */
-export function importCorrection({
-  rollout_correction: given,
-}: Pick<TrainConfig["algorithm"], "rollout_correction">): RolloutCorrectionOptions {
+/** @param lag of the steps' samplers. @throws ConfigError for unknown rejections, and for bounds that leave nothing between them. */
+export function importCorrection(
+  { rollout_correction: given }: Pick<TrainConfig["algorithm"], "rollout_correction">,
+  lag = 0,
+): RolloutCorrectionOptions {
+  // A step that an earlier policy sampled is weighed by token where nothing else corrects for that.
+  const isStale = lag > 0 && !given.rollout_rs && !given.bypass_mode;
+  const usual = isStale ? "token" : null;
   const { rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower } = given;
   const { lower, upper } = readWeightBounds(given.rollout_is_threshold);
   return {
-    rolloutIs: given.rollout_is,
+    rolloutIs: given.rollout_is === "none" ? null : (given.rollout_is ?? usual),
     rolloutIsThreshold: upper,
     rolloutIsThresholdLower: lower,
     rolloutRs: rollout_rs ? parseRejectionRules(rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower) : [],

@@ -8,6 +8,7 @@ import { importAlgorithm } from "./algorithm.js";
 import { importCorrection } from "./correction.js";
 import { importData } from "./data.js";
 import { importEnvironment } from "./environment.js";
+import { importLag } from "./lag.js";
 import { importLoss } from "./loss.js";
 import { importSampling, importValidation, type SamplingSettings } from "./sampling.js";
 import { type CriticSettings, importCritic, importUpdates } from "./updates.js";
@@ -35,23 +36,27 @@ export interface Settings {
   steps: number | null;
   /** Passes over the rows. */
   epochs: number;
+  /** Updates between the policy that samples a step and the one that learns from it; 0: none. */
+  lag: number;
 }
 
 /** @throws ConfigError, in the config's names, for what its schema cannot see. */
 export function importSettings(config: TrainConfig): Settings {
   const { algorithm, trainer } = config;
+  const lag = importLag(config);
   return {
     sampling: importSampling(config),
     validation: importValidation(config),
     environment: importEnvironment(config),
     data: importData(config),
     loss: importLoss(config),
-    correction: { ...importCorrection(algorithm), bypass: algorithm.rollout_correction.bypass_mode },
+    correction: { ...importCorrection(algorithm, lag), bypass: algorithm.rollout_correction.bypass_mode },
     algorithm: importAlgorithm(config),
     updates: importUpdates(config),
     critic: importCritic(config),
     seed: config.actor_rollout_ref.rollout.seed,
     steps: trainer.total_training_steps,
     epochs: trainer.total_epochs,
+    lag,
   };
 }

@@ -21,11 +21,11 @@ const filterGroups = z.strictObject({
 
 const rolloutCorrection = z.strictObject({
   rollout_is: z
-    .enum(["token", "sequence"])
+    .enum(["token", "sequence", "none"])
     .nullable()
     .default(null)
     .describe(
-      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; null: do not.",
+      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; none: do not; null: of each token where steps are sampled ahead (trainer.v1), unless bypass_mode or rollout_rs correct for it, else none.",
     ),
   rollout_is_threshold: z
     .union([

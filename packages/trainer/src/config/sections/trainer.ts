@@ -9,6 +9,49 @@ export const folderName = z
     "a name of a folder, which may have folders in it, but does not lead out of the one above",
   );
 
+const warmupBatches = z
+  .int()
+  .min(0)
+  .default(1)
+  .describe(
+    "The lag, in steps: so many updates lie between the policy that samples a step and the one that learns from it.",
+  );
+
+/** verl's trainer of version 1: whether steps are sampled while earlier ones are learned from. */
+const v1 = z.strictObject({
+  trainer_mode: z
+    .enum(["sync", "colocate_async", "separate_async"])
+    .default("sync")
+    .describe(
+      "sync: each step is sampled by the newest weights. colocate_async and separate_async: steps are sampled ahead by a schedule, so that slow tools leave no core idle; results depend on the lag alone, never on what ends first.",
+    ),
+  colocate_async: z.strictObject({ num_warmup_batches: warmupBatches }).prefault({}),
+  separate_async: z
+    .strictObject({
+      num_warmup_batches: warmupBatches,
+      parameter_sync_step: z
+        .int()
+        .positive()
+        .default(4)
+        .describe(
+          "Mini-batches between two versions that sample: data.train_batch_size is so many times actor.ppo_mini_batch_size.",
+        ),
+    })
+    .prefault({}),
+  sampler: z
+    .strictObject({
+      max_off_policy_threshold: z
+        .int()
+        .positive()
+        .nullable()
+        .default(8)
+        .describe(
+          "The largest lag that is allowed; null: any. The schedule never exceeds its own, so that nothing is dropped for being old.",
+        ),
+    })
+    .prefault({}),
+});
+
 /** Those of its keys that mean the same in `cria sft` are that command's too. */
 export const trainerSection = z.strictObject({
   project_name: folderName
@@ -104,6 +147,7 @@ export const trainerSection = z.strictObject({
     .min(0)
     .default(0)
     .describe("Conversations of each validation that the trackers show; validation/<step>.jsonl has all of them."),
+  v1: v1.prefault({}),
   profile_steps: z
     .array(z.int().positive())
     .nullable()

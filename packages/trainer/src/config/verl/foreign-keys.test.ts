@@ -58,8 +58,7 @@ describe("keys of other frameworks", () => {
 
   it("of sections that nothing reads are told by name", () => {
     const { values, warnings } = read(
-      "+trainer.v1.sampler.max_off_policy_threshold=4",
-      "+trainer.v1.separate_async.parameter_sync_step=2",
+      "+trainer.v1.separate_async.hybrid_rollout.enable_switch=true",
       "+trainer.v1.sampler.sampler_kwargs={}",
       "+skip.rollout.dump_dir=/x",
       "+distillation.distillation_loss.topk=8",
@@ -67,8 +66,7 @@ describe("keys of other frameworks", () => {
     );
     expect(values).toEqual(load());
     for (const key of [
-      "trainer.v1.sampler.max_off_policy_threshold",
-      "trainer.v1.separate_async.parameter_sync_step",
+      "trainer.v1.separate_async.hybrid_rollout.enable_switch",
       "skip.rollout.dump_dir",
       "distillation.distillation_loss.topk",
       "rollout.nnodes",
@@ -79,10 +77,8 @@ describe("keys of other frameworks", () => {
 
   it.each([
     "trainer.v1.sampler.custom_sampler.path=x.py",
-    "trainer.v1.trainer_mode=separate_async",
     "skip.rollout.enable=true",
     "distillation.enabled=true",
-    "async_training.staleness_threshold=0.5",
     "actor_rollout_ref.ref.model.path=other.gguf",
   ])("of other trainings are refused: %s", (override) => {
     expect(() => load(`+${override}`)).toThrow(expect.objectContaining({ code: "config/not-supported" }));
@@ -94,6 +90,12 @@ describe("keys of other frameworks", () => {
     const { path } = load().actor_rollout_ref.model;
     expect(load(`+actor_rollout_ref.ref.model.path=${path}`, `actor_rollout_ref.model.path=${path}`)).toEqual(
       load(`actor_rollout_ref.model.path=${path}`),
+    );
+    // Of the fully asynchronous trainer: half a batch ahead is a step ahead.
+    const { v1 } = load("+async_training.staleness_threshold=0.5", "data.train_batch_size=0").trainer;
+    expect(v1).toMatchObject({ trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 1 } });
+    expect(load("+async_training.staleness_threshold=0", "data.train_batch_size=0").trainer.v1.trainer_mode).toBe(
+      "sync",
     );
     const correction = "algorithm.rollout_correction";
     expect(load(`${correction}={rollout_is: null, rollout_is_threshold: null}`)).toEqual(load());

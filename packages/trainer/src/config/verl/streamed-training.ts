@@ -32,6 +32,8 @@ export function describeStreamedKeys(): Record<string, string> {
     ...Object.fromEntries(factors.slice(1).map(([key]) => [key, size])),
     ...Object.fromEntries(Object.entries(lengths).map(([from, to]) => [from, `Another name of ${to}.`])),
     "rollout.total_rollout_steps": "Prompts of the whole training; trainer.total_training_steps are made of them.",
+    "async_training.staleness_threshold":
+      "trainer.v1.colocate_async.num_warmup_batches, rounded up; above 0 trainer.v1.trainer_mode is colocate_async.",
     "async_training.use_rollout_log_probs": "Another name of algorithm.rollout_correction.bypass_mode.",
     "async_training.compute_prox_log_prob": "true is algorithm.rollout_correction.bypass_mode false.",
   };
@@ -77,6 +79,7 @@ export function translateStreamed(raw: Record<string, unknown>, options: Streame
     ...translateLengths(raw, isOpen ? null : size),
     ...translateWarmup(raw, isOpen ? 1 : updates),
     ...translateOldLogprobs(raw),
+    ...translateStaleness(raw),
   );
   return notes;
 }
@@ -114,6 +117,18 @@ function translateWarmup(raw: Record<string, unknown>, updates: number): SetAsid
   const taken = Math.ceil(steps / updates);
   writeKey(raw, key, taken);
   return [{ key, reason: `${steps} local updates are ${taken} steps of ${updates}` }];
+}
+
+/** How many batches may be sampled ahead: the lag, in whole steps. */
+function translateStaleness(raw: Record<string, unknown>): SetAside[] {
+  const from = "async_training.staleness_threshold";
+  const { value } = removeKey(raw, from);
+  if (typeof value !== "number" || !(value > 0) || readKey(raw, "trainer.v1.trainer_mode") !== undefined) return [];
+  const lag = Math.ceil(value);
+  const to = "trainer.v1.colocate_async.num_warmup_batches";
+  writeKey(raw, "trainer.v1.trainer_mode", "colocate_async");
+  writeKey(raw, to, lag);
+  return [{ key: from, reason: `${value} of a batch sampled ahead is a lag of ${lag} (${to})` }];
 }
 
 /** verl 0.7's names of what bypass_mode says. */

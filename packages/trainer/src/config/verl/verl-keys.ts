@@ -33,7 +33,6 @@ const ownServer = "it configures another framework's inference server; the rollo
 const noDraft = "layers that predict several tokens are not trained";
 const noQat = "training does not imitate a quantised sampler";
 const noModule = "a reward function says the reward (custom_reward_function)";
-const isSync = "rollouts and updates take turns: trainer_mode is sync";
 const frozenTower = "the projector's file (model.mmproj) stays as it is";
 const noPadding = "rows of similar length share a micro-batch";
 const oneMachine = "there is one machine";
@@ -353,21 +352,18 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "reward_model.reward_loop_module_path": { only: [null] },
   "reward_model.reward_loop_class_name": { only: [null] },
   "reward_model.model.external_lib": { only: [null] },
-  "trainer.v1.trainer_mode": { only: ["sync"], remedy: "asynchronous trainers come with trainer.mode" },
   "trainer.v1.sampler.custom_sampler.path": {
     only: [null],
     remedy: "data.shuffle and data.seed decide the order of rows",
   },
-  "trainer.v1.sampler": {
-    unread: "every step trains on its own rollouts, of the newest weights, in the order of data.shuffle",
+  "trainer.v1.sampler.custom_sampler": { unread: "no sampler of one's own orders the rows" },
+  "trainer.v1.sampler.sampler_kwargs": { unread: "no sampler of one's own orders the rows" },
+  "trainer.v1.sampler.max_off_policy_strategy": {
+    nothing:
+      "steps are sampled by a schedule whose lag is never exceeded: there is nothing to drop, and nothing to wait for",
   },
-  "trainer.v1.separate_async": { unread: isSync },
-  "trainer.v1.colocate_async": { unread: isSync },
-  "trainer.v1": { unread: "there is one trainer" },
-  "async_training.staleness_threshold": {
-    only: [0],
-    remedy: "each step samples with the newest weights: no sample is stale",
-  },
+  "trainer.v1.separate_async.hybrid_rollout": { unread: shared },
+  "trainer.v1.sync": { unread: "sync has no settings" },
   "actor_rollout_ref.ref.model.path": {
     only: [null],
     remedy: "the reference is the policy that training starts from: model.path, with adapters off",

@@ -1,0 +1,202 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, describe, expect, it } from "vitest";
+import { type SampledStep, sampleStep } from "../step/sample-step.js";
+import { versionOf } from "../step/schedule.js";
+import { runTrainingStep } from "../step/training-step.js";
+import { Stopwatch } from "../stopwatch.js";
+import { ASCII_SHARE, openTinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { RunState } from "./run-state.js";
+import { TrainingInterrupted } from "./run-steps.js";
+import { trainSession } from "./train-session.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const STEPS = 5;
+const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
+
+function options(lag: number, more: TinySessionOptions = {}): TinySessionOptions {
+  return {
+    prompts,
+    ...more,
+    data: { train_batch_size: 2, ...more.data },
+    actor: { ppo_mini_batch_size: 2, ...more.actor },
+    trainer: {
+      total_training_steps: STEPS,
+      val_before_train: false,
+      v1: { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: lag } },
+      ...more.trainer,
+    },
+  };
+}
+
+const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
+
+async function train(lag: number, more: TinySessionOptions = {}) {
+  const session = await openTinySession(models, options(lag, more));
+  try {
+    const summary = await trainSession(session, { configFolder: session.folder });
+    return { ...summary, session, sha: sha(summary.weights) };
+  } finally {
+    await session.dispose();
+  }
+}
+
+/** What the schedule says, done one thing after the other: a step's conversations are over before the next one begins. */
+async function trainInTurns(lag: number, more: TinySessionOptions = {}): Promise<string> {
+  const session = await openTinySession(models, options(lag, more));
+  try {
+    const state = new RunState(session);
+    const versions = [await session.policy.keepVersion()];
+    const dealt = Array.from({ length: STEPS }, (_, i) => state.deal(i + 1));
+    for (let step = 1; step <= STEPS; step++) {
+      const { epoch, ...rows } = dealt[step - 1]!;
+      const version = versions[versionOf(step, { lag })]!;
+      const sampled: SampledStep = await sampleStep(session, { ...rows, step, version }, new Stopwatch());
+      await runTrainingStep(session, { ...rows, step, epoch, sampled: Promise.resolve(sampled) });
+      versions.push(await session.policy.keepVersion());
+    }
+    const file = join(session.folder, "in-turns.gguf");
+    await session.policy.save(file);
+    for (const version of versions) await version.dispose();
+    return sha(file);
+  } finally {
+    await session.dispose();
+  }
+}
+
+/** A reward whose answers come after other delays in each row, so that steps end in another order. */
+const delayed = (factor: number) =>
+  `return new Promise((done) => setTimeout(() => { ${ASCII_SHARE.replace("return", "done(").replace(
+    /;$/,
+    ")",
+  )} }, (${factor} * truth.length * 7) % 23));`;
+
+describe("a training whose steps are sampled ahead", () => {
+  it.each([1, 2, 7])("with a lag of %i: has the bits of its schedule, done one thing after the other", async (lag) => {
+    const { sha, metrics, steps } = await train(lag);
+    expect(sha).toBe(await trainInTurns(lag));
+    expect(steps).toHaveLength(STEPS);
+    const last = STEPS - 1 - versionOf(STEPS, { lag });
+    expect(metrics).toMatchObject({
+      "training/off_policy/trajectory_spans/max": 1,
+      "training/off_policy/trajectory_staleness/mean": last,
+      "training/off_policy/trajectory_staleness_worst/max": last,
+    });
+    expect(steps[0]!["training/off_policy/trajectory_staleness/mean"]).toBe(0);
+  });
+
+  it("without lag is the training in turns, and each lag trains another adapter", async () => {
+    const shas = await Promise.all([0, 1, 2].map(async (lag) => (await train(lag)).sha));
+    const { sha, metrics } = await train(0, { trainer: { v1: { trainer_mode: "sync" } } });
+    expect(shas[0]).toBe(sha);
+    expect(Object.keys(metrics).filter((name) => name.includes("off_policy"))).toEqual([]);
+    expect(new Set(shas).size).toBe(3);
+  });
+
+  it("does not depend on what ends first: other delays, other slots, a validation between", async () => {
+    const first = await train(2);
+    for (const factor of [1, 5]) expect((await train(2, { reward: delayed(factor) })).sha).toBe(first.sha);
+    expect((await train(2, { rollout: { max_num_seqs: 3 } })).sha).toBe(first.sha);
+    const validated = { data: { train_batch_size: 2, val_files: "rows.jsonl" }, trainer: { test_freq: 1 } };
+    const trainer = { ...options(2).trainer, ...validated.trainer };
+    expect((await train(2, { ...validated, trainer })).sha).toBe(first.sha);
+  });
+
+  it("samples each step by the version that the schedule names", async () => {
+    const { steps, session } = await train(1, { trainer: { ...options(1).trainer, logger: ["file"] } });
+    // The first two steps are of the policy of the start; what later ones are sampled by, has learned.
+    expect(steps.map((metrics) => metrics["training/off_policy/trajectory_staleness/mean"])).toEqual([0, 1, 1, 1, 1]);
+    const gap = steps.map((metrics) => metrics["training/rollout_probs_diff_max"] ?? 0);
+    expect(gap[0]).toBeLessThan(1e-3);
+    expect(Math.min(...gap.slice(1))).toBeGreaterThan(10 * gap[0]!);
+    expect(session.settings.correction.rolloutIs).toBe("token");
+  });
+
+  it("refills a step from a stream of its own", async () => {
+    // The shortest answers are scored alike: some groups have no spread, and are replaced.
+    const reward = "return truth.length % 2 ? 1 : text.length % 3;";
+    const more = { reward, algorithm: { filter_groups: { enable: true, max_num_gen_batches: 3 } } };
+    const { sha, steps } = await train(2, more);
+    expect(Math.max(...steps.map((metrics) => metrics["train/num_gen_batches"] ?? 0))).toBeGreaterThan(1);
+    expect(sha).toBe(await trainInTurns(2, more));
+    expect((await train(2, { ...more, rollout: { max_num_seqs: 2 } })).sha).toBe(sha);
+  });
+
+  it("takes greedy baselines by the version that sampled the step", async () => {
+    const more = { algorithm: { adv_estimator: "remax" } };
+    expect((await train(1, more)).sha).toBe(await trainInTurns(1, more));
+  });
+
+  it.each([1, 2, 3])("interrupted in step %i goes on to equal bits: the checkpoint has the versions", async (at) => {
+    const whole = await train(2);
+    const controller = new AbortController();
+    const interrupted = await openTinySession(models, { ...options(2), signal: controller.signal });
+    await expect(
+      trainSession(interrupted, {
+        configFolder: interrupted.folder,
+        afterStep: async () => {
+          if (interrupted.policy.updates === at) controller.abort(new Error("interrupted"));
+        },
+      }),
+    ).rejects.toThrow(TrainingInterrupted);
+    await interrupted.dispose();
+    const { trainer } = interrupted.config;
+    const { path } = interrupted.config.actor_rollout_ref.model;
+    const again = await openTinySession(models, options(2));
+    again.config.trainer.default_local_dir = trainer.default_local_dir;
+    again.config.actor_rollout_ref.model.path = path;
+    const { weights, steps } = await trainSession(again, { configFolder: again.folder });
+    await again.dispose();
+    expect(steps).toHaveLength(STEPS - at);
+    expect(sha(weights)).toBe(whole.sha);
+  });
+
+  it("refuses a checkpoint of a smaller lag", async () => {
+    const controller = new AbortController();
+    const short = await openTinySession(models, { ...options(1), signal: controller.signal });
+    const afterStep = async () => {
+      if (short.policy.updates === 3) controller.abort(new Error("interrupted"));
+    };
+    await expect(trainSession(short, { configFolder: short.folder, afterStep })).rejects.toThrow(TrainingInterrupted);
+    await short.dispose();
+    const again = await openTinySession(models, options(2));
+    again.config.trainer.default_local_dir = short.config.trainer.default_local_dir;
+    again.config.actor_rollout_ref.model.path = short.config.actor_rollout_ref.model.path;
+    await expect(trainSession(again, { configFolder: again.folder })).rejects.toMatchObject({
+      code: "data/checkpoint-mismatch",
+    });
+    await again.dispose();
+  });
+
+  it.each<[string, TinySessionOptions, string]>([
+    [
+      "all weights",
+      { trainer: { v1: { trainer_mode: "colocate_async" } }, model: { lora_rank: 0 } },
+      "trainer.v1.colocate_async.num_warmup_batches",
+    ],
+    [
+      "a lag that is not allowed",
+      {
+        trainer: {
+          v1: {
+            trainer_mode: "colocate_async",
+            colocate_async: { num_warmup_batches: 3 },
+            sampler: { max_off_policy_threshold: 2 },
+          },
+        },
+      },
+      "trainer.v1.colocate_async.num_warmup_batches",
+    ],
+    [
+      "a batch that is not the mini-batches between two versions",
+      { trainer: { v1: { trainer_mode: "separate_async", separate_async: { parameter_sync_step: 2 } } } },
+      "data.train_batch_size",
+    ],
+  ])("refuses %s", async (_, more, subject) => {
+    await expect(openTinySession(models, more)).rejects.toMatchObject({ code: "config/bad-value", subject });
+  });
+});

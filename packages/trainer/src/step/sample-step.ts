@@ -1,0 +1,72 @@
+import type { Trajectory } from "@cria/core";
+import type { DatasetRow, OnRequestState, Semaphore } from "@cria/rollout";
+import type { Policy } from "../policy/policy.js";
+import type { Stopwatch } from "../stopwatch.js";
+import { type CollectedRollouts, collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
+import { type RollOutOptions, rollOut } from "./roll-out.js";
+import type { StepParts } from "./training-step.js";
+
+export interface SampleInputs {
+  rows: readonly DatasetRow[];
+  /** From 1. */
+  step: number;
+  /** Hands out fresh prompts for dynamic sampling. */
+  nextRows?: () => readonly DatasetRow[];
+  /** Samples the step; default: the policy that is trained. */
+  version?: Policy;
+  /** Shared by steps that are sampled at once. Default: as many as the engine holds sequences. */
+  slots?: Semaphore;
+  onTrajectory?: (trajectory: Trajectory) => void;
+  /** Called with each state that a conversation enters. */
+  onState?: OnRequestState;
+}
+
+/** The conversations of a step, which are over: their judges may still be at work. */
+export interface SampledStep extends CollectedRollouts {
+  /** Baselines by uid; null: the estimator needs none. */
+  greedyRewards: ReadonlyMap<string, number> | null;
+}
+
+/**
+ * Rolls out n conversations for each prompt; tools run and rewards are judged on the way. With `filterGroups`, prompts whose rewards
+ * are all equal are replaced.
+ * @throws ToolError when every conversation failed; the signal's reason.
+ */
+export async function sampleStep(
+  { settings, registries, policy, environment, coordination, signal }: SampleParts,
+  { rows, step, nextRows, version = policy, slots, onTrajectory, onState }: SampleInputs,
+  clock: Stopwatch,
+): Promise<SampledStep> {
+  const { algorithm, seed } = settings;
+  const { onFailure, rewards } = settings.environment;
+  const estimator = registries.advantageEstimators.get(algorithm.advantages);
+  const sampling: RollOutOptions = {
+    ...settings.sampling,
+    seed,
+    step,
+    signal,
+    slots,
+    onState,
+    converse: coordination?.converse,
+  };
+  await coordination?.publish();
+  const collected = await collectRollouts(
+    rows,
+    {
+      rollOut: (asked) => rollOut(version, environment, asked, { ...sampling, onTrajectory }),
+      estimator,
+      filter: algorithm.filterGroups,
+      // What is refilled was judged already.
+      mayJudgeLater: rewards.judges?.launchRewardFnAsync === true && onFailure !== "refill",
+      nextRows,
+    },
+    clock,
+  );
+  const greedy = { ...sampling, n: 1, temperature: 0, name: `the greedy rollouts of step ${step}` };
+  const greedyRewards = estimator.needs?.includes("baselines")
+    ? await rollOutGreedily(collected.rows, (asked) => rollOut(version, environment, asked, greedy), clock)
+    : null;
+  return { ...collected, greedyRewards };
+}
+
+type SampleParts = Pick<StepParts, "settings" | "registries" | "policy" | "environment" | "coordination" | "signal">;
