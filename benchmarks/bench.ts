@@ -8,6 +8,7 @@ import { describeCommit, makeReport, printReport } from "./report.js";
 /** Each loads only when it runs: they need different packages. */
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
   algorithms: () => import("./algorithms/index.js"),
+  async: () => import("./async/index.js"),
   cluster: () => import("./cluster/index.js"),
   decode: () => import("./decode/index.js"),
   images: () => import("./images/index.js"),

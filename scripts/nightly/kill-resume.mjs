@@ -1,8 +1,9 @@
-// Ends `cria train` (also with steps that are sampled ahead) and `cria sft` (of an adapter and of all weights) at random instants, half of them while a
-// checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP, resumes it, and compares
-// metrics and weights with an undisturbed run. Needs a build.
+// Ends `cria train` (also with steps that are sampled ahead) and `cria sft` (of an adapter and of all weights) at random
+// instants, half of them while a checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP,
+// resumes it, and compares metrics and weights with an undisturbed run. Needs a build.
 //
-//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,train-ahead,sft,sft-full] [--out scripts/nightly/kill-resume]
+//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,train-ahead,sft,sft-full]
+//       [--out scripts/nightly/kill-resume]
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
 import { spawn, spawnSync } from "node:child_process";

@@ -24,5 +24,6 @@ export { type ImageIdOptions, ImageIds, type VectorRange } from "./images/image-
 export { isLoaded } from "./images/image-source.js";
 export { measureImage, readOrientation, toImageRecord } from "./images/load-image.js";
 export * from "./index.js";
+export { peakMemory } from "./peak-memory.js";
 export { listPaths, type TrajectoryPath } from "./trajectory-paths.js";
 export { listSampledTurns } from "./trajectory-turns.js";

@@ -1,5 +1,6 @@
 import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
 import type { TrainResult, Trajectory } from "@cria/core";
+import { peakMemory } from "@cria/core/internal";
 import { averageExtras } from "@cria/rollout";
 import type { Settings } from "../config/import/settings.js";
 import { countOnes } from "../policy/flat-tokens.js";
@@ -153,8 +154,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
  * no allocator stands between, and both are what the process took of the system.
  */
 function measureMemory(): StepMetrics {
-  // In KiB on every system.
-  const mostGb = process.resourceUsage().maxRSS / 2 ** 20;
+  const mostGb = peakMemory() / 2 ** 30;
   return {
     "perf/max_memory_allocated_gb": mostGb,
     "perf/max_memory_reserved_gb": mostGb,

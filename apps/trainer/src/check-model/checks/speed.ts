@@ -1,4 +1,5 @@
 import type { TrainSequence } from "@cria/core";
+import { peakMemory } from "@cria/core/internal";
 import { readGguf } from "@cria/engine";
 import { trainConfigSchema } from "@cria/trainer";
 import { checkConfig, loadConfiguredModel } from "@cria/trainer/internal";
@@ -64,7 +65,7 @@ export const speedCheck: ModelCheck = {
         fine(ROLLOUTS, `${rollouts} sampled tokens a second, ${CONVERSATIONS} conversations of two turns at once`),
         fine(STEP, `${step} tokens a second, forward and backward, with an adapter of rank 8`),
         judgeMemory(
-          1024 * process.resourceUsage().maxRSS,
+          peakMemory(),
           items.reduce((sum, { bytes }) => sum + bytes, 0),
           context.device,
         ),
