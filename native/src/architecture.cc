@@ -4,30 +4,33 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "cria/error.h"
 #include "llama-model.h"
+#include "trainable_architectures.h"
 
 namespace cria {
 
-// Names of architectures that can be trained. packages/engine/src/trainable-architectures.ts has the same, for commands
-// that read a model's header alone.
-static const char * const kTrainableArchitectures = "llama, qwen2, qwen3, qwen2vl, qwen3vl";
-
-void check_trainable_architecture(const std::string & name, const std::string & path) {
-    std::istringstream names(kTrainableArchitectures);
-    for (std::string known; std::getline(names >> std::ws, known, ',');) {
-        if (name == known) return;
-    }
-    throw Error("unsupported-architecture", "this architecture cannot be trained")
-        .subject(path)
-        .expected(std::string("general.architecture one of ") + kTrainableArchitectures)
-        .received('"' + name + '"')
-        .remedy("load it with trainable \"none\" to generate only, or choose another model");
+std::vector<std::string> list_trainable_architectures() {
+    std::vector<std::string> names;
+    for (const auto & known : trainable_architectures()) names.emplace_back(known.name);
+    return names;
 }
 
 namespace {
+
+const TrainableArchitecture & find_architecture(const std::string & name, const std::string & path) {
+    std::string names;
+    for (const auto & known : trainable_architectures()) {
+        if (name == known.name) return known;
+        names += (names.empty() ? "" : ", ") + std::string(known.name);
+    }
+    throw Error("unsupported-architecture", "this architecture cannot be trained")
+        .subject(path)
+        .expected("general.architecture one of " + names)
+        .received('"' + name + '"')
+        .remedy("load it with trainable \"none\" to generate only, or choose another model");
+}
 
 bool is_trainable_type(ggml_type type) {
     switch (type) {
@@ -97,11 +100,13 @@ class TensorTable {
 
 }  // namespace
 
+void check_trainable_architecture(const std::string & name, const std::string & path) { find_architecture(name, path); }
+
 Architecture describe_architecture(llama_model * model, const std::string & path) {
     const auto & hp = model->hparams;
     Architecture a;
     a.name = llm_arch_name(model->arch);
-    check_trainable_architecture(a.name, path);
+    const TrainableArchitecture & known = find_architecture(a.name, path);
     const auto refuse = [&](const char * what) {
         return Error(
             "unsupported-architecture", std::string("uses ") + what + ", which the training graph does not model")
@@ -137,6 +142,8 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.rope_base = hp.rope_freq_base_train;
     a.rope_scale = hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_NONE ? 1.0f : hp.rope_freq_scale_train;
 
+    if (const char * problem = known.describe ? known.describe(hp, a) : nullptr) throw refuse(problem);
+
     TensorTable table(model, path);
     a.rope_factors = table.find("rope_freqs.weight");
     a.token_embd = table.need("token_embd.weight");
@@ -144,7 +151,6 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.output = table.find("output.weight");
     if (!a.output) a.output = a.token_embd;
     a.n_vocab = a.output->ne[1];
-    const bool has_qk_norm = a.name == "qwen3" || a.name == "qwen3vl";
     for (int64_t il = 0; il < a.n_layer; il++) {
         const std::string p = "blk." + std::to_string(il) + ".";
         LayerWeights w{};
@@ -156,10 +162,9 @@ Architecture describe_architecture(llama_model * model, const std::string & path
         w.bq = table.find(p + "attn_q.bias");
         w.bk = table.find(p + "attn_k.bias");
         w.bv = table.find(p + "attn_v.bias");
-        if (has_qk_norm) {
-            w.q_norm = table.need(p + "attn_q_norm.weight");
-            w.k_norm = table.need(p + "attn_k_norm.weight");
-        }
+        w.q_norm = table.find(p + "attn_q_norm.weight");
+        w.k_norm = table.find(p + "attn_k_norm.weight");
+        if (!w.q_norm != !w.k_norm) throw refuse("a norm of queries or keys without the other");
         w.ffn_norm = table.need(p + "ffn_norm.weight");
         w.ffn_gate = table.need(p + "ffn_gate.weight");
         w.ffn_up = table.need(p + "ffn_up.weight");

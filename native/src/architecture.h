@@ -14,8 +14,8 @@ namespace cria {
 struct LayerWeights {
     ggml_tensor * attn_norm;                      // [d]
     ggml_tensor *wq, *wk, *wv, *wo;               // [d, heads*hd], [d, kv*hd], [d, kv*hd], [heads*hd, d]
-    ggml_tensor *bq, *bk, *bv;                    // qwen2 and qwen2vl, else null
-    ggml_tensor *q_norm, *k_norm;                 // [hd], qwen3 and qwen3vl, else null
+    ggml_tensor *bq, *bk, *bv;                    // or null
+    ggml_tensor *q_norm, *k_norm;                 // [hd], or null
     ggml_tensor * ffn_norm;                       // [d]
     ggml_tensor *ffn_gate, *ffn_up, *ffn_down;    // [d, ff], [d, ff], [ff, d]
 };

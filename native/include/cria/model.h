@@ -136,6 +136,9 @@ struct ModelFacts {
 
 ModelFacts describe_model(const Model & model);
 
+// Values of general.architecture that can be trained.
+std::vector<std::string> list_trainable_architectures();
+
 // Writes the adapter's current values as a GGUF that llama.cpp's --lora loads.
 // Throws Error("no-adapter" | "write-failed").
 void save_adapter(const Model & model, const std::string & path);

@@ -339,6 +339,14 @@ Napi::Value quantize_types(const Napi::CallbackInfo & info) {
     });
 }
 
+Napi::Value trainable_architectures(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        Napi::Array names = Napi::Array::New(info.Env());
+        for (const auto & name : list_trainable_architectures()) names.Set(names.Length(), name);
+        return names;
+    });
+}
+
 // quantizeGguf(input, output, type, threads)
 Napi::Value quantize_gguf(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
@@ -367,6 +375,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports.Set("tryProjector", Napi::Function::New(env, try_projector_file));
     exports.Set("loadModel", Napi::Function::New(env, load_model));
     exports.Set("chooseFlashAttention", Napi::Function::New(env, flash_attention_rule));
+    exports.Set("trainableArchitectures", Napi::Function::New(env, trainable_architectures));
     exports.Set("quantizeTypes", Napi::Function::New(env, quantize_types));
     exports.Set("quantizeGguf", Napi::Function::New(env, quantize_gguf));
     exports.Set("lockFile", Napi::Function::New(env, lock_file));

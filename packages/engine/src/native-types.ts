@@ -291,9 +291,11 @@ export interface NativeAddon {
   writeGguf(path: string, file: GgufFile): Promise<void>;
   /** Null when the file is locked; else a function that releases the lock. */
   lockFile(path: string): (() => void) | null;
-  /** Names of the types, from most to least exact. */
+  /** Architectures that can be trained, as GGUF files name them. */
+  trainableArchitectures(): string[];
   /** The value of `flashAttention: "auto"`, for any device. */
   chooseFlashAttention(onCpu: boolean, trainable: boolean, kvType: string, headSize: number): boolean;
+  /** Names of the types, from most to least exact. */
   quantizeTypes(): string[];
   /** llama_model_quantize; threads 0: all. */
   quantizeGguf(input: string, output: string, type: string, threads: number): Promise<void>;

@@ -1,2 +1,9 @@
-/** Architectures that can be trained, as GGUF files name them. The addon has the same list (`native/src/architecture.cc`). */
-export const trainableArchitectures: readonly string[] = ["llama", "qwen2", "qwen3", "qwen2vl", "qwen3vl"];
+import { getAddon } from "./native.js";
+
+/**
+ * Architectures that can be trained, as GGUF files name them.
+ * @throws EngineError without the addon.
+ */
+export function listTrainableArchitectures(): string[] {
+  return getAddon().trainableArchitectures();
+}

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { inspectCuda, readGguf } from "@cria/engine";
-import { readTowerShape, trainableArchitectures } from "@cria/engine/internal";
+import { listTrainableArchitectures, readTowerShape } from "@cria/engine/internal";
 import { isAddress, readHubSettings, resolveProjector } from "@cria/hub/internal";
 import type { TrainConfig } from "@cria/trainer";
 import {
@@ -119,16 +119,21 @@ async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: stri
   }
 }
 
+/** null without the addon, which another check reports. */
+function listTrainable(): string[] | null {
+  try {
+    return listTrainableArchitectures();
+  } catch {
+    return null;
+  }
+}
+
 function checkModel(path: string, model: ModelShape, config: TrainConfig): Check {
   const { architecture, layers, embedding, vocabulary } = model;
   const found = `${path}: ${architecture}, ${layers} layers of ${embedding}, vocabulary ${vocabulary}, ${formatBytes(model.fileBytes)}`;
-  if (!trainableArchitectures.includes(architecture))
-    return bad(
-      "problem",
-      "model",
-      found,
-      `choose a model of one of these architectures: ${trainableArchitectures.join(", ")}`,
-    );
+  const trainable = listTrainable();
+  if (trainable && !trainable.includes(architecture))
+    return bad("problem", "model", found, `choose a model of one of these architectures: ${trainable.join(", ")}`);
   if (!usesLora(config) && model.fileBytes < 4 * model.parameters * 0.99)
     return bad(
       "problem",

@@ -1,6 +1,6 @@
 import { ConfigError, type ToolSchema } from "@cria/core";
 import { type GgufHeader, loadModel, readGguf } from "@cria/engine";
-import { trainableArchitectures } from "@cria/engine/internal";
+import { listTrainableArchitectures } from "@cria/engine/internal";
 import { isAddress } from "@cria/hub/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -41,8 +41,9 @@ export async function readModel(
   const shape = readModelShape(header);
   const refuse = (problem: string, expected: string, received: string) =>
     new ConfigError(problem, { code: "config/model-unfit", subject: address, expected, received, remedy: OTHER });
-  if (!trainableArchitectures.includes(shape.architecture))
-    throw refuse("cannot be trained", `an architecture among ${trainableArchitectures.join(", ")}`, shape.architecture);
+  const trainable = listTrainableArchitectures();
+  if (!trainable.includes(shape.architecture))
+    throw refuse("cannot be trained", `an architecture among ${trainable.join(", ")}`, shape.architecture);
   const source = readText(header, "tokenizer.chat_template");
   if (source === null)
     throw refuse("has no chat template", "the key tokenizer.chat_template in the GGUF", "a model without it");
