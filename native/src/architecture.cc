@@ -114,7 +114,7 @@ Architecture describe_architecture(llama_model * model, const std::string & path
             .remedy("load it with trainable \"none\" to generate only, or choose another model");
     };
     if (hp.n_expert > 0) throw refuse("mixture of experts");
-    if (hp.n_swa > 0) throw refuse("sliding-window attention");
+    if (hp.n_swa > 0 && hp.swa_type != LLAMA_SWA_TYPE_STANDARD) throw refuse("attention in chunks");
     if (hp.attn_soft_cap) throw refuse("soft-capped attention");
     if (hp.use_kq_norm) throw refuse("L2-normalised queries");
     if (hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_YARN ||
@@ -130,6 +130,9 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     for (uint32_t il = 0; il < hp.n_layer(); il++) {
         if (hp.n_head(il) != hp.n_head(0) || hp.n_head_kv(il) != hp.n_head_kv(0))
             throw refuse("head counts that differ by layer");
+        if (hp.n_embd_head_k(il) != hp.n_embd_head_k() || hp.n_embd_head_v(il) != hp.n_embd_head_v() ||
+            hp.n_rot(il) != hp.n_rot())
+            throw refuse("heads whose size differs by layer");
     }
     a.norm_eps = hp.f_norm_rms_eps;
     a.attention_scale = hp.f_attention_scale == 0.0f ? 1.0f / std::sqrt(float(a.head_size)) : hp.f_attention_scale;
@@ -139,8 +142,9 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     for (size_t i = 0; i < 4; i++) a.rope_sections[i] = has_sections ? hp.rope_sections[i] : 0;
     a.n_deepstack = std::min<int64_t>(hp.n_deepstack_layers, a.n_layer);
     a.rope_context = int(hp.n_ctx_orig_yarn != 0 ? hp.n_ctx_orig_yarn : hp.n_ctx_train);
-    a.rope_base = hp.rope_freq_base_train;
-    a.rope_scale = hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_NONE ? 1.0f : hp.rope_freq_scale_train;
+    a.window = hp.is_swa_any() ? hp.n_swa : 0;
+    const float rope_scale =
+        hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_NONE ? 1.0f : hp.rope_freq_scale_train;
 
     if (const char * problem = known.describe ? known.describe(hp, a) : nullptr) throw refuse(problem);
 
@@ -154,6 +158,9 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     for (int64_t il = 0; il < a.n_layer; il++) {
         const std::string p = "blk." + std::to_string(il) + ".";
         LayerWeights w{};
+        w.math = {hp.rope_freq_base_train, rope_scale, 0};
+        if (a.window > 0 && hp.is_swa(uint32_t(il)))
+            w.math = {hp.rope_freq_base_train_swa, hp.rope_freq_scale_train_swa, a.window};
         w.attn_norm = table.need(p + "attn_norm.weight");
         w.wq = table.need(p + "attn_q.weight");
         w.wk = table.need(p + "attn_k.weight");
@@ -165,6 +172,8 @@ Architecture describe_architecture(llama_model * model, const std::string & path
         w.q_norm = table.find(p + "attn_q_norm.weight");
         w.k_norm = table.find(p + "attn_k_norm.weight");
         if (!w.q_norm != !w.k_norm) throw refuse("a norm of queries or keys without the other");
+        w.post_attn_norm = table.find(p + "post_attention_norm.weight");
+        w.post_ffn_norm = table.find(p + "post_ffw_norm.weight");
         w.ffn_norm = table.need(p + "ffn_norm.weight");
         w.ffn_gate = table.need(p + "ffn_gate.weight");
         w.ffn_up = table.need(p + "ffn_up.weight");

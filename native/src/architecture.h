@@ -11,13 +11,24 @@ struct llama_model;
 
 namespace cria {
 
+// The function of a feed-forward block's gate; GELU in its form with tanh.
+enum class Activation { silu, gelu };
+
+// Mathematics that may differ by layer.
+struct LayerMath {
+    float rope_base, rope_scale;
+    int64_t window;  // most tokens that a token sees, itself included; 0: all before it
+};
+
 struct LayerWeights {
     ggml_tensor * attn_norm;                      // [d]
     ggml_tensor *wq, *wk, *wv, *wo;               // [d, heads*hd], [d, kv*hd], [d, kv*hd], [heads*hd, d]
     ggml_tensor *bq, *bk, *bv;                    // or null
     ggml_tensor *q_norm, *k_norm;                 // [hd], or null
+    ggml_tensor *post_attn_norm, *post_ffn_norm;  // [d], of what attention and feed-forward add, or null
     ggml_tensor * ffn_norm;                       // [d]
     ggml_tensor *ffn_gate, *ffn_up, *ffn_down;    // [d, ff], [d, ff], [ff, d]
+    LayerMath math;
 };
 
 struct Architecture {
@@ -25,11 +36,13 @@ struct Architecture {
     int64_t n_embd, n_layer, n_head, n_head_kv, head_size, n_vocab;
     float norm_eps;
     float attention_scale;
+    float embedding_scale = 1.0f;  // of tokens, not of vectors
+    Activation activation = Activation::silu;
+    int64_t window = 0;  // of the layers that have one; 0: none has
     // RoPE, as llama_context derives it from the file when no option overrides it.
     int rope_type, rope_dims, rope_context;
     // Number of dimension pairs that each of the four positions turns (M-RoPE); all 0 for plain positions.
     int rope_sections[4];
-    float rope_base, rope_scale;
     ggml_tensor * rope_factors;  // llama 3, else null
     ggml_tensor *token_embd, *output_norm, *output;  // output == token_embd when tied
     std::vector<LayerWeights> layers;

@@ -1,6 +1,20 @@
 #include "trainable_architectures.h"
 
+#include <cmath>
+
 namespace cria {
+
+namespace {
+
+// Gemma 3's text models. Its norms' weights are 1 + w in the file already.
+const char * describe_gemma3(const llama_hparams & hparams, Architecture & a) {
+    if (hparams.f_final_logit_softcapping != 0.0f) return "soft-capped logits";
+    a.embedding_scale = std::sqrt(float(a.n_embd));
+    a.activation = Activation::gelu;
+    return nullptr;
+}
+
+}  // namespace
 
 const std::vector<TrainableArchitecture> & trainable_architectures() {
     static const std::vector<TrainableArchitecture> list = {
@@ -9,6 +23,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"qwen3", nullptr},
         {"qwen2vl", nullptr},
         {"qwen3vl", nullptr},
+        {"gemma3", describe_gemma3},
     };
     return list;
 }

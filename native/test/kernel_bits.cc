@@ -123,7 +123,8 @@ Digest run_rows(const RowKernel & kernel) {
         double weighted = 0.0;
         results.push_back(float(kernel.sum_exp(x.data(), n, 0.7f, max)));
         results.push_back(float(kernel.sum_exp_times(x.data(), n, 0.7f, max)));
-        std::vector<float> sums(size_t(n / kSumBlock + 1)), a = x, b = x, c = x, d = x, e = x, f(x.size()), g(x.size());
+        std::vector<float> sums(size_t(n / kSumBlock + 1)), a = x, b = x, c = x, d = x, e = x, f(x.size()), g(x.size()),
+                                                            h(x.size()), i(x.size()), j(x.size());
         kernel.block_sums(x.data(), n, 0.7f, max, sums.data());
         results.push_back(kernel.replace_by_exp(a.data(), n, 0.7f, max));
         results.push_back(float(kernel.replace_by_exp_times(b.data(), n, 0.7f, max, weighted)));
@@ -133,12 +134,14 @@ Digest run_rows(const RowKernel & kernel) {
         kernel.backward(d.data(), p.data(), n, 0.7f, 0.1f);
         kernel.gradient(e.data(), n, 0.7f, max + 1.0f, 2.0f, 0.4f, -0.2f);
         kernel.swiglu_gradient(x.data(), up.data(), p.data(), f.data(), g.data(), n);
-        for (const auto & values : {results, sums, a, b, c, d, e, f, g}) digest.add(values);
+        kernel.geglu(x.data(), up.data(), h.data(), n);
+        kernel.geglu_gradient(x.data(), up.data(), p.data(), i.data(), j.data(), n);
+        for (const auto & values : {results, sums, a, b, c, d, e, f, g, h, i, j}) digest.add(values);
     }
     return digest;
 }
 
-void check_rows() { report("softmax and SwiGLU", run_rows(row_kernel()), ""); }
+void check_rows() { report("softmax and gates", run_rows(row_kernel()), ""); }
 
 #ifdef __x86_64__
 
@@ -179,7 +182,7 @@ void check_other_widths() {
         report("AVX-512 in halves, sums of " + std::to_string(k), digest, problem);
     }
     const Digest fours = run_rows(row_in_fours);
-    report("softmax and SwiGLU in fours", fours,
+    report("softmax and gates in fours", fours,
         fours.value() == run_rows(row_kernel()).value() ? "" : "differ from " + std::string(cpu_kernel_name()));
 }
 

@@ -132,7 +132,7 @@ bool check_attention() {
     std::vector<int32_t> ends(static_cast<size_t>(tokens), int32_t(length));
     for (int64_t i = 0; i < length; i++)
         ends[size_t(i)] = i < 5 ? 21 : i < 8 ? 14 : i < 11 ? 11 : i < 14 ? 14 : i < 21 ? 21 : 0;
-    const AttentionPlan plan = plan_attention(ends, rows, length);
+    const AttentionPlan plan = plan_attention(ends, rows, length, 0);
     auto q = draw(tokens * heads * size), k = draw(tokens * kv_heads * size), v = draw(tokens * kv_heads * size),
          d_out = draw(tokens * heads * size);
     return is_same_in_parts("attention", [&](int parts) {

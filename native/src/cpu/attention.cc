@@ -1,6 +1,7 @@
 #include "cpu/attention.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "math/softmax.h"
@@ -26,14 +27,18 @@ void multiply_operands(int64_t m, int64_t n, int64_t k, Operand a, Operand b, fl
 // The runs of keys that a block of queries sees.
 struct BlockKeys {
     const KeyRun *first, *last;
-    int64_t columns;
+    int64_t columns, window;
     BlockKeys(const AttentionPlan & plan, const AttentionBlock & b)
         : first(plan.runs.data() + b.first_run), last(plan.runs.data() + b.last_run),
-          columns(last[-1].column + last[-1].count) {}
+          columns(last[-1].column + last[-1].count), window(plan.window) {}
     const KeyRun * begin() const { return first; }
     const KeyRun * end() const { return last; }
-    // Number of keys that the block's query `row` sees: all columns except those of the queries after it.
-    int64_t visible(const AttentionBlock & b, int64_t row) const { return columns - (b.end - b.begin) + row + 1; }
+    // The end of the keys that the block's query `row` sees: all columns except those of the queries after it.
+    int64_t seen_end(const AttentionBlock & b, int64_t row) const { return columns - (b.end - b.begin) + row + 1; }
+    // Their begin: the other columns are outside the query's window.
+    int64_t seen_begin(const AttentionBlock & b, int64_t row) const {
+        return window > 0 ? std::max<int64_t>(seen_end(b, row) - window, 0) : 0;
+    }
 };
 
 // scores [rows, columns] = Q K^T
@@ -81,11 +86,27 @@ void add_runs(AttentionPlan & plan, const std::vector<Segment> & path, const Seg
     add(segment.start, block_end);
 }
 
+// Leaves out of the last block's runs, from `first` on, the keys outside the window of its first query.
+void skip_hidden(AttentionPlan & plan, size_t first, int64_t queries) {
+    const KeyRun & last = plan.runs.back();
+    const int64_t hidden = last.column + last.count - queries + 1 - plan.window;
+    if (plan.window == 0 || hidden <= 0) return;
+    const auto begin = plan.runs.begin() + std::ptrdiff_t(first);
+    plan.runs.erase(begin,
+        std::find_if(begin, plan.runs.end(), [&](const KeyRun & run) { return run.column + run.count > hidden; }));
+    for (size_t i = first; i < plan.runs.size(); i++) plan.runs[i].column -= hidden;
+    KeyRun & run = plan.runs[first];
+    run.begin -= run.column;
+    run.count += run.column;
+    run.column = 0;
+}
+
 }  // namespace
 
-AttentionPlan plan_attention(
-    const std::vector<int32_t> & ends, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries) {
+AttentionPlan plan_attention(const std::vector<int32_t> & ends, int64_t rows, int64_t row_length, int64_t window,
+    const std::vector<int32_t> * queries) {
     AttentionPlan plan;
+    plan.window = window;
     plan.row_length = row_length;
     plan.all_queries = !queries;
     size_t next = 0;  // of the queries
@@ -113,6 +134,7 @@ AttentionPlan plan_attention(
                 }
                 const size_t first_run = plan.runs.size();
                 add_runs(plan, path, segment, stop);
+                skip_hidden(plan, first_run, stop - begin);
                 plan.blocks.push_back({offset, begin, stop, query, first_run, plan.runs.size()});
                 begin = stop;
             }
@@ -140,8 +162,9 @@ void run_attention(
         score_block(t, b, keys, head, kv, w.scores.data(), w);
         for (int64_t r = 0; r < rows; r++) {
             float * line = w.scores.data() + r * keys.columns;
-            const int64_t seen = keys.visible(b, r);
-            *t.log_sums.at(b.query + r, head, 1) = softmax_in_place(line, int(seen), t.scale);
+            const int64_t first = keys.seen_begin(b, r), seen = keys.seen_end(b, r);
+            *t.log_sums.at(b.query + r, head, 1) = softmax_in_place(line + first, int(seen - first), t.scale);
+            std::fill(line, line + first, 0.0f);
             std::fill(line + seen, line + keys.columns, 0.0f);
         }
         bool written = false;
@@ -182,15 +205,17 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
                         w);
                 }
                 for (int64_t r = 0; r < rows; r++) {
-                    const int64_t seen = keys.visible(b, r);
+                    const int64_t from = keys.seen_begin(b, r), seen = keys.seen_end(b, r);
                     const float * o = t.out.at(first + r, head, D);
                     const float * d_o = g.d_out.at(first + r, head, D);
                     float delta = 0.0f;
                     for (int64_t j = 0; j < D; j++) delta += o[j] * d_o[j];
                     float * line = p + r * keys.columns;
                     float * d_line = d + r * keys.columns;
-                    softmax_again(line, int(seen), t.scale, *t.log_sums.at(first + r, head, 1));
-                    softmax_backward(d_line, line, int(seen), t.scale, delta);
+                    softmax_again(line + from, int(seen - from), t.scale, *t.log_sums.at(first + r, head, 1));
+                    softmax_backward(d_line + from, line + from, int(seen - from), t.scale, delta);
+                    std::fill(line, line + from, 0.0f);
+                    std::fill(d_line, d_line + from, 0.0f);
                     std::fill(line + seen, line + keys.columns, 0.0f);
                     std::fill(d_line + seen, d_line + keys.columns, 0.0f);
                 }

@@ -29,11 +29,13 @@ struct AttentionPlan {
     std::vector<KeyRun> runs;
     std::vector<size_t> rows;
     int64_t row_length = 0;
+    int64_t window = 0;  // most keys that a query sees, its own included; 0: all. Runs then begin in the first query's.
     bool all_queries = true;
 };
 
-// `ends` as in MicroBatch. `queries`, if given, lists ascending places in the batch: only these tokens are queries.
-AttentionPlan plan_attention(const std::vector<int32_t> & ends, int64_t rows, int64_t row_length,
+// `ends` as in MicroBatch; a token's position is one behind that of the token it continues. `queries`, if given, lists
+// ascending places in the batch: only these tokens are queries.
+AttentionPlan plan_attention(const std::vector<int32_t> & ends, int64_t rows, int64_t row_length, int64_t window,
     const std::vector<int32_t> * queries = nullptr);
 
 // Vectors of `size` floats, `heads` for each token: (token, head) lies at data + token * token_step + head * size.

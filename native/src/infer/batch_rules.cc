@@ -33,9 +33,8 @@ bool has_state(const Model & model) {
 // rows), a deterministic scheduler shares only chunks that a fresh evaluation would compute in the same batches.
 PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
     const auto & hparams = model.llama()->hparams;
-    // Such a cache cannot go back to a prefix.
-    const bool forgets = hparams.n_swa > 0 || has_state(model);
-    if (!options.prefix_reuse || forgets) return PrefixSharing::family;
+    // A state cannot go back to a prefix. Sliding windows can: the evaluator's cache keeps the cells behind them.
+    if (!options.prefix_reuse || has_state(model)) return PrefixSharing::family;
     if (!options.deterministic) return PrefixSharing::tokens;
     // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels need: on ARM more
     // than we provide.

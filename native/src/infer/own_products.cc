@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/shared_range.h"
 #include "cpu/tensor_products.h"
 #include "ggml-backend.h"
 #include "ggml-impl.h"
 #include "llama-model.h"
+#include "math/row_kernel.h"
 #include "math/softmax.h"
 
 namespace cria {
@@ -24,6 +26,8 @@ bool is_plain_weight(const ggml_tensor * t) {
 }
 
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
+
+bool is_float_matrix(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && ggml_is_contiguous(t); }
 
 // Evenly spaced rows, as in a matrix: layers with a state have rows of several sequences in a separate axis.
 bool has_equal_steps(const ggml_tensor * t) {
@@ -148,6 +152,11 @@ void OwnProducts::take(ggml_tensor * node) {
         std::memcpy(reinterpret_cast<char *>(node->op_params) + kScaleOffset, &scale, sizeof scale);
         return;
     }
+    if (node->op == GGML_OP_GLU && ggml_get_glu_op(node) == GGML_GLU_OP_GEGLU && node->src[1] &&
+        is_float_matrix(node) && is_float_matrix(node->src[0]) && is_float_matrix(node->src[1])) {
+        replace(node, run_geglu, this);
+        return;
+    }
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
     if (is_plain_weight(node->src[0])) {
         const int64_t least_rows = same_bits_ ? 1 : node->src[0]->type == GGML_TYPE_Q8_0 ? kLeastQ8Rows : kLeastRows;
@@ -156,6 +165,16 @@ void OwnProducts::take(ggml_tensor * node) {
     } else if (is_attention(node)) {
         const bool mixes = node->src[1]->op == GGML_OP_SOFT_MAX || is_replaced_by(node->src[1], weigh_scores);
         replace(node, mixes ? mix_values : multiply_scores, this);
+    }
+}
+
+// ggml takes GELU from a table of F16 values. Columns are cut in whole blocks, so that bits depend on the column alone.
+void OwnProducts::run_geglu(ggml_tensor * node, int thread, int threads, void *) {
+    const int64_t n = node->ne[0], begin = part_begin(n, 64, thread, threads),
+                  end = part_begin(n, 64, thread + 1, threads);
+    for (int64_t row = 0; row < ggml_nrows(node); row++) {
+        const auto from = [&](const ggml_tensor * t) { return static_cast<float *>(t->data) + row * n + begin; };
+        row_kernel().geglu(from(node->src[0]), from(node->src[1]), from(node), end - begin);
     }
 }
 

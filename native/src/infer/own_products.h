@@ -36,6 +36,7 @@ class OwnProducts {
         std::vector<float> rounded;  // activations rounded to F16
     };
     void take(ggml_tensor * node);
+    static void run_geglu(ggml_tensor * node, int thread, int threads, void * self);
     static void run_weight_product(ggml_tensor * node, int thread, int threads, void * self);
     static void multiply_scores(ggml_tensor * node, int thread, int threads, void * self);
     static void weigh_scores(ggml_tensor * node, int thread, int threads, void * self);

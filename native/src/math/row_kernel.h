@@ -1,11 +1,14 @@
-// Loops over rows of numbers: softmax, its gradients, SwiGLU's. Compiled once for each instruction set (row_loops.h).
-// Sums use sixteen lanes for any width of a register, so that kernels differ only by fused rounding. z = x * scale
-// throughout.
+// Loops over rows of numbers: softmax, its gradients, gates and theirs. Compiled once for each instruction set
+// (row_loops.h). Sums use sixteen lanes for any width of a register, so that kernels differ only by fused rounding. z =
+// x * scale throughout.
 #pragma once
 
 #include <cstdint>
 
 namespace cria {
+
+// GELU by tanh's approximation is x sigmoid(z) with z = c x + d x^3, because tanh(z / 2) = 2 sigmoid(z) - 1.
+constexpr float kGeluC = 2.0f * 0.79788456080286535588f, kGeluD = kGeluC * 0.044715f;
 
 struct RowKernel {
     // The largest z that is a number, or -inf.
@@ -28,6 +31,10 @@ struct RowKernel {
     // x becomes -p (c + e (log p + entropy)) scale for p = exp(z - offset).
     void (*gradient)(float * x, int n, float scale, float offset, float entropy, float c, float e);
     void (*swiglu_gradient)(
+        const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
+    // out = gelu(gate) up, by tanh's approximation, and its gradient.
+    void (*geglu)(const float * gate, const float * up, float * out, int64_t n);
+    void (*geglu_gradient)(
         const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
 };
 

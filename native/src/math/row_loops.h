@@ -208,9 +208,33 @@ void swiglu_gradient(const float * gate, const float * up, const float * dy, flo
     });
 }
 
+CRIA_INLINE Vec gelu_sigmoid(Vec x) {
+    // fast_exp adds z, so it is fused with a sum, of zero: kernels have no rounded products that are added.
+    const Vec one = splat<Vec>(1.0f), z = fuse(x, fuse(x * x, splat<Vec>(kGeluD), splat<Vec>(kGeluC)), Vec{});
+    const Vec e = fast_exp(z < Vec{} ? z : -z);
+    return (z < Vec{} ? e : one) / (one + e);
+}
+
+void geglu(const float * gate, const float * up, float * out, int64_t n) {
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        const Vec x = load(gate + i, count);
+        store(out + i, x * gelu_sigmoid(x) * load(up + i, count), count);
+    });
+}
+
+void geglu_gradient(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n) {
+    const Vec one = splat<Vec>(1.0f);
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        const Vec x = load(gate + i, count), d = load(dy + i, count), sigmoid = gelu_sigmoid(x);
+        const Vec slope = x * fuse(x * x, splat<Vec>(3.0f * kGeluD), splat<Vec>(kGeluC));
+        store(d_up + i, d * x * sigmoid, count);
+        store(d_gate + i, d * load(up + i, count) * sigmoid * fuse(slope, one - sigmoid, one), count);
+    });
+}
+
 }  // namespace
 
 const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp,
-    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient};
+    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient, geglu, geglu_gradient};
 
 }  // namespace cria

@@ -47,6 +47,7 @@ Evaluator::Evaluator(
     const bool flash_attention = options.flash_attention.value_or(false);
     params.flash_attn_type = flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.kv_unified = false;
+    params.swa_full = true;  // a prefix that is shared or returned to needs cells that have left the window
     params.no_perf = true;
     params.abort_callback = [](void * data) {
         return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed);

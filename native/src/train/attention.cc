@@ -115,6 +115,7 @@ AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const
 
 bool is_blockwise(const Compute & compute, const Architecture & arch) {
     if (compute.on_cpu()) return true;
+    if (arch.window > 0) return false;  // the device's kernels know no windows
     const DeviceKernels * kernels = compute.kernels();
     return kernels && arch.head_size <= kernels->attention_head_size() && arch.head_size % 8 == 0;
 }

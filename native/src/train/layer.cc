@@ -3,25 +3,26 @@
 #include <algorithm>
 #include <iterator>
 
+#include "train/gate.h"
 #include "train/linear.h"
 #include "train/matmul.h"
-#include "train/swiglu.h"
 
 namespace cria {
 
 namespace {
 
-ggml_tensor * rope(Graph & g, const Architecture & arch, ggml_tensor * x, ggml_tensor * positions, bool backward) {
+ggml_tensor * rope(Graph & g, const Architecture & arch, const LayerMath & math, ggml_tensor * x,
+    ggml_tensor * positions, bool backward) {
     if (arch.has_grids()) {
         int sections[4];
         std::copy(std::begin(arch.rope_sections), std::end(arch.rope_sections), sections);
         const auto apply = backward ? ggml_rope_multi_back : ggml_rope_multi;
         return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, sections, arch.rope_type,
-            arch.rope_context, arch.rope_base, arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
+            arch.rope_context, math.rope_base, math.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
     }
     const auto apply = backward ? ggml_rope_ext_back : ggml_rope_ext;
     return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, arch.rope_type, arch.rope_context,
-        arch.rope_base, arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
+        math.rope_base, math.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
 }
 
 // [D*N, T] -> [D, N, T], of a tensor whose columns may be strided.
@@ -49,11 +50,21 @@ ggml_tensor * add_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * su
     });
 }
 
+// The norm of what a part of the block adds, if it has one; keeps its input in `raw`.
+ggml_tensor * post_norm_forward(Graph & g, const Norm & norm, ggml_tensor * x, float epsilon, ggml_tensor *& raw) {
+    raw = norm.weight ? x : nullptr;
+    return raw ? norm_forward(g, norm, x, epsilon) : x;
+}
+
+ggml_tensor * post_norm_backward(Graph & g, const Norm & norm, ggml_tensor * raw, ggml_tensor * dy, float epsilon) {
+    return raw ? norm_backward(g, norm, raw, dy, epsilon) : dy;
+}
+
 }  // namespace
 
 std::vector<ggml_tensor *> LayerActivations::list() const {
     return {attn_in, query_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept,
-        residual, ffn_in, gate, up, ffn_mid};
+        attn_raw, residual, ffn_in, gate, up, ffn_mid, ffn_raw};
 }
 
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
@@ -75,16 +86,20 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
         q = norm_forward(g, p.q_norm, q, arch.norm_eps);
         k = norm_forward(g, p.k_norm, k, arch.norm_eps);
     }
-    a.attention.q = ggml_reshape_2d(c, rope(g, arch, q, query_positions, false), D * H, Q);
-    a.attention.k = ggml_reshape_2d(c, rope(g, arch, k, inputs.positions, false), D * KV, T);
+    a.attention.q = ggml_reshape_2d(c, rope(g, arch, p.math, q, query_positions, false), D * H, Q);
+    a.attention.k = ggml_reshape_2d(c, rope(g, arch, p.math, k, inputs.positions, false), D * KV, T);
     attention_forward(g, arch, s, inputs.attention, a.attention);
-    a.residual = ggml_add(c, linear_forward(g, p.o, a.attention.out, adapter), pick_wanted(g, inputs, x));
+    ggml_tensor * attention = post_norm_forward(
+        g, p.post_attn_norm, linear_forward(g, p.o, a.attention.out, adapter), arch.norm_eps, a.attn_raw);
+    a.residual = ggml_add(c, attention, pick_wanted(g, inputs, x));
 
     a.ffn_in = norm_forward(g, p.ffn_norm, a.residual, arch.norm_eps);
     a.up = linear_forward(g, p.up, a.ffn_in, adapter);
     a.gate = linear_forward(g, p.gate, a.ffn_in, adapter);
-    a.ffn_mid = ggml_swiglu_split(c, a.gate, a.up);
-    return ggml_add(c, linear_forward(g, p.down, a.ffn_mid, adapter), a.residual);
+    a.ffn_mid = gate_forward(g, arch.activation, a.gate, a.up);
+    ggml_tensor * ffn =
+        post_norm_forward(g, p.post_ffn_norm, linear_forward(g, p.down, a.ffn_mid, adapter), arch.norm_eps, a.ffn_raw);
+    return ggml_add(c, ffn, a.residual);
 }
 
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
@@ -92,18 +107,20 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
     ggml_context * c = g.ctx();
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = dy->ne[1];
 
-    // Feed-forward: y = residual + down(silu(gate) * up).
-    ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, dy);
-    const SwigluGradient d_ffn = swiglu_backward(g, a.gate, a.up, d_mid);
+    // Feed-forward: y = residual + norm(down(act(gate) * up)).
+    ggml_tensor * d_down = post_norm_backward(g, p.post_ffn_norm, a.ffn_raw, dy, arch.norm_eps);
+    ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, d_down);
+    const GateGradient d_ffn = gate_backward(g, arch.activation, a.gate, a.up, d_mid);
     ggml_tensor * d_ffn_in = linear_backward(g, p.gate, a.ffn_in, d_ffn.gate);
     d_ffn_in = linear_backward(g, p.up, a.ffn_in, d_ffn.up, {d_ffn_in});
     ggml_tensor * d_residual = ggml_add(c, dy, norm_backward(g, p.ffn_norm, a.residual, d_ffn_in, arch.norm_eps));
 
-    ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_residual);
+    ggml_tensor * d_o = post_norm_backward(g, p.post_attn_norm, a.attn_raw, d_residual, arch.norm_eps);
+    ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_o);
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
-    ggml_tensor * d_q =
-        rope(g, arch, view_heads(g, d.q, D, H), inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
-    ggml_tensor * d_k = rope(g, arch, view_heads(g, d.k, D, KV), inputs.positions, true);
+    ggml_tensor * d_q = rope(
+        g, arch, p.math, view_heads(g, d.q, D, H), inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
+    ggml_tensor * d_k = rope(g, arch, p.math, view_heads(g, d.k, D, KV), inputs.positions, true);
     if (p.q_norm.weight) {
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);
         d_k = norm_backward(g, p.k_norm, a.k_raw, d_k, arch.norm_eps);
@@ -123,7 +140,9 @@ size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool bl
     const int64_t ff = arch.layers.front().ffn_gate->ne[1];
     // The tensors of LayerActivations, plus those that exist only while the layer runs.
     const int64_t attention = blockwise ? arch.n_head : 2 * arch.n_head * s.row_length;
-    const int64_t per_token = 3 * d + 4 * q + 6 * kv + 3 * ff + attention;
+    const LayerWeights & layer = arch.layers.front();
+    const int64_t raw = (layer.post_attn_norm ? d : 0) + (layer.post_ffn_norm ? d : 0);
+    const int64_t per_token = raw + 3 * d + 4 * q + 6 * kv + 3 * ff + attention;
     return size_t(per_token) * size_t(s.tokens()) * sizeof(float);
 }
 

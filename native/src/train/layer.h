@@ -1,4 +1,4 @@
-// One transformer block of the llama / qwen2 / qwen3 family: forward, and its hand-written vector-Jacobian product.
+// One transformer block of the architectures that train: forward, and its hand-written vector-Jacobian product.
 // Hand-written rather than by ggml's autodiff, because the gradients of grouped K and V are then plain batched
 // products, the backward pass is one short graph per layer, and nothing unused is computed.
 #pragma once
@@ -25,9 +25,11 @@ struct LayerActivations {
     ggml_tensor * query_in;  // of the queries [d, Q]
     ggml_tensor *q_raw, *k_raw;  // [D, H, Q], [D, KV, T], before their norm (null without one)
     AttentionState attention;  // q and k after RoPE; `out` is the input of the output projection
+    ggml_tensor * attn_raw;  // the output projection's result [d, Q], before its norm (null without one)
     ggml_tensor * residual;  // x + attention [d, Q]
     ggml_tensor * ffn_in;  // normed residual [d, Q]
     ggml_tensor *gate, *up, *ffn_mid;  // [ff, Q]
+    ggml_tensor * ffn_raw;  // the feed-forward's result [d, Q], before its norm (null without one)
     std::vector<ggml_tensor *> list() const;
 };
 

@@ -58,7 +58,9 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         l.attn_norm = make_norm(w.attn_norm);
         l.q_norm = make_norm(w.q_norm);
         l.k_norm = make_norm(w.k_norm);
+        l.post_attn_norm = make_norm(w.post_attn_norm);
         l.ffn_norm = make_norm(w.ffn_norm);
+        l.post_ffn_norm = make_norm(w.post_ffn_norm);
         l.q = make_linear(model, w.wq, w.bq);
         l.k = make_linear(model, w.wk, w.bk);
         l.v = make_linear(model, w.wv, w.bv);
@@ -66,6 +68,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         l.gate = make_linear(model, w.ffn_gate, nullptr);
         l.up = make_linear(model, w.ffn_up, nullptr);
         l.down = make_linear(model, w.ffn_down, nullptr);
+        l.math = w.math;
         layers_.push_back(l);
     }
     output_ = make_linear(model, arch.output, nullptr);

@@ -33,8 +33,9 @@ struct Norm {
 };
 
 struct LayerParameters {
-    Norm attn_norm, q_norm, k_norm, ffn_norm;
+    Norm attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     Linear q, k, v, o, gate, up, down;
+    LayerMath math;
 };
 
 class ParameterSet {

@@ -40,8 +40,8 @@ LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
     const auto leaf = [&](ggml_tensor * t) { return cria::leaf(g, t); };
     const AttentionState & t = a.attention;
     return {leaf(a.attn_in), leaf(a.query_in), leaf(a.q_raw), leaf(a.k_raw),
-        {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.residual), leaf(a.ffn_in), leaf(a.gate),
-        leaf(a.up), leaf(a.ffn_mid)};
+        {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.attn_raw), leaf(a.residual),
+        leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid), leaf(a.ffn_raw)};
 }
 
 void require(bool condition, const char * what) {
@@ -64,8 +64,10 @@ struct Session {
     int first_kept_layer = 0;
     std::unique_ptr<TensorPool> pool;
     AttentionPlan plan, last_plan;                // visibility on the CPU; in the last layer, if it has `wanted`
+    AttentionPlan window_plan;                    // in layers with a window
     ggml_tensor * ends = nullptr;                 // the same for kernels: [T]
     ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
+    ggml_tensor * window_mask = nullptr;          // in layers with a window
     ggml_tensor * positions = nullptr;            // [T], or [4T]: see LayerInputs
     ggml_tensor *tokens = nullptr, *sources = nullptr;  // sources: columns of the last output
     // Tokens whose last output is read, [Q], and their positions, [Q] or [4Q]: null if the last layer computes all
@@ -174,7 +176,7 @@ struct Trainer::Impl {
         const bool branches = has_branches(b);
         const std::vector<int32_t> positions = place_trees(b, int32_t(arch.n_vocab), places);
         const int64_t dimensions = int64_t(positions.size()) / T;
-        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 14);
+        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 15);
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
         s.positions = s.pool->add(GGML_TYPE_I32, {dimensions * T});
@@ -187,16 +189,18 @@ struct Trainer::Impl {
         if (trims) {
             s.wanted = s.pool->add(GGML_TYPE_I32, {Q});
             s.wanted_positions = s.pool->add(GGML_TYPE_I32, {dimensions * Q});
-            s.last_plan = plan_attention(b.ends, b.rows, S, &wanted);
+            s.last_plan = plan_attention(b.ends, b.rows, S, arch.layers.back().math.window, &wanted);
             for (int32_t & source : sources)
                 source = int32_t(std::lower_bound(wanted.begin(), wanted.end(), source) - wanted.begin());
         }
         if (compute.on_cpu()) {
-            s.plan = plan_attention(b.ends, b.rows, S);
+            s.plan = plan_attention(b.ends, b.rows, S, 0);
+            if (arch.window > 0) s.window_plan = plan_attention(b.ends, b.rows, S, arch.window);
         } else if (is_blockwise(compute, arch)) {
             s.ends = s.pool->add(GGML_TYPE_I32, {T});
         } else {
             s.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
+            if (arch.window > 0) s.window_mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
         }
         for (int64_t i = 0; i <= arch.n_layer; i++)
             s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, i < arch.n_layer ? T : Q}));
@@ -219,7 +223,8 @@ struct Trainer::Impl {
             ggml_backend_tensor_set(s.wanted_positions, picked.data(), 0, picked.size() * sizeof(int32_t));
         }
         if (s.ends) ggml_backend_tensor_set(s.ends, b.ends.data(), 0, size_t(T) * 4);
-        if (s.mask) fill_mask(b, branches);
+        if (s.mask) fill_mask(b, branches, s.mask, 0);
+        if (s.window_mask) fill_mask(b, branches, s.window_mask, arch.window);
     }
 
     // The tokens, with 0 for each vector. Stores the vectors in the session.
@@ -244,25 +249,32 @@ struct Trainer::Impl {
         return false;
     }
 
-    void fill_mask(const MicroBatch & b, bool branches) {
+    static void fill_mask(const MicroBatch & b, bool branches, ggml_tensor * target, int64_t window) {
         const int64_t S = b.row_length, rows = branches ? b.rows : 1;
         std::vector<float> mask(size_t(S) * size_t(S) * size_t(rows), -INFINITY);
         for (int64_t row = 0; row < rows; row++) {
             const int32_t * ends = b.ends.data() + row * S;
+            const int32_t * positions = b.positions.data() + row * S;
             for (int64_t i = 0; i < S; i++) {
                 float * line = mask.data() + (row * S + i) * S;
                 // Without branches one causal mask serves every row: padding comes last and is never read.
                 for (int64_t j = 0; j <= i; j++) {
-                    if (!branches || j == i || i < ends[j]) line[j] = 0.0f;
+                    const int64_t distance = branches ? positions[i] - positions[j] : i - j;
+                    const bool is_near = window == 0 || distance < window;
+                    if (j == i || (is_near && (!branches || i < ends[j]))) line[j] = 0.0f;
                 }
             }
         }
-        ggml_backend_tensor_set(session.mask, mask.data(), 0, mask.size() * sizeof(float));
+        ggml_backend_tensor_set(target, mask.data(), 0, mask.size() * sizeof(float));
+    }
+
+    ggml_tensor * scale_embedding(Graph & g, ggml_tensor * x) const {
+        return arch.embedding_scale == 1.0f ? x : ggml_scale(g.ctx(), x, arch.embedding_scale);
     }
 
     void embed() {
         Graph g(compute);
-        g.write(ggml_get_rows(g.ctx(), arch.token_embd, g.ref(session.tokens)), session.x[0]);
+        g.write(scale_embedding(g, ggml_get_rows(g.ctx(), arch.token_embd, g.ref(session.tokens))), session.x[0]);
         g.run(scratch.get());
         for (const VectorRun & run : session.vectors) {
             const std::vector<float> values = read_part(run, 0);
@@ -300,8 +312,10 @@ struct Trainer::Impl {
 
     LayerInputs leaf_inputs(Graph & g, int64_t il) const {
         const bool trimmed = session.wanted && il + 1 == arch.n_layer;
-        LayerInputs inputs{g.ref(session.positions),
-            {trimmed ? &session.last_plan : &session.plan, leaf(g, session.ends), leaf(g, session.mask)}};
+        const bool has_window = arch.layers[size_t(il)].math.window > 0;
+        const AttentionPlan * plan = has_window ? &session.window_plan : &session.plan;
+        LayerInputs inputs{g.ref(session.positions), {trimmed ? &session.last_plan : plan, leaf(g, session.ends),
+                                                         leaf(g, has_window ? session.window_mask : session.mask)}};
         if (trimmed) {
             inputs.wanted = g.ref(session.wanted);
             inputs.wanted_positions = g.ref(session.wanted_positions);
@@ -392,7 +406,9 @@ struct Trainer::Impl {
             for (const auto & [start, ids] : session.vectors)
                 ggml_backend_tensor_memset(session.dy, 0, size_t(start) * column, ids.size() * column);
             Graph g(compute);
-            g.accumulate(ggml_get_rows_back(g.ctx(), g.ref(session.dy), g.ref(session.tokens), g.ref(d_embd)), d_embd);
+            g.accumulate(ggml_get_rows_back(
+                             g.ctx(), scale_embedding(g, g.ref(session.dy)), g.ref(session.tokens), g.ref(d_embd)),
+                d_embd);
             g.run(scratch.get());
         }
         parameters.end_micro_batch(compute);

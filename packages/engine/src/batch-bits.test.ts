@@ -70,6 +70,17 @@ describe("64 conversations at once have the bits of few and of each alone", () =
   }
 });
 
+it.each(["f32", "q8_0"] as const)("gemma3 %s, beyond its window: the same", async (type) => {
+  const model = await models.load(
+    { architecture: "gemma3", type, ...shapeFor(type) },
+    { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8 } },
+  );
+  await fillAdapter(model);
+  const together = await runInGroups(model, [64]);
+  expect(await runInGroups(model, [1, 2, 3, 5, 12, 13])).toEqual(together);
+  await model.dispose();
+});
+
 // On CPUs with matching instructions (AMX), llama.cpp repacks the weights of a model that only generates.
 it.each(["f32", "f16", "q8_0"] as const)(
   "a model that only generates has the bits of one that trains: %s",

@@ -48,13 +48,15 @@ it("a turn ends at a token that llama.cpp does not know as an end: FunctionGemma
 });
 
 describe("logprobs", () => {
-  for (const architecture of ["llama", "qwen2", "qwen3"] as const) {
+  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3"] as const) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
       it(`${architecture} ${type}: score() equals what decode reported`, async () => {
+        // Gemma multiplies embeddings again, and its head is tied.
+        const scale = architecture === "gemma3" ? 0.1 : 0.3;
         const shape =
           type === "q4_K"
-            ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 }
-            : { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
+            ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: scale }
+            : { embedding: 64, feedForward: 64, embeddingScale: scale };
         const model = await models.load({ architecture, type, ...shape }, { lora: { rank: 4, alpha: 8 } });
         const prompt = randomTokens(9, 4);
         const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
@@ -72,6 +74,24 @@ describe("logprobs", () => {
       });
     }
   }
+
+  it("gemma3: windows that begin within blocks of the trainer's attention", async () => {
+    const model = await models.load(
+      { architecture: "gemma3", slidingWindow: 50, embeddingScale: 0.1 },
+      { contextSize: 256, lora: { rank: 4 } },
+    );
+    const tokenIds = randomTokens(170, 4);
+    const sequence = model.createSequence();
+    const { tokenIds: sampled, logprobs } = await sequence.generate(tokenIds, { ...sampling, maxTokens: 60, seed: 3 });
+    const [score] = await model.score([{ tokenIds: [...tokenIds, ...sampled], from: 170 }], { temperature: 0.9 });
+    expect(maxDifference(score!.logprobs.slice(170), logprobs)).toBeLessThan(1e-5);
+    const wider = await models.load(
+      { architecture: "gemma3", slidingWindow: 51, embeddingScale: 0.1 },
+      { lora: { rank: 4 } },
+    );
+    const [other] = await wider.score([{ tokenIds: [...tokenIds, ...sampled], from: 170 }], { temperature: 0.9 });
+    expect(maxDifference(score!.logprobs.slice(170), other!.logprobs.slice(170))).toBeGreaterThan(1e-4);
+  });
 
   // The bounds that LoadModelOptions.kvType documents for F32 weights.
   const agreement: [string, object, number, number][] = [

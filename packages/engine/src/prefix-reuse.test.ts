@@ -43,6 +43,12 @@ const wide = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddi
 const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["f32", { type: "f32" }, { kvType: "f32" }],
   ["f32, one KV head for each query head", { heads: 2, kvHeads: 2 }, { kvType: "f32" }],
+  ["gemma3, beyond its window", { architecture: "gemma3" }, { kvType: "f32" }],
+  [
+    "gemma3 q8_0 with an adapter",
+    { architecture: "gemma3", type: "q8_0", embedding: 64, feedForward: 64 },
+    { lora: { rank: 4 } },
+  ],
   ["f32, f16 KV", { type: "f32" }, { kvType: "f16" }],
   ["f16", { type: "f16" }, { kvType: "f32" }],
   // Sums of 320 products are added in two blocks.

@@ -5,7 +5,7 @@ import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-
  * A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type.
  */
 export interface TinyModelOptions {
-  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "lfm2";
+  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "gemma3" | "lfm2";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
@@ -23,6 +23,8 @@ export interface TinyModelOptions {
   merges?: readonly string[];
   /** For qwen3vl: number of layers after which a part of an image's vectors is added. Default 2. */
   deepLayers?: number;
+  /** For gemma3: most tokens that a token sees in every other layer, itself included. Default 6. */
+  slidingWindow?: number;
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
   embeddingScale?: number;
@@ -76,22 +78,26 @@ const CONVOLUTION_TOKENS = 3;
  */
 const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
 
+/** Every second layer of gemma3 sees all tokens, as every sixth of published models does. */
+const WINDOW_PATTERN = 2;
+
 export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const {
     architecture = "qwen3",
     type = "f32",
     embedding = architecture.startsWith("qwen2") ? 64 : 32,
-    layers = architecture === "qwen3vl" ? 3 : architecture === "lfm2" ? 4 : 2,
+    layers = architecture === "qwen3vl" || architecture === "gemma3" ? 3 : architecture === "lfm2" ? 4 : 2,
     heads = 4,
     kvHeads = 2,
     headSize = 16,
     feedForward = 48,
-    tied = architecture.startsWith("qwen3") || architecture === "lfm2",
+    tied = architecture.startsWith("qwen3") || architecture === "gemma3" || architecture === "lfm2",
     contextLength = 512,
     vocabulary = 0,
     controlTokens = [],
     merges = [],
     deepLayers = DEEP_LAYERS,
+    slidingWindow = 6,
     seed = 1,
     embeddingScale = 1,
   } = options;
@@ -130,11 +136,16 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("attn_k.bias"), [kvHeads * headSize], 0.3);
       add(name("attn_v.bias"), [kvHeads * headSize], 0.3);
     }
-    if (architecture.startsWith("qwen3") || (architecture === "lfm2" && !hasConvolution(i))) {
+    const hasHeadNorms = architecture.startsWith("qwen3") || architecture === "gemma3";
+    if (hasHeadNorms || (architecture === "lfm2" && !hasConvolution(i))) {
       add(name("attn_q_norm.weight"), [headSize], 0.1, 1);
       add(name("attn_k_norm.weight"), [headSize], 0.1, 1);
     }
     if (!hasConvolution(i)) linear("attn_output.weight", heads * headSize, embedding);
+    if (architecture === "gemma3") {
+      add(name("post_attention_norm.weight"), [embedding], 0.1, 1);
+      add(name("post_ffw_norm.weight"), [embedding], 0.1, 1);
+    }
     add(name("ffn_norm.weight"), [embedding], 0.1, 1);
     linear("ffn_gate.weight", embedding, feedForward);
     linear("ffn_up.weight", embedding, feedForward);
@@ -159,6 +170,13 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       : u32(kvHeads);
   const ofConvolutions: Record<string, GgufValue> =
     architecture === "lfm2" ? { [key("shortconv.l_cache")]: u32(CONVOLUTION_TOKENS) } : {};
+  const ofWindows: Record<string, GgufValue> =
+    architecture === "gemma3"
+      ? {
+          [key("attention.sliding_window")]: u32(slidingWindow),
+          [key("attention.sliding_window_pattern")]: u32(WINDOW_PATTERN),
+        }
+      : {};
   return {
     metadata: {
       "general.architecture": { type: "string", value: architecture },
@@ -173,9 +191,10 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       [key("attention.value_length")]: u32(headSize),
       [key("rope.dimension_count")]: u32(headSize),
       [key("attention.layer_norm_rms_epsilon")]: { type: "float32", value: 1e-6 },
-      [key("rope.freq_base")]: { type: "float32", value: 10000 },
+      [key("rope.freq_base")]: { type: "float32", value: architecture === "gemma3" ? 1e6 : 10000 },
       ...ofImages,
       ...ofConvolutions,
+      ...ofWindows,
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
       "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },
