@@ -1,12 +1,82 @@
-import { loadModel } from "@cria/engine";
+import { join } from "node:path";
+import type { OptimizerOptions } from "@cria/core";
+import { exportModel, loadModel } from "@cria/engine";
+import { TinyModels, weightedLogprobs } from "@cria/engine/testing";
 import { ChatTemplate } from "@cria/tokenizer-delta";
-import { getLlama, JinjaTemplateChatWrapper, LlamaLogLevel } from "node-llama-cpp";
-import { describe, expect, it } from "vitest";
+import { getLlama, JinjaTemplateChatWrapper, LlamaLogLevel, type Token } from "node-llama-cpp";
+import { afterAll, describe, expect, it } from "vitest";
 import { calculatorSchema, embeddedPolicyPath, makePrompt } from "./index.js";
 
 const question = "Ann has 12 apples and buys 30 more. How many apples does Ann have?";
 
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
 describe("stock llama.cpp", () => {
+  // A few tokens: stock llama.cpp rounds keys, values and GELU to F16, and may decide ties otherwise.
+  it.each(["qwen3", "gemma3"] as const)(
+    "speaks as a trained %s does, by its adapter and merged",
+    async (architecture) => {
+      const path = await models.write({ architecture, embedding: 64, feedForward: 64, embeddingScale: 0.1 });
+      const ours = await models.load({}, { path, lora: { rank: 4, alpha: 32 } });
+      const prompt = [72, 101, 108, 108, 111, 44, 32, 119, 111, 114];
+      const speak = async () => {
+        const sequence = ours.createSequence();
+        const { tokenIds } = await sequence.generate(prompt, { maxTokens: 8, temperature: 0, stopTokens: [] });
+        sequence.dispose();
+        return [...tokenIds];
+      };
+      const untrained = await speak();
+      const columns = { weights: prompt.map(() => -1) };
+      for (let step = 0; step < 4; step++) {
+        const optimizer: OptimizerOptions = {
+          learningRate: 0.05,
+          betas: [0.9, 0.95],
+          epsilon: 1e-8,
+          weightDecay: 0,
+          maxGradNorm: 1,
+        };
+        await ours.train(
+          [{ tokenIds: prompt, lossMask: prompt.map((_, t) => (t > 0 ? 1 : 0)), columns }],
+          weightedLogprobs,
+          optimizer,
+        );
+      }
+      const trained = await speak();
+      expect(trained).not.toEqual(untrained);
+      const [adapter, merged] = [
+        join(models.folder, `${architecture}-adapter.gguf`),
+        join(models.folder, `${architecture}-merged.gguf`),
+      ];
+      await ours.saveAdapter(adapter);
+      await exportModel({ base: path, adapter, output: merged });
+      const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error, maxThreads: 1 });
+      try {
+        for (const [modelPath, lora] of [
+          [path, { adapters: [{ filePath: adapter, scale: 1 }] }],
+          [merged, undefined],
+        ] as const) {
+          const stock = await llama.loadModel({ modelPath });
+          const context = await stock.createContext({
+            contextSize: 256,
+            threads: 1,
+            lora: lora && { adapters: [...lora.adapters] },
+          });
+          const tokens: number[] = [];
+          for await (const token of context
+            .getSequence()
+            .evaluate(prompt as Token[], { temperature: 0, yieldEogToken: true })) {
+            tokens.push(token);
+            if (tokens.length === 8) break;
+          }
+          expect(tokens).toEqual(trained);
+        }
+      } finally {
+        await llama.dispose();
+      }
+    },
+  );
+
   it("loads the policy and its template, and speaks the same greedy text", async () => {
     const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error, maxThreads: 1 });
     const stock = await llama.loadModel({ modelPath: embeddedPolicyPath });
