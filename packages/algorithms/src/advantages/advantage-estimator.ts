@@ -2,7 +2,8 @@ import type { SampledTurn, TrajectorySegment } from "@cria/core";
 
 /**
  * A batch of trajectories as flat per-token arrays: trajectory i owns `[offsets[i], offsets[i + 1])`. Tokens whose mask
- * is 0 (prompt, tools, users, templates) may be in it or left out: they never change a result.
+ * is 0 (prompt, tools, users, templates) may be in it or left out: they never change a result, but that `tokenIds` tell by them which
+ * turns answer the same text.
  */
 export interface AdvantageInputs {
   tokenLevelRewards: ArrayLike<number>;
@@ -22,9 +23,11 @@ export interface AdvantageInputs {
    * Training gives them; an estimator of `defineEstimator` always has them.
    */
   turns?: readonly (readonly EstimatorTurn[])[];
+  /** All tokens, by which turns with equal histories are known (gigpo). Training gives them. Left out: no histories are known. */
+  tokenIds?: ArrayLike<number>;
   /**
    * Of each trajectory, the part of its last sampled token's reward that the whole episode earned: each path of a trajectory that
-   * branches ends with it. Default 0.
+   * branches ends with it. Default 0; mt_grpo, whose outcome it is, then takes the whole reward.
    */
   episodeRewards?: ArrayLike<number>;
   /** Critic's value before each token was sampled; there for estimators that need "values" (gae). */
@@ -39,12 +42,17 @@ export interface AdvantageInputs {
   rolloutIsWeights?: ArrayLike<number>;
   /** Parts of the reward, each with its weight; there for estimators that need "rewardParts" (gdpo). */
   rewardParts?: readonly RewardPart[];
-  /** Discount of each later sampled token, 0 to 1. Default 1. */
+  /** Discount of each later sampled token, of gigpo of each later turn, 0 to 1. Default 1. */
   gamma?: number;
   /** GAE's bias-variance trade, 0 to 1. Default 1. */
   lam?: number;
-  /** false leaves out the division by the group's standard deviation (grpo, grpo_passk, gdpo). Default true. */
+  /**
+   * Whether advantages are divided by the group's standard deviation (grpo, grpo_passk, gdpo, mt_grpo, gigpo). Default true; of gigpo
+   * false.
+   */
   normalizeByStd?: boolean;
+  /** Weight of a turn's own advantage beside its episode's (gigpo, mt_grpo). Default 1. */
+  turnWeight?: number;
 }
 
 /** A stretch of a trajectory's tokens, `[start, end)`, behind the one at index `parent`; -1: it begins a conversation. */

@@ -2,9 +2,12 @@ import { Registry } from "@cria/core";
 import type { AdvantageEstimator } from "./advantage-estimator.js";
 import { estimateGae } from "./gae.js";
 import { estimateGdpo } from "./gdpo.js";
+import { estimateGigpo } from "./gigpo.js";
 import { estimateGpg } from "./gpg.js";
 import { estimateGrpo } from "./grpo.js";
 import { estimateGrpoPassk } from "./grpo-passk.js";
+import { estimateMaxRl } from "./max-rl.js";
+import { estimateMtGrpo } from "./mt-grpo.js";
 import { estimateOpo } from "./opo.js";
 import { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
 import { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
@@ -24,6 +27,9 @@ const builtIn = {
   opo: estimateOpo,
   gpg: estimateGpg,
   gdpo: estimateGdpo,
+  gigpo: estimateGigpo,
+  mt_grpo: estimateMtGrpo,
+  max_rl: estimateMaxRl,
   optimal_token_baseline: estimateOptimalTokenBaseline,
   tir_optimal_token_baseline: estimateOptimalTokenBaseline,
 } satisfies Record<string, AdvantageEstimator>;

@@ -133,9 +133,9 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
     );
   });
 
-  const shiftFree = ["grpo", "grpo_passk", "rloo", "reinforce_plus_plus_baseline", "opo", "gdpo"];
-  const scaleFree = ["grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline"];
-  const scaled = ["rloo", "opo", "gpg", "optimal_token_baseline"];
+  const shiftFree = ["grpo", "grpo_passk", "rloo", "reinforce_plus_plus_baseline", "opo", "gdpo", "gigpo", "mt_grpo"];
+  const scaleFree = ["grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "mt_grpo", "max_rl"];
+  const scaled = ["rloo", "opo", "gpg", "optimal_token_baseline", "gigpo"];
 
   if (shiftFree.includes(name))
     it("ignores a shift of all rewards", () => {
@@ -178,7 +178,7 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
       );
     });
 
-  if (["grpo", "rloo", "gpg"].includes(name))
+  if (["grpo", "rloo", "gpg", "gigpo", "mt_grpo", "max_rl"].includes(name))
     it("sums to 0 over a group's trajectories", () => {
       fc.assert(
         fc.property(batches, (rows) => {
@@ -238,8 +238,17 @@ describe("hand-computed advantages", () => {
   it("equal rewards give exactly 0, whatever their sum rounds to", () => {
     // 0.1 + 0.1 + 0.1 is not 0.3.
     const equal = inputs([0.1, 0.1, 0.1, 0.7, 0.7, 0.7], ["a", "a", "a", "b", "b", "b"]);
-    for (const name of ["grpo", "grpo_passk", "rloo", "opo", "gpg"])
+    for (const name of ["grpo", "grpo_passk", "rloo", "opo", "gpg", "gigpo", "mt_grpo", "max_rl"])
       expect(new Set(advantageEstimators.get(name)(equal).advantages), name).toEqual(new Set([0]));
+  });
+
+  it("max_rl: in units of the pass rate, so that the rare success counts more; nothing where nobody earns", () => {
+    const { advantages } = advantageEstimators.get("max_rl")(
+      inputs([1, 0, 0, 0, 1, 1, 1, 0, 0, 0, -1, 0], [..."aaaabbbbccdd"]),
+    );
+    const third = -1 / 3;
+    expectNear(advantages, [3, -1, -1, -1, -third, -third, -third, -1, 0, 0, 0, 0], 1e-6);
+    expect([...advantageEstimators.get("max_rl")(inputs([3], ["a"])).advantages]).toEqual([0]);
   });
 
   it("rloo: each reward minus the mean of the others", () => {

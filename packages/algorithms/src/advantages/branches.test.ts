@@ -150,6 +150,33 @@ describe("trajectories that branch", () => {
     expect([...returns].map((x) => Number(x.toFixed(6)))).toEqual([0.65, 1, 1]);
   });
 
+  it("have one outcome for all conversations of an episode, by grpo: verl's values for several outputs of a session", () => {
+    // Outputs of sessions, the last of each with its reward; verl leaves out what others earned.
+    const sessions = [
+      [[0], [1, 2, 3, 4]],
+      [
+        [0, 0],
+        [150, 150],
+      ],
+      [[4, 5, 6, 7]],
+      [[8, 9, 10, 11]],
+    ];
+    const list = sessions.map((outputs) => ({
+      segments: outputs.map((rewards) => ({
+        tokens: rewards.map((reward): Token => ({ reward, mask: 1, value: 0, logprob: -1 })),
+        parent: -1,
+      })),
+      episode: 0,
+    }));
+    const { advantages } = advantageEstimators.get("grpo")(layOut(list));
+    // Sums 10, 300, 22 and 38: mean 92.5, unbiased deviation 138.8128716...
+    const deviation = Math.sqrt((82.5 ** 2 + 207.5 ** 2 + 70.5 ** 2 + 54.5 ** 2) / 3);
+    const expected = [10, 300, 22, 38].map((sum) => (sum - 92.5) / deviation);
+    const tokens = sessions.flatMap((outputs, i) => outputs.flat().map(() => expected[i]!));
+    expect(advantages).toHaveLength(tokens.length);
+    for (const [t, value] of tokens.entries()) expect(advantages[t]).toBeCloseTo(value, 5);
+  });
+
   it("in one line have the bits of a conversation without segments, for every estimator", () => {
     fc.assert(
       fc.property(fc.array(trees, { minLength: 2, maxLength: 4 }), (list) => {
@@ -161,6 +188,8 @@ describe("trajectories that branch", () => {
         const cut = layOut(lines, more);
         const whole = { ...cut, segments: undefined, episodeRewards: undefined };
         for (const name of advantageEstimators.names()) {
+          // Its outcome is the episode's own reward, branches or not, and its turns would end where segments do.
+          if (name === "mt_grpo") continue;
           const estimate = advantageEstimators.get(name);
           expect(estimate(cut), name).toEqual(estimate(whole));
         }

@@ -1,5 +1,5 @@
 import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
-import { deviationOfGroup, fromOutcome, listGroups, meanOfGroup, sumRewards } from "./outcome.js";
+import { centerGroup, fromOutcome, listGroups, sumRewards } from "./outcome.js";
 
 /**
  * Group-relative advantages (GRPO, Shao et al. 2024, arXiv:2402.03300): (r - mean) / (std + 1e-6) with the group's mean
@@ -10,10 +10,6 @@ export const estimateGrpo: AdvantageEstimator = Object.assign(estimate, { compar
 
 function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   const rewards = sumRewards(inputs);
-  for (const indices of listGroups(inputs.groups)) {
-    const mean = meanOfGroup(rewards, indices);
-    const scale = inputs.normalizeByStd === false ? 1 : 1 / (deviationOfGroup(rewards, indices) + 1e-6);
-    for (const i of indices) rewards[i] = (rewards[i]! - mean) * scale;
-  }
+  for (const indices of listGroups(inputs.groups)) centerGroup(rewards, indices, inputs.normalizeByStd !== false);
   return fromOutcome(rewards, inputs);
 }

@@ -14,9 +14,12 @@ export { type CostlyInputs, defineEstimator, type EstimatorDefinition } from "./
 export { listTurns, type TurnSource } from "./estimator-turn.js";
 export { estimateGae, explainVariance } from "./gae.js";
 export { estimateGdpo } from "./gdpo.js";
+export { estimateGigpo } from "./gigpo.js";
 export { estimateGpg } from "./gpg.js";
 export { estimateGrpo } from "./grpo.js";
 export { estimateGrpoPassk } from "./grpo-passk.js";
+export { estimateMaxRl } from "./max-rl.js";
+export { estimateMtGrpo } from "./mt-grpo.js";
 export { estimateOpo } from "./opo.js";
 export { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
 export { listGroups } from "./outcome.js";

@@ -44,6 +44,16 @@ export function deviationOfGroup(values: ArrayLike<number>, indices: readonly nu
   return Math.sqrt(indices.reduce((sum, i) => sum + (values[i]! - mean) ** 2, 0) / (indices.length - 1));
 }
 
+/**
+ * Takes the group's mean from each of its values, and divides by the standard deviation + 1e-6 where `byStd`: in place. A group of one
+ * keeps its value.
+ */
+export function centerGroup(values: Float64Array, indices: readonly number[], byStd: boolean): void {
+  const mean = meanOfGroup(values, indices);
+  const scale = byStd ? 1 / (deviationOfGroup(values, indices) + 1e-6) : 1;
+  for (const i of indices) values[i] = (values[i]! - mean) * scale;
+}
+
 /** The same value on every sampled token of a trajectory. */
 export function spreadOverTokens(perTrajectory: ArrayLike<number>, inputs: AdvantageInputs): Float64Array {
   const { responseMask, offsets } = inputs;

@@ -4,7 +4,11 @@ import { equalRows, expectClose, expectNear } from "../stored-values/stored-valu
 import { type AdvantageCase, verlValues } from "./verl-values.js";
 
 /** Estimators that verl has no value for, each with its reason. */
-const notInVerl: Record<string, string> = {};
+const notInVerl: Record<string, string> = {
+  gigpo: "verl-agent's; advantages/turn-credit.test.ts has values of others",
+  mt_grpo: "of its paper's trainer; advantages/turn-credit.test.ts computes the paper's two turns",
+  max_rl: "prime-rl's; advantages/advantages.test.ts has values by hand",
+};
 
 /** verl computes these in float32, whatever its inputs are. */
 const inFloat32 = ["grpo_vectorized", "gdpo"];

@@ -359,6 +359,7 @@ const ELSEWHERE: Record<string, string[]> = {
     ...["enable", "metric", "max_num_gen_batches"].map((key) => `algorithm.filter_groups.${key}`),
     ...["gdpo_reward_keys", "gdpo_reward_weights", "use_pf_ppo"].map((key) => `algorithm.${key}`),
     ...["reweight_method", "weight_pow"].map((key) => `algorithm.pf_ppo.${key}`),
+    ...["gigpo.mode", "gigpo.step_advantage_w", "turn_advantage_coef"].map((key) => `algorithm.${key}`),
   ],
   "the test of projectors below": Object.keys(visionKeys).map((key) => `actor_rollout_ref.model.${key}`),
   "image-runs.test.ts": ["image_key", "fetch_images", "image_max_bytes", "image_max_pixels"].map(

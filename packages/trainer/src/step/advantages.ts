@@ -11,10 +11,11 @@ import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { Advantages, Groups } from "./groups.js";
 
 /**
- * What estimators may be told. `gamma`: discount of rewards-to-go by token, in [0, 1], default 1. `normalizeByStd`: whether grpo
- * and grpoPassk divide by the standard deviation of the group, default true.
+ * What estimators may be told. `gamma`: discount of rewards-to-go by token, of gigpo by turn, in [0, 1], default 1. `normalizeByStd`:
+ * whether grpo, grpoPassk, mtGrpo and gigpo divide by the standard deviation of the group, default true, of gigpo false. `turnWeight`:
+ * weight of a turn's advantage beside its episode's in gigpo and mtGrpo, default 1.
  */
-export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd"> {}
+export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd" | "turnWeight"> {}
 
 /** The result when failures leave no trajectory; estimators are not called then. */
 const nothing: AdvantageOutputs = { advantages: new Float32Array(0), returns: new Float32Array(0), metrics: {} };
@@ -37,18 +38,11 @@ export function estimateAdvantages(
     offsets,
     groups: trajectories.map((t) => t.uid),
     turns: trajectories.map(listTurns),
-    ...listBranches(trajectories),
+    tokenIds: join(trajectories.map((t) => t.tokenIds)),
+    ...(trajectories.some((t) => t.segments) ? { segments: trajectories.map((t) => t.segments ?? null) } : {}),
+    episodeRewards: trajectories.map(({ rewards }) => rewards.outcome + rewards.length),
     ...given,
   });
-}
-
-/** Where trajectories branch, and what each of their paths ends with. */
-function listBranches(trajectories: readonly Trajectory[]): Pick<AdvantageInputs, "segments" | "episodeRewards"> {
-  if (trajectories.every(({ segments }) => !segments)) return {};
-  return {
-    segments: trajectories.map(({ segments }) => segments ?? null),
-    episodeRewards: trajectories.map(({ rewards }) => rewards.outcome + rewards.length),
-  };
 }
 
 /** The flat array cut into one for each trajectory. */
@@ -106,6 +100,18 @@ export const advantages = {
   grpoPassk: by("grpo_passk"),
   /** Reward minus the group's mean, scaled by the share of groups with spread (arXiv:2504.02546). */
   gpg: by("gpg"),
+  /**
+   * Reward minus the group's mean, plus `turnWeight` times the turn's return minus the mean of the group's turns that answer the same
+   * state (GiGPO, arXiv:2505.10978).
+   */
+  gigpo: by("gigpo"),
+  /**
+   * The outcome's advantage by GRPO, plus `turnWeight` times that of the turn's own rewards beside the group's turns of its number
+   * (MT-GRPO, arXiv:2505.11821). A reward that `aggregation.strategy` spreads over the tokens cannot be told from those of turns.
+   */
+  mtGrpo: by("mt_grpo"),
+  /** Reward minus the group's mean, divided by that mean; 0 where it is 0 or less (MaxRL, arXiv:2602.02710). */
+  maxRl: by("max_rl"),
   /** Any registered estimator, or your own. */
   of: estimate,
 };

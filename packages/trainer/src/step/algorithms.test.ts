@@ -68,6 +68,28 @@ describe("every advantage estimator trains", () => {
     }
   });
 
+  it.each([
+    ["gigpo", {}, { normalizeByStd: false, turnWeight: 1 }],
+    ["gigpo", { gigpo: { mode: "mean_std_norm", step_advantage_w: 0.5 } }, { normalizeByStd: true, turnWeight: 0.5 }],
+    ["mt_grpo", {}, { normalizeByStd: true, turnWeight: 1 }],
+    [
+      "mt_grpo",
+      { turn_advantage_coef: 0.25, norm_adv_by_std_in_grpo: false },
+      { normalizeByStd: false, turnWeight: 0.25 },
+    ],
+  ])("%s has the weight and the norm of its keys: %j", async (name, keys, expected) => {
+    const inputs = spyOn(name);
+    const spied = advantageEstimators.get(`spy on ${name}`);
+    const given = advantageEstimators.get(name);
+    advantageEstimators.register(name, spied);
+    try {
+      await take(await open({ algorithm: { adv_estimator: name, ...keys } }));
+    } finally {
+      advantageEstimators.register(name, given);
+    }
+    expect(inputs[0]).toMatchObject(expected);
+  });
+
   const TWO_PARTS = "return { score: text.length, short: -text.length, ascii: /^[ -~]*$/.test(text) };";
 
   it("gdpo takes the parts that gdpo_reward_keys names, and gdpo_reward_weights weighs them", async () => {

@@ -49,10 +49,13 @@ function expectNothingOf(session: TinySession, failed: readonly Trajectory[]): v
 
 const comparing = [
   "gdpo",
+  "gigpo",
   "gpg",
   "grpo",
   "grpo_passk",
   "grpo_vectorized",
+  "max_rl",
+  "mt_grpo",
   "opo",
   "optimal_token_baseline",
   "reinforce_plus_plus_baseline",
@@ -101,6 +104,8 @@ describe("a failed sample moves nobody's baseline", () => {
     },
     // All three rewards are not 0: a counted failure would make the factor 4 / 3.
     gpg: (t) => t.reward - mean,
+    max_rl: (t) => (t.reward - mean) / mean,
+    mt_grpo: (t) => (t.reward - mean) / (std + 1e-6),
   };
   it.each(Object.keys(expected))(
     "%s: the survivors' advantages are those of a group without the failure",

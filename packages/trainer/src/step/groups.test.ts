@@ -49,6 +49,9 @@ describe("advantages", () => {
     opo: "opo",
     grpoPassk: "grpo_passk",
     gpg: "gpg",
+    gigpo: "gigpo",
+    mtGrpo: "mt_grpo",
+    maxRl: "max_rl",
   } as const;
 
   it("has every estimator that rewards suffice for, and no other", () => {
@@ -62,7 +65,7 @@ describe("advantages", () => {
 
   it.each(Object.entries(named) as [keyof typeof named, string][])("%s is the estimator %s", async (key, name) => {
     const groups = await roll();
-    for (const options of [{}, { normalizeByStd: false, gamma: 0.5 }] satisfies AdvantageOptions[]) {
+    for (const options of [{}, { normalizeByStd: false, gamma: 0.5, turnWeight: 2 }] satisfies AdvantageOptions[]) {
       const given = advantages[key](groups, options);
       const { trajectories } = groups;
       const expected = estimateAdvantages(advantageEstimators.get(name), trajectories, options);

@@ -142,6 +142,7 @@ describe("a step with tools and an interaction", () => {
         "actor_rollout_ref.rollout.multi_turn.tool_config_path={folder}/tools.yaml",
         "actor_rollout_ref.rollout.multi_turn.interaction_config_path={folder}/interactions.yaml",
         "actor_rollout_ref.actor.skip_zero_advantage=false",
+        "algorithm.adv_estimator=gigpo",
         "data.val_files={folder}/rows.jsonl",
       ],
     });

@@ -65,6 +65,71 @@ async function trainBy(
   return { lines, turns: seen[0]! };
 }
 
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+const normalize = (value: number, values: readonly number[]) => {
+  const variance = values.reduce((sum, other) => sum + (other - mean(values)) ** 2, 0) / (values.length - 1);
+  return (value - mean(values)) / (Math.sqrt(variance) + 1e-6);
+};
+
+/** A turn of a dump's line: its reward, all rewards from it on, and the tokens before it. */
+function describeTurns({ turns, token_level_rewards, token_ids }: DumpLine) {
+  const sum = (from: number, to?: number) => token_level_rewards.slice(from, to).reduce((a, b) => a + b, 0);
+  return turns
+    .filter(({ role }) => role === "assistant")
+    .map(({ start, end }) => ({
+      start,
+      end,
+      given: sum(start, end),
+      rest: sum(start),
+      history: token_ids.slice(0, start).join(),
+    }));
+}
+
+describe("built-in estimators give credit by turn", () => {
+  /** What a turn's tokens should have, by the lines of its group. */
+  const expected: Record<string, (line: DumpLine, turn: number, group: readonly DumpLine[]) => number> = {
+    gigpo: (line, turn, group) => {
+      const own = describeTurns(line)[turn]!;
+      const alike = group.flatMap(describeTurns).filter(({ history }) => history === own.history);
+      return line.reward! - mean(group.map(({ reward }) => reward!)) + own.rest - mean(alike.map(({ rest }) => rest));
+    },
+    mt_grpo: (line, turn, group) => {
+      const outcome = ({ rewards }: DumpLine) => rewards.outcome + rewards.length;
+      const given = (other: DumpLine) => describeTurns(other)[turn]!.given - (turn === 1 ? outcome(other) : 0);
+      return normalize(outcome(line), group.map(outcome)) + normalize(given(line), group.map(given));
+    },
+    max_rl: (line, _, group) => {
+      const rewards = group.map(({ reward }) => reward!);
+      return (line.reward! - mean(rewards)) / mean(rewards);
+    },
+  };
+
+  it.each(Object.keys(expected))("%s, at the tokens of each turn", async (advantages) => {
+    let asked = 0;
+    let judged = 0;
+    const task = defineTask({
+      rows,
+      reward: () => (judged++ * 7) % 4,
+      maxTurns: 2,
+      interaction: interaction({ reply: () => ({ content: "and?", score: asked++ % 5 }) }),
+    });
+    const { lines } = await trainBy({ task, advantages });
+    const seen = new Set<number>();
+    for (const line of lines) {
+      const group = lines.filter(({ uid }) => uid === line.uid);
+      const turns = describeTurns(line);
+      expect(turns).toHaveLength(2);
+      for (const [k, { start, end }] of turns.entries()) {
+        const value = expected[advantages]!(line, k, group);
+        seen.add(value);
+        for (let t = start; t < end; t++) expect(line.advantages![t]).toBeCloseTo(value, 4);
+      }
+      expect(line.advantages!.filter((_, t) => line.response_mask[t] === 0).every((value) => value === 0)).toBe(true);
+    }
+    expect(seen.size).toBeGreaterThan(advantages === "max_rl" ? 3 : 6);
+  });
+});
+
 describe("an estimator of your own gives credit by turn", () => {
   it("to the turns of a task, by the scores of its interaction", async () => {
     let asked = 0;

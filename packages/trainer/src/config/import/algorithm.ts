@@ -11,8 +11,12 @@ import { trainKeys } from "./config-keys.js";
 /** Advantage estimation in a config. A switch that is off leaves the keys beside it without effect. */
 export function importAlgorithm(config: TrainConfig): AlgorithmOptions {
   const { filter_groups, use_pf_ppo } = config.algorithm;
+  const options = trainKeys.read(config, algorithmOptions);
+  const { advantages, gigpoMode, normalizeByStd } = options;
   return {
-    ...trainKeys.read(config, algorithmOptions),
+    ...options,
+    // Its own key says it, as in verl-agent.
+    normalizeByStd: advantages === "gigpo" ? gigpoMode === "mean_std_norm" : normalizeByStd,
     klController: trainKeys.read(config, klControllerOptions),
     filterGroups: filter_groups.enable ? trainKeys.read(config, filterOptions) : null,
     filtration: use_pf_ppo ? trainKeys.read(config, filtrationOptions) : null,

@@ -49,7 +49,12 @@ export const algorithmOptions = z.strictObject({
     .boolean()
     .default(true)
     .describe("Of grpo: divide by the standard deviation of a group's rewards; false: as Dr. GRPO."),
-  gamma: z.number().min(0).max(1).default(1).describe("Discount of later rewards."),
+  gamma: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe("Discount of later rewards, for each token in between; of gigpo for each turn."),
   lam: z.number().min(0).max(1).default(1).describe("Of gae: its lambda."),
   useKlInReward: z.boolean().default(false).describe("Subtract the KL to the reference policy from the reward."),
   klPenalty: z.string().default("kl").meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
@@ -67,6 +72,20 @@ export const algorithmOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe("Of gdpo: a weight for each of gdpo_reward_keys; null: 1."),
+  gigpoMode: z
+    .enum(["mean_norm", "mean_std_norm"])
+    .default("mean_norm")
+    .describe("Of gigpo: rewards and returns less their mean, or also divided by their standard deviation."),
+  stepAdvantageWeight: z
+    .number()
+    .min(0)
+    .default(1)
+    .describe("Of gigpo: weight of a turn's advantage beside its episode's."),
+  turnAdvantageWeight: z
+    .number()
+    .min(0)
+    .default(1)
+    .describe("Of mt_grpo: weight of the advantage of a turn's own rewards beside the outcome's."),
   /** Null: updates train on all conversations. */
   filtration: filtrationOptions.nullable().default(null),
 });

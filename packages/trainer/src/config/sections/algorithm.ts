@@ -83,6 +83,11 @@ const policyFiltration = z.strictObject({
   weight_pow: filtration.weightPow,
 });
 
+const gigpo = z.strictObject({
+  mode: algorithm.gigpoMode,
+  step_advantage_w: algorithm.stepAdvantageWeight,
+});
+
 export const algorithmSection = z.strictObject({
   adv_estimator: algorithm.advantages,
   norm_adv_by_std_in_grpo: algorithm.normalizeByStd,
@@ -95,6 +100,8 @@ export const algorithmSection = z.strictObject({
   rollout_correction: rolloutCorrection.prefault({}),
   gdpo_reward_keys: algorithm.gdpoRewardKeys,
   gdpo_reward_weights: algorithm.gdpoRewardWeights,
+  gigpo: gigpo.prefault({}),
+  turn_advantage_coef: algorithm.turnAdvantageWeight,
   use_pf_ppo: z
     .boolean()
     .default(false)
