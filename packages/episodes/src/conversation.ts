@@ -117,7 +117,7 @@ export class Conversation {
   hear(
     messages: readonly ChatMessage[],
     tokenIds: Int32Array,
-    when: Spent & Pick<TurnRecord, "failures"> = justNow(),
+    when: Spent & Pick<TurnRecord, "failures" | "state"> = justNow(),
   ): void {
     this.end = this.graph.reply(this.end as AnswerNode, messages, tokenIds, when);
     this.length += tokenIds.length;

@@ -15,8 +15,11 @@ export interface InputNode {
   tokenIds: Int32Array | null;
   /** Answers by what was asked of them, siblings in order. */
   answers: Map<string, AnswerNode[]>;
-  /** When others began to say it and had said it, and which calls failed; left out: it was there when its answer began. */
-  heard?: Pick<TurnRecord, "startedAt" | "endedAt" | "failures">;
+  /**
+   * When others began to say it and had said it, which calls failed, and their name of the state that it shows; left out: it was there
+   * when its answer began.
+   */
+  heard?: Pick<TurnRecord, "startedAt" | "endedAt" | "failures" | "state">;
 }
 
 /** What the policy said: tokens as they were sampled. */

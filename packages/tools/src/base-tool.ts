@@ -24,6 +24,11 @@ export interface ToolResult {
   reward: number;
   /** Metrics of this call; `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
   metrics: Record<string, number>;
+  /**
+   * A name of the state that the environment now is in, equal wherever the state is: a page, a room, a board. The model does not see
+   * it; estimators compare turns that answer equal ones (gigpo). Of several calls in one turn the last with a name says it.
+   */
+  state?: string;
 }
 
 /** Images of the conversation, for tools that read them. */

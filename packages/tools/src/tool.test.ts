@@ -241,6 +241,22 @@ describe("tool()", () => {
     });
   });
 
+  it("an answer may name the environment's state, by a text; what else is called so is data", async () => {
+    const say = (output: object) =>
+      tool({ name: "say", description: "", inputSchema: z.object({}), execute: () => output });
+    const named = say({ text: "You are in the hall.", state: "hall" });
+    expect(await named.execute("a", {})).toEqual({
+      response: { text: "You are in the hall." },
+      reward: 0,
+      metrics: {},
+      state: "hall",
+    });
+    for (const output of [{ text: "hot", state: 3 }, { state: "open" }]) {
+      const text = JSON.stringify(output);
+      expect(await say(output).execute("a", {})).toEqual({ response: { text }, reward: 0, metrics: {} });
+    }
+  });
+
   it("a value that JSON cannot express is an error that names the tool", async () => {
     const circle: Record<string, unknown> = {};
     circle["itself"] = circle;

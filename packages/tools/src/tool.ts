@@ -32,6 +32,8 @@ export interface ToolAnswer extends ToolResponse {
   reward?: number;
   /** Metrics of this call; `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
   metrics?: Record<string, number>;
+  /** A name of the environment's state after this call, equal wherever the state is; not shown to the model. See `ToolResult.state`. */
+  state?: string;
 }
 
 /**
@@ -274,8 +276,8 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
   /** @throws ToolError for a value that JSON cannot express. */
   private readOutput(output: unknown): ToolResult {
     if (isAnswer(output)) {
-      const { reward = 0, metrics = {}, ...response } = output;
-      return { response, reward, metrics };
+      const { reward = 0, metrics = {}, state, ...response } = output;
+      return { response, reward, metrics, ...(state === undefined ? {} : { state }) };
     }
     return { response: { text: writeOutput(output, this.name) }, reward: 0, metrics: {} };
   }
@@ -287,12 +289,13 @@ type GivenContext<State> = Omit<ToolContext<State>, "signal" | "pauseDeadline"> 
   pauseDeadline?: ToolContext<State>["pauseDeadline"] | undefined;
 };
 
-const answerKeys = ["text", "image", "content", "video", "audio", "reward", "metrics"];
+const answerKeys = ["text", "image", "content", "video", "audio", "reward", "metrics", "state"];
 
 function isAnswer(output: unknown): output is ToolAnswer {
   if (typeof output !== "object" || output === null) return false;
   if (!Object.keys(output).every((key) => answerKeys.includes(key))) return false;
-  const { text, image, content } = output as Record<string, unknown>;
+  const { text, image, content, state } = output as Record<string, unknown>;
+  if (state !== undefined && typeof state !== "string") return false;
   if (text !== undefined) return typeof text === "string";
   // Data may have keys of these names.
   const isImage = (entry: unknown) => typeof entry === "object" && toImageSource(entry) !== null;

@@ -78,7 +78,7 @@ export interface SamplingParams {
 
 /** What follows an assistant's turn: what others say, or why nobody does. */
 export type NextTurn =
-  | { role: "tool" | "user"; messages: ChatMessage[]; startedAt: number; failures?: TurnRecord["failures"] }
+  | ({ role: "tool" | "user"; messages: ChatMessage[]; startedAt: number } & Pick<TurnRecord, "failures" | "state">)
   | FinishReason;
 
 /** An assistant's turn that is over. */

@@ -20,6 +20,8 @@ export interface AnsweredCall {
   call: ParsedToolCall;
   message: ChatMessage;
   reward: number;
+  /** The tool's name of the environment's state, where it gave one. */
+  state?: string;
   /** Why there is no ordinary answer; undefined where there is one. */
   failure?: NonNullable<ToolOutcome["failure"]> | "too_many_calls";
 }
@@ -77,8 +79,12 @@ export class CallAnswers {
       return answer;
     }
     const { outcome, content } = await this.run(call);
-    const { reward, failure } = outcome;
-    const answer = { call, message: describe(content), reward, ...(failure ? { failure } : {}) };
+    const { reward, failure, state } = outcome;
+    const answer = {
+      ...{ call, message: describe(content), reward },
+      ...(failure ? { failure } : {}),
+      ...(state === undefined ? {} : { state }),
+    };
     onAnswer?.(answer);
     return { ...answer, outcome };
   }

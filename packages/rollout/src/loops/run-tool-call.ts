@@ -92,7 +92,8 @@ function readResult(result: Partial<ToolResult> | null | undefined, seesImages: 
   for (const [name, value] of Object.entries(result.metrics ?? {})) {
     if (isUsableNumber(value)) metrics[name] = value;
   }
-  const outcome = { ...read, reward: 0, metrics };
+  const { state } = result;
+  const outcome = { ...read, reward: 0, metrics, ...(typeof state === "string" ? { state } : {}) };
   const reward = result.reward ?? 0;
   if (isUsableNumber(reward)) return { ...outcome, reward };
   return { ...outcome, hasBadReward: true };

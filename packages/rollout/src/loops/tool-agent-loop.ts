@@ -271,7 +271,11 @@ export class ToolAgentLoop implements AgentLoop {
     if (signal?.aborted) return "aborted";
     for (const { reward } of answers) if (reward !== 0) this.toolRewards.push({ value: reward, answer: this.answer! });
     const messages = answers.map(({ message }) => message);
-    return { role: "tool", messages, startedAt, failures: answers.map(({ failure }) => failure ?? null) };
+    const state = answers.findLast((answer) => answer.state !== undefined)?.state;
+    return {
+      ...{ role: "tool", messages, startedAt, failures: answers.map(({ failure }) => failure ?? null) },
+      ...(state === undefined ? {} : { state }),
+    };
   }
 
   /** @param otherwise why the conversation ends where no interaction is due. */
@@ -330,8 +334,9 @@ export class ToolAgentLoop implements AgentLoop {
   }
 
   private accept(turn: Exclude<NextTurn, string>, delta: Int32Array): void {
-    const { messages, startedAt, failures } = turn;
-    this.conversation.hear(messages, delta, { startedAt, endedAt: now(), ...(failures ? { failures } : {}) });
+    const { messages, startedAt, failures, state } = turn;
+    const heard = { startedAt, endedAt: now(), ...(failures ? { failures } : {}) };
+    this.conversation.hear(messages, delta, { ...heard, ...(state === undefined ? {} : { state }) });
     this.userTurns++;
   }
 

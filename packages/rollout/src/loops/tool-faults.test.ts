@@ -1,3 +1,4 @@
+import type { Trajectory } from "@cria/core";
 import { BaseInteraction, BaseTool, defineToolSchema, type InteractionReply, type ToolResult } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -139,6 +140,32 @@ describe("media in an answer", () => {
     const long = { text: "x".repeat(1000), image: [{ data: "a" }] };
     const cut = await play(new ActTool(() => answer(long)), 1, { toolResponseTruncateSide: "right" });
     expect(cut.told[0]).toMatch(/^x{256}\(truncated\)\n\[image omitted\]$/);
+  });
+});
+
+describe("the state that a tool names beside its answer", () => {
+  const statesOf = ({ timeline }: Trajectory) =>
+    timeline!.turns.filter(({ role }) => role === "tool").map(({ state }) => state);
+
+  it("is on the turn, and not in the message", async () => {
+    const states = ["hall", undefined, 7, "hall"];
+    const tool = new ActTool((n) => ({ ...answer({ text: `seen ${n}` }), state: states[n] }));
+    const { t, told } = await play(tool, 4);
+    expect(told).toEqual(["seen 0", "seen 1", "seen 2", "seen 3"]);
+    expect(statesOf(t)).toEqual(["hall", undefined, undefined, "hall"]);
+    expect(JSON.stringify(t.messages)).not.toMatch(/hall/);
+  });
+
+  it("is the last one of a turn's calls", async () => {
+    const states = ["hall", "yard", undefined];
+    const tool = new ActTool((n) => ({ ...answer({ text: "seen" }), state: states[n] }));
+    const { run } = makeFakeRollout({
+      reply: ({ turn }) => (turn < 1 ? call.repeat(3) : "done"),
+      tools: [tool],
+      multiTurn: { maxParallelCalls: 3 },
+    });
+    const [t] = await run();
+    expect(statesOf(t!)).toEqual(["yard"]);
   });
 });
 

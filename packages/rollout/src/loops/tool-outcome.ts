@@ -10,6 +10,8 @@ export interface ToolOutcome {
   reward: number;
   /** As the tool named them. */
   metrics: Record<string, number>;
+  /** Its name of the environment's state, where it gave one. */
+  state?: string;
   /** The tool's reward was no number, or too large for sums, and counts as 0. */
   hasBadReward?: boolean;
   failure?: ToolFailure;

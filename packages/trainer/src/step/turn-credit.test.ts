@@ -1,13 +1,15 @@
 import { join } from "node:path";
 import { type AdvantageInputs, defineEstimator } from "@cria/algorithms";
 import { TinyModels } from "@cria/engine/testing";
-import { type DumpLine, readDump } from "@cria/records";
+import { type DumpLine, describeTrajectories, readDump } from "@cria/records";
 import type { AgentContext } from "@cria/rollout";
 import { interaction } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { train } from "../run/train.js";
 import type { TrainOptions } from "../run/train-options.js";
 import { defineTask } from "../task/task.js";
+import { openFakeSession } from "../testing/fake-session.js";
+import { runTrainingStep } from "./training-step.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -128,6 +130,66 @@ describe("built-in estimators give credit by turn", () => {
     }
     expect(seen.size).toBeGreaterThan(advantages === "max_rl" ? 3 : 6);
   });
+});
+
+it("gigpo compares turns after other histories whose tools name one state", async () => {
+  const walk = (room: string, by: string) =>
+    `<tool_call>\n${JSON.stringify({ name: "walk", arguments: { room, by } })}\n</tool_call>`;
+  const openings = [walk("hall", "door"), walk("hall", "window"), walk("yard", "gate")];
+  let next = 0;
+  const session = await openFakeSession(models, {
+    prompts: ["a"],
+    reward: "return Number(text.match(/[135]/g).at(-1));",
+    reply: ({ turn, text }) =>
+      turn === 0 ? openings[next++]! : { door: "1", window: "3", gate: "5" }[text.match(/You took the (\w+)/)![1]!]!,
+    files: {
+      "walk.ts": `
+        import { tool } from "@cria/tools";
+        import { z } from "zod";
+        export const walk = tool({
+          name: "walk",
+          description: "Walks.",
+          inputSchema: z.object({ room: z.string(), by: z.string() }),
+          execute: ({ room, by }) => ({ text: "You took the " + by, state: room }),
+        });`,
+      "tools.yaml": 'tools: [{ class_name: "./walk.ts#walk" }]',
+    },
+    overrides: [
+      "actor_rollout_ref.rollout.n=3",
+      "actor_rollout_ref.rollout.multi_turn.tool_config_path={folder}/tools.yaml",
+      "algorithm.adv_estimator=gigpo",
+    ],
+  });
+  try {
+    const { trajectories, tokenDetails, metrics } = await runTrainingStep(session, {
+      rows: session.trainRows,
+      step: 1,
+      epoch: 0,
+    });
+    const turns = trajectories.map((t, i) => {
+      const said = t.timeline!.turns.filter(({ role }) => role === "assistant");
+      const advantages = said.map(({ start, end }) => [
+        ...new Set(Array.from(tokenDetails[i]!.advantages!).slice(start, end)),
+      ]);
+      return { state: t.timeline!.turns[1]!.state, reward: t.reward, advantages };
+    });
+    // Rewards 1, 3 and 5: the first turns answer the prompt, of the second ones two are in the hall.
+    expect(turns.sort((a, b) => a.reward - b.reward)).toEqual([
+      { state: "hall", reward: 1, advantages: [[-2 - 2], [-2 - 1]] },
+      { state: "hall", reward: 3, advantages: [[0], [0 + 1]] },
+      { state: "yard", reward: 5, advantages: [[2 + 2], [2]] },
+    ]);
+    expect(metrics["critic/anchored_turns"]).toBeCloseTo(5 / 6);
+    const lines = describeTrajectories(trajectories, {
+      step: 1,
+      rows: session.trainRows,
+      tools: session.environment.tools,
+      engine: session.policy.engine,
+    });
+    expect(lines.map((line) => line.turns[1]!.state).sort()).toEqual(["hall", "hall", "yard"]);
+  } finally {
+    await session.dispose();
+  }
 });
 
 describe("an estimator of your own gives credit by turn", () => {
