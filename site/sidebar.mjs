@@ -1,7 +1,10 @@
 /** The pages of docs/ in the order in which one reads them: files without their ending. A page's title is its first heading. */
 export const groups = [
   { title: "Begin", pages: ["start", "agents", "own-model"] },
-  { title: "Train", pages: ["tasks", "rewards", "judges", "sft", "runs", "coach", "view", "images", "cluster"] },
+  {
+    title: "Train",
+    pages: ["tasks", "rewards", "judges", "sft", "runs", "sampling-ahead", "coach", "view", "images", "cluster"],
+  },
   { title: "Use what was trained", pages: ["serve"] },
   {
     title: "More",

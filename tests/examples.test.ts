@@ -113,6 +113,13 @@ describe("examples", () => {
     expect(Math.max(...steps.map((match) => Number(match[2])))).toBeGreaterThan(0);
   });
 
+  it("rl-loop: so does the loop that samples a step ahead", async () => {
+    const printed = await runFile(join("rl-loop", "sampled-ahead.ts"), "3");
+    expect(
+      [...printed.matchAll(/step (\d): success [\d.]+, gradient (0\.\d+|[1-9])/g)].map(([, step]) => step),
+    ).toEqual(["1", "2", "3"]);
+  });
+
   it("rl-loop: so does the one call, which says how far it came", async () => {
     const printed = await runFile(join("rl-loop", "train.ts"), "2");
     expect(printed.match(/step \d: success [\d.]+, held out [\d.]+/g)).toHaveLength(2);

@@ -11,7 +11,8 @@ import type { Session, SessionOptions } from "./run/session.js";
 import type { TrainSessionOptions } from "./run/train-session.js";
 import type { TrainSummary } from "./run/train-summary.js";
 import type { RunSftOptions, SftResult } from "./sft/run-sft.js";
-import type { StepInputs, StepParts, StepResult } from "./step/training-step.js";
+import type { StepParts } from "./step/step-parts.js";
+import type { StepInputs, StepResult } from "./step/training-step.js";
 import type { ValidateOptions, Validation, ValidationParts } from "./validation/validate.js";
 
 /**

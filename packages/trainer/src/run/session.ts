@@ -14,7 +14,7 @@ import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { openCritic } from "../step/critic.js";
-import type { StepParts } from "../step/training-step.js";
+import type { StepParts } from "../step/step-parts.js";
 import { Disposables } from "../task/disposables.js";
 import { checkSeen, filterData, openData } from "../task/open-data.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";

@@ -4,7 +4,7 @@ import type { Policy } from "../policy/policy.js";
 import type { Stopwatch } from "../stopwatch.js";
 import { type CollectedRollouts, collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
-import type { StepParts } from "./training-step.js";
+import type { StepParts } from "./step-parts.js";
 
 export interface SampleInputs {
   rows: readonly DatasetRow[];

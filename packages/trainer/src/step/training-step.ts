@@ -1,31 +1,19 @@
-import {
-  type AdvantageInputs,
-  type KlController,
-  penalizeRewards,
-  type RewardPart,
-  resampleByScore,
-} from "@cria/algorithms";
+import { type AdvantageInputs, penalizeRewards, type RewardPart, resampleByScore } from "@cria/algorithms";
 import { creditNodes } from "@cria/algorithms/internal";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
-import type { DatasetRow } from "@cria/rollout";
-import type { Coordination } from "../cluster/training-bus.js";
-import type { Settings } from "../config/import/settings.js";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
 import { makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
-import type { Policy } from "../policy/policy.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import { hasAdvantage } from "../policy/update-policy.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { Stopwatch } from "../stopwatch.js";
-import type { Environment } from "../task/environment.js";
-import type { Registries } from "../user-code/registries.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
 import { collectMetrics } from "./collect-metrics.js";
 import { readReward } from "./collect-rollouts.js";
 import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
-import { type Critic, scoreValues, updateCritic } from "./critic.js";
+import { scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
 import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
@@ -34,24 +22,7 @@ import { needsEveryTrajectory } from "./needs-every-trajectory.js";
 import { type SampledStep, type SampleInputs, sampleStep } from "./sample-step.js";
 import { measureStaleness } from "./schedule.js";
 import { scoreTrajectories } from "./score-trajectories.js";
-
-/** What a training step needs; all of it is opened from the same settings. */
-export interface StepParts {
-  settings: Settings;
-  /** Values of the names in the settings. */
-  registries: Registries;
-  policy: Policy;
-  environment: Environment;
-  /** null: the advantage estimator needs none. */
-  critic: Critic | null;
-  /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
-  klController: KlController;
-  /** Rows to train on: with the settings they say how many steps there are. */
-  trainRows: readonly DatasetRow[];
-  /** Hands out what can be done elsewhere; null: all is done in this process. */
-  coordination: Coordination | null;
-  signal?: AbortSignal;
-}
+import type { StepParts } from "./step-parts.js";
 
 export interface StepResult {
   /** Of the step's prompts, those that failed too. */
@@ -171,6 +142,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     gamma: algorithm.gamma,
     lam: algorithm.lam,
     normalizeByStd: algorithm.normalizeByStd,
+    turnWeight: algorithm.advantages === "mt_grpo" ? algorithm.turnAdvantageWeight : algorithm.stepAdvantageWeight,
     // What another strategy spreads over the tokens stays with them.
     ...(rewards.aggregation.strategy === "last_token" ? {} : { episodeRewards: undefined }),
   };

@@ -1,12 +1,11 @@
-import { type AdvantageInputs, type Algorithms, costlyInputs } from "@cria/algorithms";
+import { type Algorithms, costlyInputs } from "@cria/algorithms";
 import { ConfigError, type Registry } from "@cria/core";
 import { importExport } from "@cria/tools/internal";
 import type { TrainConfig } from "../config/train-config.js";
 
 /**
  * Registers the algorithms that the config names as "module#export", under that name: advantage estimators, policy losses,
- * aggregations, KL estimates. Relative modules start at `folder`. Estimators whose turns have a weight of their own in the config get
- * it.
+ * aggregations, KL estimates. Relative modules start at `folder`.
  * @param algorithms the run's own.
  * @throws ConfigError when one cannot be loaded or is of another kind.
  */
@@ -51,10 +50,4 @@ export async function loadAlgorithms(
   await load(aggregations, "actor.loss_agg_mode", actor.loss_agg_mode, "an Aggregation", isFunction);
   const { loss_mode } = actor.policy_loss;
   await load(policyLosses, "actor.policy_loss.loss_mode", loss_mode, "a PolicyLoss with evaluate()", isLoss);
-  const turnWeights = { gigpo: algorithm.gigpo.step_advantage_w, mt_grpo: algorithm.turn_advantage_coef };
-  for (const [name, turnWeight] of Object.entries(turnWeights)) {
-    const estimate = advantageEstimators.get(name);
-    const weighed = (inputs: AdvantageInputs) => estimate({ turnWeight, ...inputs });
-    advantageEstimators.register(name, Object.assign(weighed, estimate));
-  }
 }
