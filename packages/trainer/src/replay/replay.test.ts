@@ -24,8 +24,8 @@ const path = join(folder, "calculator", "grpo-lora");
 const events: RunEvent[] = [];
 let replay: Replay;
 
-/** A run of the demo's kind, stopped after its third step and resumed. */
-async function trainUntil(stopAfter: number): Promise<void> {
+/** A run of the demo's kind, ended after so many steps. */
+async function trainUntil(stopAfter: number, more: readonly string[] = []): Promise<void> {
   const overrides = [
     "data.train_batch_size=4",
     "data.val_max_samples=6",
@@ -38,6 +38,7 @@ async function trainUntil(stopAfter: number): Promise<void> {
     "trainer.test_freq=3",
     "trainer.threads=1",
     `trainer.default_local_dir=${folder}`,
+    ...more,
   ];
   const { values: config, folder: configFolder } = loadConfig(trainConfigSchema, demo, overrides);
   const session = await openSession(config, configFolder);
@@ -95,6 +96,22 @@ describe("replay", () => {
       "training step 1 again, from the start",
     ]);
     expect(replay.trainedSteps).toBe(2);
+  });
+
+  it("of a run with a lag is equal too: by the version that sampled the step, and through steps trained again", async () => {
+    const v1 = "trainer.v1={trainer_mode: colocate_async, colocate_async: {num_warmup_batches: 2}}";
+    await trainUntil(5, [v1, "trainer.experiment_name=ahead", "trainer.save_freq=3", "trainer.test_freq=-1"]);
+    const ahead = await openReplay(join(folder, "calculator", "ahead"));
+    try {
+      // Steps 5 and 4 were sampled after 2 and 1 updates, step 3 by the policy of the start.
+      for (const step of [5, 3, 4]) {
+        const lines = await readLines(`../ahead/rollouts/${step}.jsonl`);
+        expect((await ahead.replay(lines)).map(({ difference }) => difference)).toEqual(lines.map(() => null));
+      }
+      expect(ahead.trainedSteps).toBe(3);
+    } finally {
+      await ahead.close();
+    }
   });
 
   it("of a validation is equal too, which was made after its step", async () => {

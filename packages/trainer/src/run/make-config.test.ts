@@ -56,6 +56,16 @@ describe("options", () => {
     ["n", { n: 3, temperature: 0.5 }, { [`${rollout}.n`]: 3, [`${rollout}.temperature`]: 0.5 }],
     ["learningRate", { learningRate: 1 }, { [`${actor}.optim.lr`]: 1 }],
     ["steps", { steps: 3, epochs: 2 }, { "trainer.total_training_steps": 3, "trainer.total_epochs": 2 }],
+    [
+      "lag",
+      { lag: 2 },
+      { "trainer.v1.trainer_mode": "colocate_async", "trainer.v1.colocate_async.num_warmup_batches": 2 },
+    ],
+    [
+      "lag: 0",
+      { lag: 0, config: { trainer: { v1: { trainer_mode: "colocate_async" } } } },
+      { "trainer.v1.trainer_mode": "sync" },
+    ],
     ["lora: null", { lora: null }, { [`${model}.lora_rank`]: 0, [`${model}.lora_adapter_path`]: null }],
     [
       "lora: null beside a config's adapter",

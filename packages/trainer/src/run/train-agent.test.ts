@@ -85,6 +85,19 @@ describe("train with an agent", () => {
     expect(new Set(hashes).size).toBe(1);
   });
 
+  it("with a lag it answers for the version of its step, to the same bits whatever its timing", async () => {
+    const trainAhead = async (delays: number[], rollout = {}) => {
+      const agent = (context: AgentContext<Row>) => branchingAgent(context, delays);
+      const { adapter, metrics } = await train(options({ agent, lag: 1, steps: 4, batchSize: 1 }, rollout));
+      expect(metrics["training/off_policy/trajectory_staleness/mean"]).toBe(1);
+      return hash(adapter);
+    };
+    const first = await trainAhead([0, 0]);
+    expect(await trainAhead([15, 0])).toBe(first);
+    expect(await trainAhead([0, 4], { max_num_seqs: 2 })).toBe(first);
+    expect(hash((await train(options({ steps: 4, batchSize: 1 }))).adapter)).not.toBe(first);
+  });
+
   it("branch_credit decides what learns; each way trains another adapter", async () => {
     const hashes = new Set<string>();
     for (const branch_credit of ["all_branches", "last_branch", "nodes"] as const)
