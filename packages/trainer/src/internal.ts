@@ -13,7 +13,7 @@ export { type OpenedConversations, openConversations, openLosses } from "./clust
 export { applyOverride } from "./config/apply-override.js";
 export { checkConfig, listLeaves } from "./config/check-config.js";
 export { checkTrainPaths, listMissingTrainPaths } from "./config/check-train-paths.js";
-export { countSamples, readContextSize, usesLora } from "./config/derived-values.js";
+export { countSamples, readContextSize, readLag, usesLora } from "./config/derived-values.js";
 export { formatConversion } from "./config/from-verl/format-conversion.js";
 export { convertVerlFiles } from "./config/from-verl/from-verl.js";
 export { ShellReader, showWord } from "./config/from-verl/read-words.js";

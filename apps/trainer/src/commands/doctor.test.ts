@@ -227,13 +227,17 @@ describe("the estimate", () => {
       contextLength: info.trainingContextSize,
       parameters: info.parameterCount,
     });
-    const config = checkConfig(
-      trainConfigSchema,
-      { actor_rollout_ref: { model: { path, lora_rank: 4 } }, data: { train_files: "x" } },
-      "test",
-    );
-    const adapter = estimateMemory(shape, config).find(({ name }) => name.startsWith("adapter"))!;
-    expect(adapter.bytes).toBe(20 * info.trainableParameterCount);
+    const estimateItems = (trainer: object) => {
+      const actor_rollout_ref = { model: { path, lora_rank: 4 } };
+      const config = checkConfig(trainConfigSchema, { actor_rollout_ref, data: { train_files: "x" }, trainer }, "test");
+      return new Map(estimateMemory(shape, config).map(({ name, bytes }) => [name, bytes]));
+    };
+    const items = estimateItems({});
+    expect(items.get("adapter, gradients, moments")).toBe(20 * info.trainableParameterCount);
+    expect(items.has("kept versions")).toBe(false);
+    // With a lag of 1 two versions of the adapter are kept beside the one that is trained.
+    const ahead = estimateItems({ v1: { trainer_mode: "colocate_async" } });
+    expect(ahead.get("kept versions")).toBe(8 * info.trainableParameterCount);
   });
 
   const estimate = (shape: ModelShape, tokens: number, { rank = 4, microBatch = null as number | null } = {}) => {

@@ -2,7 +2,7 @@ import type { GgufHeader } from "@cria/engine";
 import type { TowerShape } from "@cria/engine/internal";
 import { defaultImageMemory, estimateLargestEncoding } from "@cria/engine/internal";
 import type { TrainConfig } from "@cria/trainer";
-import { readContextSize, usesLora } from "@cria/trainer/internal";
+import { readContextSize, readLag, usesLora } from "@cria/trainer/internal";
 
 /** One item of memory. */
 export interface MemoryItem {
@@ -159,6 +159,14 @@ export function estimateMemory(
       key: "algorithm.adv_estimator (others need no critic)",
     });
   }
+  const lag = readLag(config);
+  if (lag > 0)
+    items.push({
+      name: "kept versions",
+      bytes: (lag + 1) * 4 * trained,
+      detail: `of the adapter, ${lag + 1} for a lag of ${lag}`,
+      key: `trainer.v1.${config.trainer.v1.trainer_mode}.num_warmup_batches`,
+    });
   if ((actor.use_kl_loss || config.algorithm.use_kl_in_reward) && !lora)
     items.push({
       name: "reference policy",

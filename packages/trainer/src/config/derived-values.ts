@@ -15,3 +15,10 @@ export function usesLora({ actor_rollout_ref: { model } }: TrainConfig): boolean
 export function countSamples({ n, multi_turn }: TrainConfig["actor_rollout_ref"]["rollout"]): number {
   return (multi_turn.enable ? multi_turn.num_repeat_rollouts : null) ?? n;
 }
+
+/** Updates between the policy that samples a step and the one that learns from it; 0: steps are sampled in their turn. */
+export function readLag({ trainer }: Pick<TrainConfig, "trainer">): number {
+  const { trainer_mode: mode, colocate_async, separate_async } = trainer.v1;
+  if (mode === "sync") return 0;
+  return (mode === "colocate_async" ? colocate_async : separate_async).num_warmup_batches;
+}

@@ -1,4 +1,5 @@
 import type { PolicyLossOptions, RolloutCorrectionOptions } from "@cria/algorithms";
+import { readLag } from "../derived-values.js";
 import type { AlgorithmOptions } from "../options/algorithm.js";
 import type { DataOptions } from "../options/data.js";
 import type { EnvironmentOptions } from "../options/environment.js";
@@ -8,7 +9,6 @@ import { importAlgorithm } from "./algorithm.js";
 import { importCorrection } from "./correction.js";
 import { importData } from "./data.js";
 import { importEnvironment } from "./environment.js";
-import { importLag } from "./lag.js";
 import { importLoss } from "./loss.js";
 import { importSampling, importValidation, type SamplingSettings } from "./sampling.js";
 import { type CriticSettings, importCritic, importUpdates } from "./updates.js";
@@ -43,7 +43,7 @@ export interface Settings {
 /** @throws ConfigError, in the config's names, for what its schema cannot see. */
 export function importSettings(config: TrainConfig): Settings {
   const { algorithm, trainer } = config;
-  const lag = importLag(config);
+  const lag = readLag(config);
   return {
     sampling: importSampling(config),
     validation: importValidation(config),
