@@ -1,6 +1,6 @@
 import { PYTHON_TARGET, pythonReason } from "../verl/foreign-keys.js";
 import { describeStreamedKeys } from "../verl/streamed-training.js";
-import { listNullableKeys, listUnboundedKeys } from "../verl/translate-values.js";
+import { describeMovedKeys, listNullableKeys, listUnboundedKeys } from "../verl/translate-values.js";
 import { verlKeys } from "../verl/verl-keys.js";
 import { frozenKeys } from "../verl/vision-keys.js";
 import { allowNull, findMapping, findNode, type JsonNode, visit } from "./make-json-schema.js";
@@ -22,7 +22,7 @@ export function addForeignKeys(root: JsonNode): void {
     if ("nothing" in entry) addKey(root, key, { deprecationMessage: `has no effect: ${entry.nothing}` });
     else if (!("alias" in entry)) addPendingKey(root, key, "only" in entry ? entry.only : null);
   }
-  for (const [key, description] of Object.entries(describeStreamedKeys()))
+  for (const [key, description] of Object.entries({ ...describeMovedKeys(), ...describeStreamedKeys() }))
     addKey(root, key, { description, doNotSuggest: true });
   // Hydra's names of Python classes, which any section may have.
   visit(root, ({ properties, additionalProperties }) => {

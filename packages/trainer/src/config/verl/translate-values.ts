@@ -45,10 +45,17 @@ export function expandSwitches(raw: Record<string, unknown>): void {
   if (typeof enable === "boolean") writeKey(raw, key, { enable });
 }
 
+const refillKey = "trainer.v1.sampler.sync_refill_failed_groups";
+
+/** Keys of which `moveValues` makes others, and what each means here. */
+export function describeMovedKeys(): Record<string, string> {
+  return { [refillKey]: `true is ${rollout}.on_failure refill.` };
+}
+
 /** Keys whose values another key of Cria's has; this runs before sections are dropped. */
 export function moveValues(raw: Record<string, unknown>): void {
   const onFailure = `${rollout}.on_failure`;
-  const { value: refills } = removeKey(raw, "trainer.v1.sampler.sync_refill_failed_groups");
+  const { value: refills } = removeKey(raw, refillKey);
   if (refills === true && readKey(raw, onFailure) === undefined) writeKey(raw, onFailure, "refill");
   const reference = "actor_rollout_ref.ref.model.path";
   if (readKey(raw, reference) === readKey(raw, "actor_rollout_ref.model.path")) removeKey(raw, reference);
