@@ -1,6 +1,6 @@
 /**
- * The program of `run.sh`, bundled into one file by `prepare.mjs`:
- *   measure check | decode | train | parts  --device cuda|cpu  --size full|tiny  --folder DIR
+ * The program of `run.sh`, bundled by `prepare.mjs`:
+ *   measure parts | models | check | bits | decode | train  --device cuda|cpu  --size full|tiny  --folder DIR
  * Prints one line of JSON for each result: { case, metric, ours } or { check, error, tolerance, ok }. With
  * CRIA_EMULATED_KERNELS the device is the CPU with those kernels: for dry runs.
  */
@@ -25,6 +25,8 @@ const { values, positionals } = parseArgs({
     device: { type: "string", default: "cuda" },
     size: { type: "string", default: "full" },
     folder: { type: "string", default: "." },
+    /** Of `models`: one weight type; default: all. */
+    type: { type: "string" },
   },
 });
 const device = values.device as "cuda" | "cpu";
@@ -136,6 +138,60 @@ async function check(): Promise<void> {
   }
 }
 
+/**
+ * Whether bits repeat: must the same work give the same ones, and how far is a conversation in a batch from the same
+ * one alone?
+ */
+async function bits(): Promise<void> {
+  const types: TinyModelOptions["type"][] = ["f32", "f16", "q8_0", "q4_K"];
+  for (const type of types) {
+    const path = join(values.folder, "bits.gguf");
+    await makeTinyModel(path, { type, embedding: 256, headSize: 64, feedForward: 512, layers: 2, embeddingScale: 0.2 });
+    const rows = makeRows(64, 20, 256);
+    const model = await load({ path, contextSize: 64, maxSequences: 64, lora: { rank: 4 } });
+    const run = async (width: number) => {
+      const results: { tokenIds: Int32Array; logprobs: Float32Array }[] = [];
+      for (let first = 0; first < rows.length; first += width) {
+        const group = rows.slice(first, first + width);
+        const done = group.map(async ({ tokenIds }, i) => {
+          const sequence = model.createSequence();
+          const options = { maxTokens: 16, stopTokens: [], seed: first + i, temperature: 1 };
+          const result = await sequence.generate(tokenIds, options);
+          sequence.dispose();
+          return { tokenIds: Int32Array.from(result.tokenIds), logprobs: Float32Array.from(result.logprobs) };
+        });
+        results.push(...(await Promise.all(done)));
+        await model.flushCache();
+      }
+      return results;
+    };
+    const together = await run(64);
+    const again = await run(64);
+    const equal = together.every(({ logprobs }, i) => logprobs.every((x, t) => Object.is(x, again[i]!.logprobs[t])));
+    print({ check: `${type}: 64 conversations twice, the same bits`, error: equal ? 0 : 1, tolerance: 0, ok: equal });
+    for (const width of [1, 5, 16]) {
+      let [same, largest] = [0, 0];
+      for (const [i, { tokenIds, logprobs }] of (await run(width)).entries()) {
+        const other = together[i]!;
+        if (logprobs.every((x, t) => Object.is(x, other.logprobs[t]))) same++;
+        // Up to the first token that differs, where the conversations part.
+        for (let t = 0; t < logprobs.length && tokenIds[t] === other.tokenIds[t]; t++)
+          largest = Math.max(largest, Math.abs(logprobs[t]! - other.logprobs[t]!));
+      }
+      const title = `bits ${type}, batches of ${width} beside 64`;
+      print({ case: title, metric: "conversations of 64 with equal bits", ours: same });
+      print({ case: title, metric: "largest difference, nats", ours: largest });
+    }
+    const batch = [...makeRows(3, 40, 256), ...makeRows(2, 17, 256)];
+    const [first, second] = [await readGradients(model, batch), await readGradients(model, batch)];
+    const repeats = [...first].every(([name, gradient]) =>
+      gradient.every((x, i) => Object.is(x, second.get(name)![i])),
+    );
+    print({ check: `${type}: gradients twice, the same bits`, error: repeats ? 0 : 1, tolerance: 0, ok: repeats });
+    await model.dispose();
+  }
+}
+
 async function decode(): Promise<void> {
   const { sequences, prompt, tokens, rounds } = size.decode;
   for (const type of size.types) {
@@ -207,6 +263,10 @@ async function train(): Promise<void> {
 
 const commands: Record<string, () => Promise<void>> = {
   check,
+  bits,
+  models: async () => {
+    for (const type of size.types.filter((name) => !values.type || name === values.type)) await getModel(type);
+  },
   decode,
   train,
   parts: async () => {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cria/error.h"
+#include "cuda_code.h"
 #include "cria/mutex.h"
 #include "cria/runtime.h"
 #include "ggml-backend.h"
@@ -75,8 +76,14 @@ ggml_backend_reg_t find_registered() {
     return nullptr;
 }
 
+// The reason that the driver cannot run the backend's kernels; a registered backend is not used then.
+std::string & code_problem() {
+    static std::string problem;
+    return problem;
+}
+
 ggml_backend_dev_t first_cuda_device() {
-    const ggml_backend_reg_t reg = find_registered();
+    const ggml_backend_reg_t reg = code_problem().empty() ? find_registered() : nullptr;
     return reg && ggml_backend_reg_dev_count(reg) > 0 ? ggml_backend_reg_dev_get(reg, 0) : nullptr;
 }
 
@@ -128,6 +135,18 @@ std::vector<CudaPart> load_cuda_backend(const std::string & folder, const std::v
     }
     parts.push_back(backend);
     parts.push_back(backend.found.empty() ? CudaPart{"device", "", ""} : find_devices());
+    CudaPart code{"code", "", ""};
+    if (!parts.back().found.empty() && !folder.empty()) {
+        std::string ignored_too;
+        void * handle = load_library("libcuda.so.1", search, ignored_too);
+        static const std::string first_problem =
+            try_cuda_code(handle, backend.found, int(ggml_backend_reg_dev_count(find_registered())));
+        code.problem = code_problem() = first_problem;
+        if (code.problem.empty()) code.found = "the driver takes it";
+    } else if (!parts.back().found.empty()) {
+        code.found = "built into llama.cpp";
+    }
+    parts.push_back(code);
     const std::string kernels = find_kernels_library();
     parts.push_back({"kernels", kernels, kernels.empty() ? "not built" : ""});
     return parts;

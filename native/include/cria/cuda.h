@@ -8,8 +8,8 @@ struct ggml_backend_device;
 
 namespace cria {
 
-// One part that CUDA needs. `name`: "driver", "cudart", "cublas", "package", "backend", "device" or "kernels". Only the
-// kernels are optional: without them training on the GPU uses ggml's operations.
+// One part that CUDA needs. `name`: "driver", "cudart", "cublas", "package", "backend", "device", "code" or "kernels".
+// Only the kernels are optional: without them training on the GPU uses ggml's operations.
 struct CudaPart {
     std::string name;
     std::string found;  // its location or version; empty when it is missing

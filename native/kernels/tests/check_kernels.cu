@@ -2,6 +2,7 @@
 // compiler in the emulation (cuda_emulation.h). Prints one line of JSON for each case; exit code 1 when any is outside
 // its tolerance.
 //   check_kernels [--time]
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>

@@ -13,7 +13,7 @@ const CUDA_PACKAGE_VERSION = "3.22.1";
 /** One part that `device: "cuda"` needs. */
 export interface CudaPart {
   /** Only `kernels` are optional: without them training on the GPU uses ggml's operations. */
-  name: "driver" | "cudart" | "cublas" | "package" | "backend" | "device" | "kernels";
+  name: "driver" | "cudart" | "cublas" | "package" | "backend" | "device" | "code" | "kernels";
   /** Its path or its release; null when it is missing, or when an earlier part is missing. */
   found: string | null;
   /** The reason it is missing; null when it is found or was not reached. */
@@ -29,6 +29,8 @@ const remedies: Record<CudaPart["name"], string> = {
   package: `npm install ${CUDA_PACKAGE}@${CUDA_PACKAGE_VERSION}`,
   backend: `install ${CUDA_PACKAGE}@${CUDA_PACKAGE_VERSION} again`,
   device: "check nvidia-smi, and that CUDA_VISIBLE_DEVICES does not hide the GPU",
+  // Published for compute capability 8.6, 8.9 and 12 as machine code, for others as PTX 9.1, which the driver compiles.
+  code: "install an NVIDIA driver for CUDA 13.1 or newer (590 or newer)",
   kernels: "install nvcc of CUDA 13 and build the addon: pnpm --filter @cria/native build",
 };
 
