@@ -20,8 +20,7 @@ const MAGIC = 0xba55ed50;
 function* listModules(bytes) {
   const magic = Buffer.alloc(4);
   magic.writeUInt32LE(MAGIC);
-  let at = 0;
-  while ((at = bytes.indexOf(magic, at)) >= 0) {
+  for (let at = bytes.indexOf(magic); at >= 0; at = bytes.indexOf(magic, at)) {
     const [version, header] = [bytes.readUInt16LE(at + 4), bytes.readUInt16LE(at + 6)];
     const size = Number(bytes.readBigUInt64LE(at + 8));
     if (version !== 1 || header !== 16 || at + header + size > bytes.length) at += 4;

@@ -76,10 +76,13 @@ const policyGradient: LossFunction = ({ logprobs, columns, totals }) => {
   return { loss: logprobs.reduce((sum, logprob, i) => sum + logprob * dLogprobs[i]!, 0), dLogprobs };
 };
 
-/** Tensor cores round products' operands to 10 bits: differences need larger steps, and agree less closely. */
+/**
+ * Tensor cores round products' operands to 10 bits: differences need larger steps, and agree less closely. Beside
+ * quantized weights each device rounds activations to eight bits in its own way.
+ */
 const exact = device === "cpu";
 const finiteDifferences = exact ? { step: 2e-3, tolerance: 5e-3 } : { step: 3e-2, tolerance: 8e-2 };
-const betweenDevices = exact ? 2e-3 : 2e-2;
+const findTolerance = (type: TinyModelOptions["type"]) => (exact ? 2e-3 : /^q/.test(type ?? "f32") ? 1e-1 : 2e-2);
 
 async function readGradients(model: LlamaModel, batch: TrainSequence[]): Promise<Map<string, Float32Array>> {
   await model.train(batch, weightedLogprobs, null);
@@ -117,12 +120,8 @@ async function check(): Promise<void> {
       const error = Math.hypot(...want.map((x, i) => x - got[i]!)) / (Math.hypot(...want) || 1);
       worst = Number.isFinite(error) ? Math.max(worst, error) : Number.POSITIVE_INFINITY;
     }
-    print({
-      check: `${name}: gradients beside the CPU's`,
-      error: worst,
-      tolerance: betweenDevices,
-      ok: worst <= betweenDevices,
-    });
+    const tolerance = findTolerance(tiny.type);
+    print({ check: `${name}: gradients beside the CPU's`, error: worst, tolerance, ok: worst <= tolerance });
     if (options.trainable === "full") {
       const { step, tolerance } = finiteDifferences;
       const checks = await checkGradients(model, batch, weightedLogprobs, { step });
@@ -138,18 +137,17 @@ async function check(): Promise<void> {
   }
 }
 
-/**
- * Whether bits repeat: must the same work give the same ones, and how far is a conversation in a batch from the same
- * one alone?
- */
+/** A conversation has the same bits in each batch and each time, and so has a gradient; errors in nats. */
 async function bits(): Promise<void> {
   const types: TinyModelOptions["type"][] = ["f32", "f16", "q8_0", "q4_K"];
   for (const type of types) {
     const path = join(values.folder, "bits.gguf");
     await makeTinyModel(path, { type, embedding: 256, headSize: 64, feedForward: 512, layers: 2, embeddingScale: 0.2 });
     const rows = makeRows(64, 20, 256);
-    const model = await load({ path, contextSize: 64, maxSequences: 64, lora: { rank: 4 } });
-    const run = async (width: number) => {
+    // Some are long: attention then runs over more cells than the others have.
+    for (const [i, row] of makeRows(64, 700, 256).entries()) if (i % 8 === 7) rows[i] = row;
+    const model = await load({ path, contextSize: 768, maxSequences: 64, lora: { rank: 4 } });
+    const run = async (width: number, rows: TrainSequence[]) => {
       const results: { tokenIds: Int32Array; logprobs: Float32Array }[] = [];
       for (let first = 0; first < rows.length; first += width) {
         const group = rows.slice(first, first + width);
@@ -165,22 +163,24 @@ async function bits(): Promise<void> {
       }
       return results;
     };
-    const together = await run(64);
-    const again = await run(64);
-    const equal = together.every(({ logprobs }, i) => logprobs.every((x, t) => Object.is(x, again[i]!.logprobs[t])));
-    print({ check: `${type}: 64 conversations twice, the same bits`, error: equal ? 0 : 1, tolerance: 0, ok: equal });
-    for (const width of [1, 5, 16]) {
-      let [same, largest] = [0, 0];
-      for (const [i, { tokenIds, logprobs }] of (await run(width)).entries()) {
-        const other = together[i]!;
-        if (logprobs.every((x, t) => Object.is(x, other.logprobs[t]))) same++;
-        // Up to the first token that differs, where the conversations part.
-        for (let t = 0; t < logprobs.length && tokenIds[t] === other.tokenIds[t]; t++)
-          largest = Math.max(largest, Math.abs(logprobs[t]! - other.logprobs[t]!));
+    const short = rows.filter(({ tokenIds }) => tokenIds.length < 100);
+    for (const [kind, given] of [
+      ["short", short],
+      ["short and long", rows],
+    ] as const) {
+      const together = await run(64, given);
+      for (const width of [64, 16, 5, 1]) {
+        let [same, largest] = [0, 0];
+        for (const [i, { tokenIds, logprobs }] of (await run(width, given)).entries()) {
+          const other = together[i]!;
+          if (logprobs.every((x, t) => Object.is(x, other.logprobs[t]))) same++;
+          // Up to the first token that differs, where the conversations part.
+          for (let t = 0; t < logprobs.length && tokenIds[t] === other.tokenIds[t]; t++)
+            largest = Math.max(largest, Math.abs(logprobs[t]! - other.logprobs[t]!));
+        }
+        const check = `bits ${type}, ${kind}, batches of ${width} beside 64: ${same} of ${given.length} are equal`;
+        print({ check, error: largest, tolerance: 0, ok: same === given.length });
       }
-      const title = `bits ${type}, batches of ${width} beside 64`;
-      print({ case: title, metric: "conversations of 64 with equal bits", ours: same });
-      print({ case: title, metric: "largest difference, nats", ours: largest });
     }
     const batch = [...makeRows(3, 40, 256), ...makeRows(2, 17, 256)];
     const [first, second] = [await readGradients(model, batch), await readGradients(model, batch)];
@@ -197,8 +197,9 @@ async function decode(): Promise<void> {
   for (const type of size.types) {
     const path = await getModel(type);
     const contextSize = prompt + tokens + 1;
-    const model = await load({ path, trainable: "none", contextSize, maxSequences: Math.max(...sequences) });
     for (const count of sequences) {
+      // With deterministic: true a batch on a GPU has always maxSequences rows.
+      const model = await load({ path, trainable: "none", contextSize, maxSequences: count });
       const rates: number[] = [];
       for (let round = -1; round < rounds; round++) {
         const conversations = makeRows(count, prompt, size.model.vocabulary).map(({ tokenIds }) => ({
@@ -219,8 +220,8 @@ async function decode(): Promise<void> {
         for (const { sequence } of conversations) sequence.dispose();
       }
       print({ case: `decode ${size.model.name} ${type}, ${count} sequences`, metric: "tokens/s", ours: median(rates) });
+      await model.dispose();
     }
-    await model.dispose();
   }
 }
 

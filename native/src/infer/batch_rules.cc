@@ -58,13 +58,18 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
         rules.min_rows = 1;
         return rules;
     }
-    if (options.deterministic && has_k_quants(model.llama())) {
+    if (!options.deterministic || (rules.sharing == PrefixSharing::tokens && OwnProducts::cover(model.llama()))) {
+        rules.min_rows = 1;
+    } else if (!model.on_cpu()) {
+        // Decoding has always the same number of rows, and a chunk of a prompt a batch of its own.
+        rules.min_rows = 1;
+        rules.decode_rows = options.max_sequences;
+        rules.groups_prefill = false;
+    } else if (has_k_quants(model.llama())) {
         rules.min_rows = 8;
         rules.row_step = 4;  // repacked weights: leftover rows behind a multiple of four use another kernel
         rules.groups_prefill = false;
     }
-    if (!options.deterministic || (rules.sharing == PrefixSharing::tokens && OwnProducts::cover(model.llama())))
-        rules.min_rows = 1;
     return rules;
 }
 

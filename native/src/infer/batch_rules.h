@@ -15,6 +15,8 @@ struct BatchRules {
     PrefixSharing sharing = PrefixSharing::family;
     int min_rows = 2;  // minimum rows of a batch, so that each row is computed by the same kernel
     int row_step = 1;  // rows come in multiples of this, for the same reason
+    // Minimum rows of a batch that decodes, where it needs more: devices pick kernels by the number of rows
+    int decode_rows = 1;
     bool rewinds = true;  // whether evaluated tokens can be removed again; padding requires it
     PrefillCuts cuts{};
     bool groups_prefill = true;  // equal chunks in one batch: only where this cannot change the kernel

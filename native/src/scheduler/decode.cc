@@ -31,8 +31,8 @@ void Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding, Po
         }
     }
     std::sort(decoding.begin(), decoding.end(), [](const auto & a, const auto & b) { return a->slot < b->slot; });
-    const std::vector<int> padding =
-        rules.rewinds ? plan_padding(active, rules.min_rows, rules.row_step) : std::vector<int>();
+    const int least = std::max(rules.min_rows, rules.decode_rows);
+    const std::vector<int> padding = rules.rewinds ? plan_padding(active, least, rules.row_step) : std::vector<int>();
     DecodeBatch & batch = evaluator.start_batch();
     std::vector<Output> outputs;
     size_t p = 0;

@@ -19,6 +19,9 @@ namespace {
 // that lost its core.
 constexpr double kSmallEvaluation = 2.5e8;
 
+// Logits of a batch from which on threads share the drawing: waking them costs as much as some 50,000.
+constexpr int64_t kSharedDraws = 200000;
+
 ggml_type parse_kv_type(const std::string & name) {
     if (name == "f32") return GGML_TYPE_F32;
     if (name == "f16") return GGML_TYPE_F16;
@@ -80,6 +83,8 @@ Evaluator::Evaluator(
     }
     pool_ = std::make_unique<ThreadPool>(model.threads());
     pool_->attach(context());
+    workers_ = std::make_unique<WorkerThreads>(model.threads());
+    samplers_.resize(size_t(workers_->count()));
     token_batch_ = std::make_unique<DecodeBatch>(n_batch, 0, false);
 }
 
@@ -100,15 +105,37 @@ bool Evaluator::run(std::vector<Output> & outputs, double & seconds) {
     llama_set_n_threads(context(), threads, threads);
     const auto started = Clock::now();
     const bool ok = llama_decode(context(), batch_->get()) == 0;
+    llama_synchronize(context());
     seconds = std::chrono::duration<double>(Clock::now() - started).count();
-    if (!ok) return false;
+    if (ok) draw_all(outputs);
+    return ok;
+}
+
+// Requests with a grammar share what is known of it: they come first, on this thread.
+void Evaluator::draw_all(std::vector<Output> & outputs) {
+    std::vector<std::pair<Output *, const float *>> free;
     for (Output & output : outputs) {
-        if (output.row >= 0) output.drawn = draw(*output.sequence, llama_get_logits_ith(context(), output.row));
+        if (output.row < 0) continue;
+        const float * logits = llama_get_logits_ith(context(), output.row);
+        if (output.sequence->request->grammar) output.drawn = draw(*output.sequence, logits);
+        else free.emplace_back(&output, logits);
     }
-    return true;
+    const auto draw_one = [&](int item, int thread) {
+        const auto & [output, logits] = free[size_t(item)];
+        output->drawn = draw(*output->sequence, logits, samplers_[size_t(thread)]);
+    };
+    if (int64_t(free.size()) * n_vocab_ >= kSharedDraws && free.size() > 1) {
+        workers_->run(int(free.size()), draw_one);
+    } else {
+        for (int item = 0; item < int(free.size()); item++) draw_one(item, 0);
+    }
 }
 
 Drawn Evaluator::draw(const Sequence & sequence, const float * logits) {
+    return draw(sequence, logits, samplers_.front());
+}
+
+Drawn Evaluator::draw(const Sequence & sequence, const float * logits, Sampler & sampler) {
     Request & request = *sequence.request;
     const auto copy = [&] { return std::make_shared<std::vector<float>>(logits, logits + n_vocab_); };
     if (request.params.max_tokens == 0) {
@@ -121,7 +148,7 @@ Drawn Evaluator::draw(const Sequence & sequence, const float * logits) {
         if (keeps) drawn.prompt_end = copy();
         return drawn;
     }
-    return {sampler_.sample(logits, n_vocab_, request.params, request.result.token_ids.size()), nullptr,
+    return {sampler.sample(logits, n_vocab_, request.params, request.result.token_ids.size()), nullptr,
         keeps ? copy() : nullptr};
 }
 
@@ -146,7 +173,7 @@ Drawn Evaluator::draw_allowed(Request & request, const float * logits) {
         }
         const bool is_empty = std::all_of(allowed.begin(), allowed.end(), [](uint64_t word) { return word == 0; });
         if (!is_empty) {
-            drawn.token = sampler_.sample_allowed(logits, n_vocab_, request.params, sampled.size(), allowed);
+            drawn.token = samplers_.front().sample_allowed(logits, n_vocab_, request.params, sampled.size(), allowed);
         } else if (mask.may_end) {
             drawn.logits = std::make_shared<std::vector<float>>(logits, logits + n_vocab_);
         } else {

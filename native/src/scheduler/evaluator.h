@@ -17,6 +17,7 @@
 #include "infer/sampler.h"
 #include "infer/sequence.h"
 #include "infer/thread_pool.h"
+#include "infer/worker_threads.h"
 
 namespace cria {
 
@@ -58,13 +59,16 @@ class Evaluator {
         void operator()(llama_context * context) const;
     };
 
+    void draw_all(std::vector<Output> & outputs);
+    Drawn draw(const Sequence & sequence, const float * logits, Sampler & sampler);
     // Draws within a grammar: a token, the logits if the text is complete and no token ends it, or an error.
     Drawn draw_allowed(Request & request, const float * logits);
 
     const Model & model_;
     const bool keeps_prompt_ends_, has_grids_;
     const int n_vocab_;
-    Sampler sampler_;
+    std::unique_ptr<WorkerThreads> workers_;
+    std::vector<Sampler> samplers_;  // one for each thread
     std::unique_ptr<TokenPieces> pieces_;  // made for the first grammar
     std::unique_ptr<OwnProducts> products_;
     std::unique_ptr<ThreadPool> pool_;

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "@cria/core";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { unpackLlamaSource } from "../../../native/scripts/llama-paths.mjs";
 import { inspectCuda, loadModel } from "./index.js";
 import { makeTinyModel } from "./testing/index.js";
 
@@ -12,17 +13,53 @@ const folder = mkdtempSync(join(tmpdir(), "cria-cuda-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 afterEach(() => vi.unstubAllEnvs());
 
+interface Headers {
+  include: string[];
+  folders: string[];
+}
+
 /** A shared library with a few C functions, in a separate folder. */
-function compile(place: string, file: string, source: string): string {
+function compile(place: string, file: string, source: string, headers: Headers = { include: [], folders: [] }): string {
   const path = join(folder, place, file);
   mkdirSync(join(folder, place), { recursive: true });
-  const flags = ["-shared", "-fPIC", `-Wl,-soname,${file}`, "-x", "c++", "-", "-o", path];
-  execFileSync(process.env.CXX ?? "g++", flags, { input: `extern "C" {\n${source}\n}` });
+  const folders = headers.folders.map((name) => `-I${name}`);
+  const flags = ["-std=c++17", "-shared", "-fPIC", ...folders, `-Wl,-soname,${file}`, "-x", "c++", "-", "-o", path];
+  const includes = headers.include.map((name) => `#include "${name}"\n`).join("");
+  execFileSync(process.env.CXX ?? "g++", flags, { input: `${includes}extern "C" {\n${source}\n}` });
   return join(folder, place);
 }
 
 const driver = (init: number, version: number) =>
   `int cuInit(unsigned) { return ${init}; } int cuDriverGetVersion(int * v) { *v = ${version}; return 0; }`;
+
+/** A driver that starts, and gives `error` for the backend's module, or for its function. */
+const loadingDriver = (error: number, of: "module" | "function") => `${driver(0, 13000)}
+  int cuDeviceGet(int * device, int i) { *device = i; return 0; }
+  int cuDevicePrimaryCtxRetain(void ** context, int) { *context = nullptr; return 0; }
+  int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+  int cuCtxPushCurrent_v2(void *) { return 0; }
+  int cuCtxPopCurrent_v2(void **) { return 0; }
+  int cuModuleLoadData(void ** module, const char * image) {
+    *module = (void *)image;
+    return image[0] != 'k' ? 999 : ${of === "module" ? error : 0};
+  }
+  int cuModuleUnload(void *) { return 0; }
+  int cuModuleEnumerateFunctions(void ** functions, unsigned, void * module) { *functions = module; return 0; }
+  int cuFuncLoad(void *) { return ${of === "function" ? error : 0}; }
+  int cuGetErrorName(int code, const char ** name) { *name = code == 222 ? "UNSUPPORTED_PTX" : "OTHER"; return 0; }`;
+
+/** A backend of ggml with one device and, in its section of kernels, the letter 'k'. */
+const registeringBackend = `
+  const char * name(ggml_backend_reg_t) { return "CUDA"; }
+  const char * device_name(ggml_backend_dev_t) { return "CUDA0"; }
+  void memory(ggml_backend_dev_t, size_t * free, size_t * total) { *free = *total = size_t(1) << 30; }
+  enum ggml_backend_dev_type type(ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_GPU; }
+  ggml_backend_device device = { { device_name, device_name, memory, type }, nullptr, nullptr };
+  size_t count(ggml_backend_reg_t) { return 1; }
+  ggml_backend_dev_t get(ggml_backend_reg_t reg, size_t) { device.reg = reg; return &device; }
+  ggml_backend_reg reg = { GGML_BACKEND_API_VERSION, { name, count, get }, nullptr };
+  ggml_backend_reg_t ggml_backend_init() { return &reg; }
+  __attribute__((section(".nv_fatbin"), used)) extern const char kernels[] = "kernels";`;
 
 /** The addon's report, from a child process, because libraries stay loaded. */
 function inspect(options: { folder?: string; search: string[] }): Record<string, string> {
@@ -47,7 +84,16 @@ describe.skipIf(hasDriver)(title, () => {
 
   it("nothing is there: each part says so", () => {
     const found = inspect({ search: [] });
-    expect(Object.keys(found)).toEqual(["driver", "cudart", "cublas", "package", "backend", "device", "kernels"]);
+    expect(Object.keys(found)).toEqual([
+      "driver",
+      "cudart",
+      "cublas",
+      "package",
+      "backend",
+      "device",
+      "code",
+      "kernels",
+    ]);
     expect(found.driver).toMatch(/libcuda\.so\.1: cannot open/);
     expect(found.cublas).toMatch(/libcublas\.so\.13: cannot open/);
     expect(found).toMatchObject({ package: "not installed", backend: "not reached", device: "not reached" });
@@ -73,6 +119,31 @@ describe.skipIf(hasDriver)(title, () => {
       device: "not reached",
     });
     expect(found.backend).toContain("libggml-cuda.so");
+  });
+
+  describe("the driver is asked whether it takes the backend's kernels", () => {
+    // ggml would find out with its first kernel, and end the process.
+    const inspectWith = (place: string, error: number, of: "module" | "function" = "module") => {
+      const search = [compile(place, "libcuda.so.1", loadingDriver(error, of)), runtime];
+      const headers = join(unpackLlamaSource("headers"), "ggml");
+      const backend = compile(`${place}-backend`, "libggml-cuda.so", registeringBackend, {
+        include: ["ggml-backend-impl.h"],
+        folders: [join(headers, "include"), join(headers, "src")],
+      });
+      return inspect({ folder: backend, search });
+    };
+
+    it("a driver that takes them", () => {
+      expect(inspectWith("taking", 0)).toMatchObject({
+        device: "CUDA0, 1024 of 1024 MiB free",
+        code: "the driver takes it",
+      });
+    });
+
+    it("a driver that refuses the module, and one that loads it but not its function", () => {
+      expect(inspectWith("refusing", 222).code).toBe("device 0 does not take it: UNSUPPORTED_PTX (222)");
+      expect(inspectWith("lazy", 209, "function").code).toBe("device 0 does not take it: OTHER (209)");
+    });
   });
 
   it("a package of another release is not loaded", () => {

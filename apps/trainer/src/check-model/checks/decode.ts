@@ -37,7 +37,7 @@ export const decodeCheck: ModelCheck = {
       await fillAdapter(model, ADAPTER_SCALE);
       together = await generate(model, CONVERSATIONS);
       context.advance(0.2);
-      findings.push(await compareWithScore(model, together));
+      findings.push(await compareWithScore(context, model, together));
       context.advance(0.3);
       context.begin(BATCH);
       await model.flushCache();
@@ -72,7 +72,11 @@ async function generate(model: LlamaModel, width: number): Promise<GenerateResul
   return results;
 }
 
-async function compareWithScore(model: LlamaModel, results: readonly GenerateResult[]): Promise<Finding> {
+async function compareWithScore(
+  context: CheckContext,
+  model: LlamaModel,
+  results: readonly GenerateResult[],
+): Promise<Finding> {
   const prompts = samplePrompts(model, CONVERSATIONS, PROMPT);
   const scores = await model.score(
     results.map(({ tokenIds }, i) => ({ tokenIds: [...prompts[i]!, ...tokenIds], from: prompts[i]!.length })),
@@ -81,7 +85,7 @@ async function compareWithScore(model: LlamaModel, results: readonly GenerateRes
     Array.from(logprobs, (value, t) => Math.abs(value - scores[i]!.logprobs[prompts[i]!.length + t]!)),
   );
   const mean = distances.reduce((sum, value) => sum + value, 0) / distances.length;
-  const bound = findBound(model.info.weightTypes);
+  const bound = findBound(model.info.weightTypes, context.device);
   const most = distances.reduce((a, b) => Math.max(a, b), 0);
   const found = `${distances.length} sampled tokens: ${formatSmall(mean)} nats apart on average, ${formatSmall(most)} at most (bound of the average ${bound})`;
   return judge(
@@ -92,9 +96,13 @@ async function compareWithScore(model: LlamaModel, results: readonly GenerateRes
   );
 }
 
-/** The bound of the roughest type among the weights. */
-export function findBound(types: Readonly<Record<string, number>>): number {
-  return Math.max(...Object.keys(types).map((type) => scoreBounds[type] ?? QUANTIZED_BOUND));
+/**
+ * The bound of the roughest type among the weights. A GPU's tensor cores round operands of F32 to ten bits, as those of
+ * F16.
+ */
+export function findBound(types: Readonly<Record<string, number>>, device: "cpu" | "cuda"): number {
+  const least = device === "cpu" ? 0 : scoreBounds.f16!;
+  return Math.max(least, ...Object.keys(types).map((type) => scoreBounds[type] ?? QUANTIZED_BOUND));
 }
 
 export function compareBits(

@@ -5,7 +5,7 @@ import { trainConfigSchema } from "@cria/trainer";
 import { checkConfig, loadConfiguredModel } from "@cria/trainer/internal";
 import { estimateMemory, readModelShape } from "../../doctor/estimate-memory.js";
 import { formatBytes } from "../../terminal/format-bytes.js";
-import { type Finding, fine, judge } from "../finding.js";
+import { type Finding, fine, judge, other } from "../finding.js";
 import type { CheckContext, ModelCheck } from "../model-check.js";
 import { samplePrompts } from "../sample-text.js";
 import { weightedSum } from "../slopes.js";
@@ -98,11 +98,14 @@ function toTrained(tokenIds: number[]): TrainSequence {
 const describeSpeed = (tokens: number, started: number): string =>
   ((1000 * tokens) / (performance.now() - started)).toFixed(1);
 
-/** Compares the process's peak with the estimate, in bytes; for a GPU the estimate covers both memories. */
+/** Compares the process's peak with the estimate, in bytes; on a GPU the model is in another memory. */
 export function judgeMemory(measured: number, estimated: number, device: string): Finding {
-  const where = device === "cpu" ? "" : " of the host; the GPU's own is not measured";
+  if (device !== "cpu") {
+    const found = `${formatBytes(measured)} of the host at the peak, CUDA's libraries included; doctor estimates ${formatBytes(estimated)} for the model`;
+    return other("not checked", MEMORY, found, "nvidia-smi shows the GPU's own memory");
+  }
   const share = measured / estimated;
-  const found = `${formatBytes(measured)} at the peak${where}, ${share.toFixed(2)} times what doctor estimates (${formatBytes(estimated)})`;
+  const found = `${formatBytes(measured)} at the peak, ${share.toFixed(2)} times what doctor estimates (${formatBytes(estimated)})`;
   return judge(
     MEMORY,
     share <= MEMORY_BOUND || measured - estimated <= MEMORY_SLACK,

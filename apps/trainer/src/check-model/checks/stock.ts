@@ -81,7 +81,7 @@ async function decodeHere(context: CheckContext): Promise<{ prompts: Int32Array[
       );
       ours.push({ tokens: [...tokenIds], gaps });
     }
-    return { prompts, ours, bound: findBound(model.info.weightTypes) };
+    return { prompts, ours, bound: findBound(model.info.weightTypes, context.device) };
   } finally {
     await model.dispose();
   }
