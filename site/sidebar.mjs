@@ -19,7 +19,7 @@ export const groups = [
       "cluster-sizes",
     ],
   },
-  { title: "How it works", pages: ["how-it-works", "episodes", "algorithms", "performance", "real-models"] },
+  { title: "How it works", pages: ["how-it-works", "episodes", "algorithms", "performance", "gpu", "real-models"] },
   {
     title: "Reference",
     pages: [

@@ -85,7 +85,18 @@ fi
 export DEVICE SIZE
 measure() { ./node measure.mjs "$@" --device "$DEVICE" --size "$SIZE" --folder ..; }
 cria() { ./node node_modules/cria/bin/cria.mjs "$@"; }
-export -f measure cria
+# The same training, whose batches tools and threads make: it must end with the same adapter.
+train_twice() {
+  set -e
+  local time equal=false
+  for time in once again; do
+    cria demo --steps "$1" trainer.device="$DEVICE" >&2
+    mv runs/demo/adapter.gguf "../$time.gguf"
+  done
+  if cmp -s ../once.gguf ../again.gguf; then equal=true; fi
+  echo "{\"check\":\"a training twice, the same bits\",\"error\":0,\"tolerance\":0,\"ok\":$equal}"
+}
+export -f measure cria train_twice
 
 # The large models are written meanwhile.
 bash -c 'measure models --type f16 & measure models --type q8_0 & wait' 2>"$WORK/models.log" &
@@ -97,7 +108,7 @@ step gradients bash -c "measure check"
 step bits bash -c "measure bits"
 MODEL=$(echo node_modules/cria/dist/assets/models/*.gguf)
 step check-model bash -c "cria check-model $MODEL --device $DEVICE >&2"
-step demo bash -c "cria demo --steps ${CRIA_GPU_STEPS:-8} trainer.device=$DEVICE >&2"
+step demo bash -c "train_twice ${CRIA_GPU_STEPS:-8}"
 wait $MODELS
 step decode bash -c "measure decode"
 step train bash -c "measure train"

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cria/error.h"
+#include "cria/runtime.h"
 #include "ggml.h"
 
 namespace cria {
@@ -16,7 +17,8 @@ thread_local const AssertionGuard * innermost = nullptr;
 // ggml calls it with "file:line: GGML_ASSERT(...) failed", and ends the process if it returns.
 void throw_assertion(const char * message) {
     if (!innermost) {
-        std::fprintf(stderr, "%s\n", message);
+        // The log says more than the message: which call of CUDA failed, and why.
+        std::fprintf(stderr, "%s\n%s\n", message, take_log_errors().c_str());
         return;
     }
     // llama.cpp may catch it on the way and log what(): the message must be in there.

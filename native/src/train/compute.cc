@@ -79,6 +79,9 @@ void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph) {
 }
 
 void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph) {
+    // CUDA records a graph that comes twice, by the address of its first node, and replays it. Ours are freed and built
+    // again at the same addresses; a name of its own keeps each from being taken for an older one.
+    if (backend != cpu_backend_.get() && cpu_backend_) ggml_format_name(ggml_graph_node(graph, 0), "%d", ++runs_);
     const ggml_status status = abort_.load() ? GGML_STATUS_ABORTED : ggml_backend_graph_compute(backend, graph);
     if (status == GGML_STATUS_ABORTED) throw Error("aborted", "was aborted").subject("training");
     if (status != GGML_STATUS_SUCCESS) {

@@ -75,6 +75,7 @@ class Compute {
     FairMutex * turns_ = nullptr;
     BackendPtr backend_;
     std::vector<AttentionWorkspace> workspaces_;
+    int runs_ = 0;  // graphs that the device has computed
     BackendPtr cpu_backend_;  // for parallel() when the weights are on another device
 };
 
