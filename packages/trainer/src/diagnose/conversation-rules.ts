@@ -125,8 +125,8 @@ export const conversationRules: readonly Rule[] = [
         weight: waiting / (waiting + generating),
         sentence: `A conversation waits ${shorten(waiting)} s for tools${most} and generates for ${shorten(generating)} s`,
         remedy:
-          "Make the tool faster, let more conversations run at once (rollout.max_num_seqs), or lower multi_turn.tool_timeout_s",
-        keys: ["actor_rollout_ref.rollout.max_num_seqs", `${MULTI_TURN}.tool_timeout_s`],
+          "Make the tool faster, let more conversations run at once (rollout.max_num_seqs), sample a step ahead (trainer.v1.trainer_mode: colocate_async), or lower multi_turn.tool_timeout_s",
+        keys: ["actor_rollout_ref.rollout.max_num_seqs", "trainer.v1.trainer_mode", `${MULTI_TURN}.tool_timeout_s`],
         filter: "tool_calls>0",
       };
     },

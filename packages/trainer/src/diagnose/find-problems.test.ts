@@ -237,6 +237,39 @@ describe("rules that no run of the embedded policy breaks", () => {
     ]);
   });
 
+  describe("with a lag", () => {
+    const { config, history } = readRun("healthy", list("healthy")[0]!);
+    const lagging = (more: StepMetrics) =>
+      history.map((step) => ({ ...step, "training/off_policy/trajectory_staleness/mean": 1, ...more }));
+    const tools = (seconds: number): StepMetrics => ({
+      "timing_s/agent_loop/generate_sequences/mean": 1,
+      "timing_s/agent_loop/tool_calls/mean": seconds,
+      "timing_s/agent_loop/interactions/mean": 0,
+      "rollout_corr/rollout_is_eff_sample_size": 0.9,
+    });
+    const find = (more: StepMetrics) => findProblems(lagging(more), { hasTools: true, config });
+
+    it("nothing waits, so that the lag hides nothing; where conversations wait, or workers hold them, it does", () => {
+      expect(find(tools(0.05))).toMatchObject([
+        { rule: "idle_lag", severity: "low", sentence: expect.stringMatching(/waits 0\.05 s for tools/) },
+      ]);
+      expect(find(tools(0.5))).toEqual([]);
+      expect(find({ ...tools(0.05), "cluster/jobs_elsewhere": 3 })).toEqual([]);
+      const without = lagging(tools(0.05)).map((step) => ({
+        ...step,
+        "training/off_policy/trajectory_staleness/mean": 0,
+      }));
+      expect(findProblems(without, { hasTools: true, config })).toEqual([]);
+    });
+
+    it("the policy has moved away from its conversations", () => {
+      const old = { ...tools(0.5), "rollout_corr/rollout_is_eff_sample_size": 0.3 };
+      expect(find(old)).toMatchObject([
+        { rule: "stale_lag", severity: "medium", sentence: expect.stringMatching(/leave 30 % of the samples/) },
+      ]);
+    });
+  });
+
   it("the KL to the reference, or that of the updates, is out of hand", () => {
     const { config, history } = readRun("healthy", "code-game");
     const far = history.map((step) => ({ ...step, "actor/kl_loss": 2.5, "actor/ppo_kl": 0.3 }));

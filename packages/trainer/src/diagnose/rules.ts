@@ -1,6 +1,7 @@
 import { clusterRules } from "./cluster-rules.js";
 import { conversationRules } from "./conversation-rules.js";
 import { engineRules } from "./engine-rules.js";
+import { lagRules } from "./lag-rules.js";
 import { noSignalRules } from "./no-signal-rules.js";
 import { rewardRules } from "./reward-rules.js";
 import type { Rule } from "./rule.js";
@@ -13,6 +14,7 @@ export const rules: readonly Rule[] = [
   ...rewardRules,
   ...updateRules,
   ...engineRules,
+  ...lagRules,
   ...clusterRules,
 ];
 

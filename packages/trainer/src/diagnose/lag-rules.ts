@@ -1,0 +1,47 @@
+import { percent, type Rule, shorten } from "./rule.js";
+import type { RunHistory } from "./run-history.js";
+
+const KEYS = ["trainer.v1.trainer_mode", "trainer.v1.colocate_async.num_warmup_batches"];
+
+/** Updates between the policy that sampled a step and the one that learned from it; 0 without a lag. */
+const readStaleness = (run: RunHistory): number => run.mean("training/off_policy/trajectory_staleness/mean");
+
+/** What a lag is good for: it hides the time in which conversations wait, and makes what is learned older. */
+export const lagRules: readonly Rule[] = [
+  {
+    name: "idle_lag",
+    when: "With a lag, conversations wait for tools a tenth of the time in which they generate, or less, and no worker takes part.",
+    look: (run) => {
+      const waiting =
+        run.mean("timing_s/agent_loop/tool_calls/mean") + run.mean("timing_s/agent_loop/interactions/mean");
+      const generating = run.mean("timing_s/agent_loop/generate_sequences/mean");
+      if (readStaleness(run) === 0 || run.steps.length < 5 || run.mean("cluster/jobs_elsewhere") > 0) return null;
+      if (waiting > 0.1 * generating) return null;
+      return {
+        severity: "low",
+        weight: 0.1,
+        sentence: `With a lag the policy learns from older conversations, and nothing is gained: a conversation waits ${shorten(waiting)} s for tools and generates for ${shorten(generating)} s, on the cores that train`,
+        remedy: "Train without a lag: set trainer.v1.trainer_mode to sync",
+        keys: KEYS,
+        filter: null,
+      };
+    },
+  },
+  {
+    name: "stale_lag",
+    when: "With a lag, the importance weights leave half of the samples over five steps, or less (rollout_corr/rollout_is_eff_sample_size).",
+    look: (run) => {
+      const effective = run.values("rollout_corr/rollout_is_eff_sample_size");
+      const share = run.mean("rollout_corr/rollout_is_eff_sample_size");
+      if (readStaleness(run) === 0 || effective.length < 5 || share > 0.5) return null;
+      return {
+        severity: "medium",
+        weight: 1 - share,
+        sentence: `The policy moves away from conversations before it learns from them: their importance weights leave ${percent(share)} of the samples`,
+        remedy: "Lower the lag (num_warmup_batches), or the learning rate",
+        keys: [...KEYS, "actor_rollout_ref.actor.optim.lr"],
+        filter: null,
+      };
+    },
+  },
+];
