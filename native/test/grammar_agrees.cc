@@ -115,8 +115,8 @@ Compared compare(const llama_vocab * vocab, const TokenPieces & pieces, const st
                 if (any_token && !check_utf8(piece).is_whole) continue;
                 const bool expected = std::isfinite(data.logit) && check_utf8(so_far + piece).may_become;
                 if (is_allowed != expected) {
-                    compared.difference = "after \"" + so_far + "\" token " + std::to_string(data.id) + " \"" + piece +
-                                          (is_allowed ? "\" is allowed" : "\" is not allowed");
+                    compared.difference = "after \"" + so_far + "\" token " + std::to_string(data.id);
+                    compared.difference += " \"" + piece + (is_allowed ? "\" is allowed" : "\" is not allowed");
                     return compared;
                 }
                 if (is_allowed && !pieces.is_end(data.id)) allowed.push_back(data.id);

@@ -317,7 +317,7 @@ class Reader {
         }
         uint64_t value = 0;
         for (int i = 0; i < digits; i++) {
-            const char d = peek(size_t(2 + i));
+            const char d = peek(size_t(i) + 2);
             const int digit = is_digit(d)            ? d - '0'
                               : d >= 'a' && d <= 'f' ? d - 'a' + 10
                               : d >= 'A' && d <= 'F' ? d - 'A' + 10
