@@ -313,6 +313,13 @@ std::vector<ggml_tensor *> list_adapter_tensors(const llama_adapter_lora * adapt
     return tensors;
 }
 
+std::vector<std::string> list_adapter_names(const llama_adapter_lora * adapter) {
+    std::vector<std::string> names;
+    for (const auto & name : list_weights(adapter))
+        for (const char * half : {".lora_a", ".lora_b"}) names.push_back(name + half);
+    return names;
+}
+
 std::vector<AdapterTensor> read_adapter_like(const Model & model, const std::string & path) {
     const llama_adapter_lora * adapter = model.adapter();
     LoraOptions same;

@@ -27,6 +27,9 @@ llama_adapter_lora * copy_adapter(const Model & model);
 // The tensors of a model's adapter: A and B of each weight, by the weights' names.
 std::vector<ggml_tensor *> list_adapter_tensors(const llama_adapter_lora * adapter);
 
+// Their names, in that order: that of the weight, and ".lora_a" or ".lora_b".
+std::vector<std::string> list_adapter_names(const llama_adapter_lora * adapter);
+
 // An adapter file's tensors in that order. Throws Error("adapter-mismatch") when it is not shaped as the model's
 // adapter.
 std::vector<AdapterTensor> read_adapter_like(const Model & model, const std::string & path);

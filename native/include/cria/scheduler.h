@@ -124,6 +124,10 @@ class Scheduler {
     // Frees it. Throws Error("version-in-use" | "unknown-version").
     void drop_version(PolicyVersion version);
     void save_version(PolicyVersion version, const std::string & path);
+    // Values of a tensor of its adapter. Writing forgets what was evaluated with it.
+    // Throws Error("unknown-version" | "unknown-tensor" | "bad-tensor"), writing also Error("version-in-use").
+    std::vector<float> read_version(PolicyVersion version, const std::string & name);
+    void write_version(PolicyVersion version, const std::string & name, const std::vector<float> & values);
 
     SchedulerStats stats() const;
 

@@ -514,24 +514,29 @@ Napi::Value NativeModel::tensors(Info info) {
     });
 }
 
+// readTensor(name, what, version?) -> promise
 Napi::Value NativeModel::read_tensor(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         const std::string name = to_text(info[0], "name"), what = to_text(info[1], "what");
         engine_->trainer();
-        return run_job(info, [this, name, what] {
-            auto values = std::make_shared<std::vector<float>>(engine_->trainer().read_tensor(name, what));
+        return run_job(info, [this, name, what, version = to_version(info[2])] {
+            auto values = std::make_shared<std::vector<float>>(version == kLivePolicy
+                                                                   ? engine_->trainer().read_tensor(name, what)
+                                                                   : engine_->scheduler().read_version(version, name));
             return [values](Napi::Env env) -> Napi::Value { return from_floats(env, *values); };
         });
     });
 }
 
+// writeTensor(name, what, values, version?) -> promise
 Napi::Value NativeModel::write_tensor(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         const std::string name = to_text(info[0], "name"), what = to_text(info[1], "what");
         auto values = std::make_shared<std::vector<float>>(to_floats(info[2], "values"));
         engine_->trainer();
-        return run_job(info, [this, name, what, values] {
-            engine_->trainer().write_tensor(name, what, *values);
+        return run_job(info, [this, name, what, values, version = to_version(info[3])] {
+            if (version == kLivePolicy) engine_->trainer().write_tensor(name, what, *values);
+            else engine_->scheduler().write_version(version, name, *values);
             return nothing();
         });
     });

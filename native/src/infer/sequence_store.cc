@@ -97,7 +97,7 @@ void SequenceStore::clear(PolicyVersion version) {
     }
 }
 
-void SequenceStore::remove_version(PolicyVersion version) {
+void SequenceStore::forget_version(PolicyVersion version) {
     check_version(version);
     for (const auto & [id, sequence] : sequences_) {
         if (sequence->version != version) continue;
@@ -106,6 +106,10 @@ void SequenceStore::remove_version(PolicyVersion version) {
             .received(std::to_string(version));
     }
     slots_.clear(version);
+}
+
+void SequenceStore::remove_version(PolicyVersion version) {
+    forget_version(version);
     versions_.erase(version);
 }
 

@@ -50,6 +50,8 @@ class SequenceStore {
     void clear(PolicyVersion version);
     // Sequences may be created with the version.
     void add_version(PolicyVersion version) { versions_.insert(version); }
+    // What it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence has it).
+    void forget_version(PolicyVersion version);
     // No longer; what it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence
     // has it).
     void remove_version(PolicyVersion version);

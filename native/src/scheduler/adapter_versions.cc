@@ -105,4 +105,30 @@ void AdapterVersions::save(PolicyVersion version, const std::string & path) cons
     save_adapter_tensors(model_, values_of(version).tensors, path);
 }
 
+ggml_tensor * AdapterVersions::find(PolicyVersion version, const std::string & name) const {
+    const Values & values = values_of(version);
+    const std::vector<std::string> names = list_adapter_names(model_.adapter());
+    const auto at = std::find(names.begin(), names.end(), name);
+    if (at == names.end()) throw Error("unknown-tensor", "is not a tensor of the adapter").subject(name);
+    return values.tensors[size_t(at - names.begin())];
+}
+
+std::vector<float> AdapterVersions::read(PolicyVersion version, const std::string & name) const {
+    const ggml_tensor * tensor = find(version, name);
+    std::vector<float> values(size_t(ggml_nelements(tensor)));
+    ggml_backend_tensor_get(tensor, values.data(), 0, ggml_nbytes(tensor));
+    return values;
+}
+
+void AdapterVersions::write(PolicyVersion version, const std::string & name, const std::vector<float> & values) {
+    ggml_tensor * tensor = find(version, name);
+    if (values.size() != size_t(ggml_nelements(tensor))) {
+        throw Error("bad-tensor", "cannot be written")
+            .subject(name)
+            .expected(std::to_string(ggml_nelements(tensor)) + " values")
+            .received(std::to_string(values.size()));
+    }
+    ggml_backend_tensor_set(tensor, values.data(), 0, ggml_nbytes(tensor));
+}
+
 }  // namespace cria

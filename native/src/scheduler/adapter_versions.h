@@ -35,6 +35,10 @@ class AdapterVersions {
     void select(PolicyVersion version);
     // Writes a version as a GGUF, as save_adapter does the live one.
     void save(PolicyVersion version, const std::string & path) const;
+    // Values of one of its tensors, by the name that the trainer has for the live one.
+    // Throws Error("unknown-version" | "unknown-tensor" | "bad-tensor").
+    std::vector<float> read(PolicyVersion version, const std::string & name) const;
+    void write(PolicyVersion version, const std::string & name, const std::vector<float> & values);
 
    private:
     struct Values;
@@ -42,6 +46,7 @@ class AdapterVersions {
     void point_at(const std::vector<ggml_tensor *> & values);
     // Throws Error("unknown-version").
     const Values & values_of(PolicyVersion version) const;
+    ggml_tensor * find(PolicyVersion version, const std::string & name) const;
 
     const Model & model_;
     llama_context * context_;

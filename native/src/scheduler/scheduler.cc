@@ -40,6 +40,20 @@ void Scheduler::save_version(PolicyVersion version, const std::string & path) {
     impl_->versions.save(version, path);
 }
 
+std::vector<float> Scheduler::read_version(PolicyVersion version, const std::string & name) {
+    const Locked compute(impl_->model->compute_mutex());
+    return impl_->versions.read(version, name);
+}
+
+void Scheduler::write_version(PolicyVersion version, const std::string & name, const std::vector<float> & values) {
+    const Locked compute(impl_->model->compute_mutex());
+    {
+        const Locked lock(impl_->mutex);
+        impl_->store.forget_version(version);
+    }
+    impl_->versions.write(version, name, values);
+}
+
 SequenceId Scheduler::fork(SequenceId source) {
     const Locked lock(impl_->mutex);
     const auto original = impl_->store.find(source);

@@ -342,7 +342,10 @@ export interface TrainResult {
 
 /** The policy as it was after some update, kept while later updates change the live one. */
 export interface PolicyVersion {
-  /** The live engine, but for its sequences: this version evaluates and samples them. */
+  /**
+   * The live engine, but for its sequences, which this version evaluates and samples; an engine whose tensors can be read
+   * and written has this version's values of them.
+   */
   readonly engine: PolicyEngine;
   /** Writes the version's LoRA adapter as a GGUF that stock llama.cpp loads. */
   saveAdapter(path: string): Promise<void>;

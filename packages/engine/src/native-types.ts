@@ -254,8 +254,10 @@ export interface NativeModel {
   zeroGradients(): Promise<void>;
   abortTraining(): void;
   tensors(): TensorInfo[];
-  readTensor(name: string, what: TensorPart): Promise<Float32Array>;
-  writeTensor(name: string, what: TensorPart, values: Float32Array): Promise<void>;
+  /** @param version of which the value is read; default: the live policy. */
+  readTensor(name: string, what: TensorPart, version?: number): Promise<Float32Array>;
+  /** @param version whose value is written, and its KV forgotten; throws while a sequence uses it. Default: the live policy. */
+  writeTensor(name: string, what: TensorPart, values: Float32Array, version?: number): Promise<void>;
   stepCount(): number;
   setStepCount(count: number): void;
   /**

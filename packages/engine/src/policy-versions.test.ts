@@ -157,6 +157,37 @@ describe("kept versions of a policy", () => {
     await kept.dispose();
   });
 
+  it("give their values, and take others, while the live policy keeps its own", async () => {
+    const model = await load();
+    const names = model.listTensors().filter(({ trainable }) => trainable);
+    const read = (engine: LlamaModel) => Promise.all(names.map(({ name }) => engine.readTensor(name)));
+    await update(model, 1);
+    const first = await model.keepVersion();
+    const [values, expected] = [await read(model), bits(await converse(model, 3))];
+    await update(model, 2);
+    expect(await read(first.engine)).toEqual(values);
+    const live = await read(model);
+    expect(live).not.toEqual(values);
+    const second = await model.keepVersion();
+    // What it evaluates now must not be taken for the other values' later.
+    expect(bits(await converse(second.engine, 3))).not.toEqual(expected);
+    for (const [i, { name }] of names.entries()) await second.engine.writeTensor(name, values[i]!);
+    expect(bits(await converse(second.engine, 3))).toEqual(expected);
+    expect(await read(model)).toEqual(live);
+    const { name } = names[0]!;
+    const sequence = second.engine.createSequence();
+    await expect(second.engine.writeTensor(name, values[0]!)).rejects.toMatchObject({ code: "engine/version-in-use" });
+    sequence.dispose();
+    await expect(second.engine.writeTensor(name, new Float32Array(1))).rejects.toMatchObject({
+      code: "engine/bad-tensor",
+    });
+    await expect(second.engine.readTensor("token_embd.weight")).rejects.toMatchObject({
+      code: "engine/unknown-tensor",
+    });
+    for (const version of [first, second]) await version.dispose();
+    await expect(first.engine.readTensor(name)).rejects.toMatchObject({ code: "engine/unknown-version" });
+  });
+
   it("cannot be dropped while they are used, nor used afterwards", async () => {
     const model = await load();
     const kept = await model.keepVersion!();
