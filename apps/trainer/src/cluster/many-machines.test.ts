@@ -19,7 +19,11 @@ describeWithNats("a training over NATS", () => {
   });
 
   it("has the adapter of one process, with workers that are killed or frozen", async () => {
-    const run = (name: string, mishaps: Pick<ClusterRunOptions, "workers" | "workerKills" | "workerFreeze">) =>
+    const run = (
+      name: string,
+      mishaps: Pick<ClusterRunOptions, "workers" | "workerKills" | "workerFreeze">,
+      overrides: readonly string[] = [],
+    ) =>
       runOnCluster({
         cria: [process.execPath, join(root, "apps", "trainer", "bin", "cria.mjs")],
         config: join(root, "examples", "calculator", "config.yaml"),
@@ -32,6 +36,7 @@ describeWithNats("a training over NATS", () => {
           "actor_rollout_ref.actor.ppo_mini_batch_size=2",
           "cluster.silence_s=1.5",
           "cluster.take_part=false",
+          ...overrides,
         ],
         folder,
         name,
@@ -49,5 +54,11 @@ describeWithNats("a training over NATS", () => {
     expect(frozen.sha).toBe(alone.sha);
     expect(frozen.workerFreezes).toBe(1);
     expect(frozen.abandoned).toBe(0);
+    const ahead = ["trainer.v1.trainer_mode=colocate_async"];
+    const aheadAlone = await run("ahead-alone", { workers: 0 }, ahead);
+    const aheadShared = await run("ahead-shared", { workers: 2, workerKills: 1 }, ahead);
+    expect(aheadShared.sha).toBe(aheadAlone.sha);
+    expect(aheadShared.sha).not.toBe(alone.sha);
+    expect(aheadShared.workerKills).toBe(1);
   });
 });

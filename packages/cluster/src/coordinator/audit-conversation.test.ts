@@ -53,7 +53,7 @@ function open({ isMoody = false, production = false } = {}) {
 }
 
 const sampling = { seed: 7, temperature: 1, topP: 1, topK: 0, minP: 0, stop: [], maxTokensPerTurn: null };
-const work: ConversationWork = { row: makeRow(), sample: 0, step: 1, sampling };
+const work: ConversationWork = { row: makeRow(), sample: 0, step: 1, policyVersion: 1, sampling };
 
 /** A conversation as it arrives from a worker. */
 async function hold({ policy, environment }: ReturnType<typeof open>): Promise<UnjudgedTrajectory> {

@@ -193,6 +193,91 @@ describe("a training with workers", () => {
     });
   });
 
+  it("trains the adapter of one machine with the same lag, whatever its workers' delays", async () => {
+    const steps = 5;
+    const sampled: string[] = [];
+    /** Conversations that end in another order, by the weights that they are sampled by. */
+    const slow =
+      (factor: number) =>
+      (bus: JobBus): JobBus => ({
+        ...bus,
+        work: (options) =>
+          bus.work({
+            ...options,
+            jobs: options.jobs.map((handler) => ({
+              ...handler,
+              run: async (payload, context) => {
+                const { weights, work } = payloadSchema.parse(payload);
+                if (handler.kind.name !== "rollout") return handler.run(payload, context);
+                sampled.push(weights);
+                await new Promise((done) => setTimeout(done, (factor * JSON.stringify(work).length) % 23));
+                return handler.run(payload, context);
+              },
+            })),
+          }),
+      });
+    for (const lag of [1, 2]) {
+      const alone = await trainIt("ahead-alone", { lag, steps });
+      expect(alone.sha).not.toBe(plain);
+      for (const [take_part, audit] of [
+        [false, 0],
+        [true, 0],
+        [false, 1],
+      ] as const) {
+        events = [];
+        sampled.length = 0;
+        const workers = [
+          { id: "one", change: slow(1) },
+          { id: "two", slots: 3, change: slow(5) },
+        ];
+        await withWorkers(workers, async (bus) => {
+          const overrides = { wait_for_workers: 2, take_part, audit };
+          const { sha, sum } = await trainIt("ahead", { bus, lag, steps, overrides });
+          expect(sha).toBe(alone.sha);
+          if (!take_part) expect(sum("cluster/jobs_here")).toBe(0);
+          if (audit === 1) expect(sum("cluster/audits")).toBeGreaterThan(steps * 8);
+          expect(sum("cluster/audits_failed") + sum("cluster/abandoned")).toBe(0);
+          expect(warnings()).toEqual([]);
+        });
+        // Each version samples, that of the start for more than one step.
+        expect(new Set(sampled).size).toBe(steps - lag);
+      }
+    }
+  });
+
+  it("loses nothing by a worker that dies with conversations of two versions", async () => {
+    const steps = 5;
+    const alone = await trainIt("died-alone", { lag: 1, steps });
+    const held = new Set<string>();
+    /** Ends nothing that it has begun, once that is of two versions, and is heard of no more. */
+    const die = (bus: ReturnType<typeof openLocalBus> | JobBus): JobBus => ({
+      ...bus,
+      work: (options) =>
+        bus.work({
+          ...options,
+          jobs: options.jobs.map((handler) => ({
+            ...handler,
+            run: async (payload, context) => {
+              if (handler.kind.name !== "rollout") return handler.run(payload, context);
+              held.add(payloadSchema.parse(payload).weights);
+              if (held.size > 1) void bus.close();
+              await new Promise((_, reject) => {
+                context.signal.addEventListener("abort", () => reject(context.signal.reason));
+              });
+              return handler.run(payload, context);
+            },
+          })),
+        }),
+    });
+    await withWorkers([{ id: "dies", slots: 2, change: die }, { id: "lives" }], async (bus) => {
+      const overrides = { wait_for_workers: 2, silence_s: 0.5 };
+      const { sha, sum } = await trainIt("died", { bus, lag: 1, steps, overrides });
+      expect(sha).toBe(alone.sha);
+      expect(sum("cluster/abandoned")).toBe(0);
+      expect(held.size).toBeGreaterThan(1);
+    });
+  });
+
   it("trains all weights to the bits of one machine", async () => {
     const alone = await trainIt("whole-alone", { rank: 0 });
     await withWorkers([{ id: "one" }], async (bus) => {
@@ -528,23 +613,28 @@ describe("a training with workers", () => {
     });
   });
 
-  it("is gone on with by a standby, from the newest checkpoint", async () => {
+  it.each([0, 2])("with a lag of %i: is gone on with by a standby, from the newest checkpoint", async (lag) => {
+    const steps = STEPS + lag + 1;
+    const alone = await trainIt("not-handed-over", { lag, steps });
+    events = [];
     const hub = new LocalHub();
     const first = openLocalBus({ hub });
     const second = openLocalBus({ hub });
     const worker = await startWorker(openLocalBus({ hub }), { folder, threads: 1, id: "one" });
-    const options = { ...configOf({ wait_for_workers: 1 }), name: "handed-over", resume: true };
+    const options = { ...configOf({ wait_for_workers: 1 }), name: `handed-over-${lag}`, resume: true, lag, steps };
     const lead = train({ ...options, bus: first });
     // The second asks for the lead while the first has it.
     const waiting = [];
     for await (const { step } of lead) {
       if (step === 1) waiting.push(train({ ...options, bus: second }));
-      lead.stop();
+      // With a lag the steps under way then are of versions that no longer are the policy.
+      if (step === 1 + lag) lead.stop();
     }
     await lead;
     const result = await waiting[0]!;
-    expect(events.filter((event) => event.type === "step").map(({ step }) => step)).toEqual([1, 2]);
-    expect(createHash("sha256").update(readFileSync(result.adapter!)).digest("hex")).toBe(plain);
+    const taken = events.filter((event) => event.type === "step").map(({ step }) => step);
+    expect(taken).toEqual(Array.from({ length: steps }, (_, i) => i + 1));
+    expect(createHash("sha256").update(readFileSync(result.adapter!)).digest("hex")).toBe(alone.sha);
     await worker.close();
     await Promise.all([first.close(), second.close()]);
   });

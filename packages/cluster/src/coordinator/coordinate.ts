@@ -6,7 +6,7 @@ import { hasFailed } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { holdConversation } from "@cria/rollout";
 import type { ClusterView, CoordinatedRun, Coordination } from "@cria/trainer";
-import { OTHER_CLASS } from "@cria/trainer/internal";
+import { OTHER_CLASS, readLag } from "@cria/trainer/internal";
 import { z } from "zod";
 import type { JobBus, JobKindName, WorkerInfo } from "../bus/job-bus.js";
 import { CoordinatorImages } from "../images/coordinator-images.js";
@@ -14,6 +14,7 @@ import { readImageLimits } from "../images/image-limits.js";
 import { gradientJob, rolloutJob, scoreJob } from "../jobs/job-kinds.js";
 import { type Packed, receive } from "../jobs/packed.js";
 import { readGradient, readScores } from "../jobs/results.js";
+import type { WeightsEngine } from "../jobs/weights.js";
 import { Announcer } from "./announce-workers.js";
 import { auditGradient, auditScores } from "./audit.js";
 import { auditConversation, findContradiction, type Verdict } from "./audit-conversation.js";
@@ -51,6 +52,8 @@ export interface BusOfRun {
 
 /** A job that workers and this process can do. */
 interface SharedWork<T> {
+  /** As in `Work`. */
+  order?: number;
   here: () => Promise<T>;
   /**
    * Does it here while a worker has it; the signal means that the worker was first. Default: `here`, which then runs to
@@ -87,9 +90,9 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   let renewed = performance.now();
   const ledger = new Ledger(bus.stats);
   const samplers = new SamplerCheck();
-  const publisher = new Publisher(bus, engine, { sha, weights: description.weights });
+  const publisher = new Publisher(bus, engine, { sha, weights: description.weights, lag: readLag(config) });
   const images = new CoordinatorImages(bus.blobs, readImageLimits(config));
-  const jobs = new RemoteJobs(bus, publisher, ledger, images, {
+  const jobs = new RemoteJobs(bus, ledger, images, {
     run: sha,
     class: description.class,
     maxTries: cluster.max_tries,
@@ -150,7 +153,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
    */
   const share = async <T>(
     kind: JobKindName,
-    { here, copy = here, away, audit, isSuspect = () => false }: SharedWork<T>,
+    { order, here, copy = here, away, audit, isSuspect = () => false }: SharedWork<T>,
   ): Promise<T> => {
     const count = async (done: Promise<T>) => {
       const value = await done;
@@ -159,6 +162,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     };
     return dispatcher.run({
       kind,
+      order,
       here: () => count(here()),
       copy: (stop) => count(copy(AbortSignal.any([stop, ...signals]))),
       away: async (stop) => {
@@ -201,51 +205,61 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
       : { verdict: { is: "open", reason: `it failed there, and not here: ${error}` } as const, own };
   };
 
+  const publish = async () => {
+    await publisher.publish();
+    await jobs.forget();
+    if (performance.now() - renewed < RENEW_MS) return;
+    renewed = performance.now();
+    await renew();
+  };
+
   return {
-    publish: async () => {
-      await publisher.publish();
-      await jobs.forget();
-      if (performance.now() - renewed < RENEW_MS) return;
-      renewed = performance.now();
-      await renew();
-    },
-    converse: (work, here, trace) => {
-      const offer = jobs.offer(rolloutJob, {
-        work: () => portable(work),
-        inOwnClass: cluster.other_classes === "refuse",
-        read: async (result, meta) => {
-          const held = await receiveConversation(bus, images, result, meta, work, run);
-          return { ...held, metrics: metrics.ofConversation(held.metrics, work.row) };
-        },
-        trace,
-      });
-      return share("rollout", {
-        here,
-        copy: (signal) => holdConversation(engine, work, { ...environment, tokenizer, signal }),
-        away: async (signal) => {
-          const taken = await offer(signal);
-          const { value, worker, isOwnClass } = taken;
-          // The step weights conversations of another sampler.
-          if (!isOwnClass) value.metrics[OTHER_CLASS] = 1;
-          ledger.held(worker, hasFailed(value));
-          samplers.heldBy(value.tokenIds, worker, isOwnClass);
-          return taken;
-        },
-        audit: async (taken) => {
-          if (hasFailed(taken.value)) return auditFailure(taken, here);
-          const verdict = await auditConversation(run, work, taken.value, taken.isOwnClass);
-          // Repeated only if necessary, since its tools run again.
-          return { verdict, own: verdict.is === "different" ? await here() : taken.value };
-        },
-        isSuspect: ({ value, worker }) =>
-          ledger.failuresInRow(worker) >= MANY_FAILURES || findContradiction(run, work, value) !== null,
-      });
+    publish,
+    converseBy: async (policy) => {
+      if (policy === run.policy) await publish();
+      const { engine: sampler } = policy;
+      const weights = await publisher.keep(sampler as WeightsEngine);
+      return (work, here, trace) => {
+        const offer = jobs.offer(rolloutJob, {
+          work: () => portable(work),
+          weights,
+          inOwnClass: cluster.other_classes === "refuse",
+          read: async (result, meta) => {
+            const held = await receiveConversation(bus, images, result, meta, work, run);
+            return { ...held, metrics: metrics.ofConversation(held.metrics, work.row) };
+          },
+          trace,
+        });
+        return share("rollout", {
+          order: work.step,
+          here,
+          copy: (signal) => holdConversation(sampler, work, { ...environment, tokenizer, signal }),
+          away: async (signal) => {
+            const taken = await offer(signal);
+            const { value, worker, isOwnClass } = taken;
+            // The step weights conversations of another sampler.
+            if (!isOwnClass) value.metrics[OTHER_CLASS] = 1;
+            ledger.held(worker, hasFailed(value));
+            samplers.heldBy(value.tokenIds, worker, isOwnClass);
+            return taken;
+          },
+          audit: async (taken) => {
+            if (hasFailed(taken.value)) return auditFailure(taken, here);
+            const verdict = await auditConversation({ ...run, policy }, work, taken.value, taken.isOwnClass);
+            // Repeated only if necessary, since its tools run again.
+            return { verdict, own: verdict.is === "different" ? await here() : taken.value };
+          },
+          isSuspect: ({ value, worker }) =>
+            ledger.failuresInRow(worker) >= MANY_FAILURES || findContradiction(run, work, value) !== null,
+        });
+      };
     },
     score: (shard, here) =>
       share("score", {
         here,
         away: jobs.offer(scoreJob, {
           work: () => shard,
+          weights: publisher.live,
           inOwnClass: true,
           read: async (result) => readScores(await open(result), shard),
         }),
@@ -259,6 +273,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         here,
         away: jobs.offer(gradientJob, {
           work: () => work,
+          weights: publisher.live,
           inOwnClass: true,
           read: async (result) => {
             const found = readGradient(await open(result), engine.info);
@@ -270,8 +285,8 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
           return { verdict: verdictOf(auditGradient(value, own)), own };
         },
       }),
-    checkLogprobs: (conversations) => {
-      for (const [worker, reason] of samplers.check(conversations))
+    checkLogprobs: (conversations, staleness) => {
+      for (const [worker, reason] of samplers.check(conversations, staleness))
         shutOut(worker, "the step computed other logprobs for its conversation", reason);
     },
     saveCheckpoint: (checkpoint) => storeCheckpoint(bus, leader, checkpoint, { report }),

@@ -18,13 +18,14 @@ function open({ takesPart = true, conversationsHere = 4 } = {}) {
   });
   const begun: string[] = [];
   const ends: (() => void)[] = [];
-  const run = (name: string, away?: (signal: AbortSignal) => Promise<string>) => {
+  const run = (name: string, away?: (signal: AbortSignal) => Promise<string>, order?: number) => {
     const hold = (place: string) => {
       begun.push(`${name} ${place}`);
       return new Promise<string>((resolve) => ends.push(() => resolve(`${name} ${place}`)));
     };
     return dispatcher.run({
       kind: "rollout",
+      order,
       here: () => hold("here"),
       copy: () => hold("copy"),
       away: away ?? (() => hold("away")),
@@ -47,6 +48,24 @@ describe("Dispatcher", () => {
     expect(begun).toEqual(["a here", "b here", "c here"]);
     for (const end of ends) end();
     expect(await Promise.all(all)).toEqual(["a here", "b here", "c here"]);
+  });
+
+  it("begins what comes first in order, and of equals what came first", async () => {
+    const { begun, ends, run } = open({ conversationsHere: 1 });
+    for (const [name, order] of [
+      ["a", 2],
+      ["b", 2],
+      ["c", 1],
+      ["d", 3],
+      ["e", 2],
+      ["f", 1],
+    ] as const)
+      void run(name, undefined, order);
+    for (let i = 0; i < 5; i++) {
+      ends[i]!();
+      await settle();
+    }
+    expect(begun.map((text) => text[0]).join("")).toBe("acfbed");
   });
 
   it("gives to whoever has the smaller share of its slots in use", async () => {

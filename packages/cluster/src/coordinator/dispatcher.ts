@@ -15,6 +15,8 @@ const LONG = 3;
 
 export interface Work<T> {
   kind: JobKindName;
+  /** Of the work that waits, the smallest goes first; default 0. */
+  order?: number;
   here: () => Promise<T>;
   /** Does it here although a worker has it. Ends soon after the signal is aborted. */
   copy: (signal: AbortSignal) => Promise<T>;
@@ -131,7 +133,8 @@ export class Dispatcher {
           else void task.copying.then(() => reject(outcome.error));
         },
       };
-      this.lanes[work.kind].waiting.push(task);
+      const { waiting } = this.lanes[work.kind];
+      waiting.splice(waiting.findLastIndex((other) => orderOf(other) <= orderOf(task)) + 1, 0, task);
       this.pump(work.kind);
     });
   }
@@ -231,6 +234,8 @@ export class Dispatcher {
     return true;
   }
 }
+
+const orderOf = ({ work: { order = 0 } }: Task) => order;
 
 function abort({ attempts }: Task, reason: Error): void {
   for (const attempt of attempts) attempt.abort(reason);

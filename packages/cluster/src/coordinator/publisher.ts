@@ -1,10 +1,24 @@
+import { createHash } from "node:crypto";
 import type { JobBus, PublishedPolicy } from "../bus/job-bus.js";
 import { readWeights, type WeightsEngine } from "../jobs/weights.js";
 
-/** Sends the weights to the bus after each change. */
+/** Weights on the bus, as jobs name them. */
+export interface SentWeights {
+  /** SHA-256. */
+  weights: string;
+  /** Optimizer steps of the live engine when they were first sent. */
+  version: number;
+}
+
+/** Weights that jobs may still need. */
+interface Kept extends SentWeights {
+  bytes: Uint8Array;
+  /** Whether conversations are sampled by them. */
+  samples: boolean;
+}
+
+/** Sends the weights to the bus after each change, and those of kept versions that sample conversations. */
 export class Publisher {
-  /** SHA-256 of the weights for new jobs. */
-  weights = "";
   /** Optimizer steps so far. */
   version = 0;
   bytes = 0;
@@ -12,9 +26,12 @@ export class Publisher {
   seconds = 0;
   sent = 0;
   private seen: PublishedPolicy | undefined;
-  /** Bytes of `weights`. */
-  private newest: Uint8Array | undefined;
-  private isFirst = true;
+  /** SHA-256 of the live weights; empty before the first are sent. */
+  private newest = "";
+  /** By SHA-256, in the order in which they were first sent. */
+  private readonly kept = new Map<string, Kept>();
+  /** The weights of versions, which never change. */
+  private readonly versions = new WeakMap<WeightsEngine, SentWeights>();
   private last: Promise<void> = Promise.resolve();
 
   constructor(
@@ -25,12 +42,35 @@ export class Publisher {
       sha: string;
       /** SHA-256 of the initial weights, which are never deleted. */
       weights: string;
+      /** Weights, beside the live ones, by which conversations are sampled at once. */
+      lag: number;
     },
   ) {}
+
+  /** The weights for new scores and gradients. */
+  get live(): SentWeights {
+    const { weights, version } = this.kept.get(this.newest)!;
+    return { weights, version };
+  }
 
   /** @throws ClusterError "cluster/stale-policy" when another process coordinates by now. */
   publish(): Promise<void> {
     return this.after(() => this.send());
+  }
+
+  /**
+   * The weights that an engine's conversations are sampled by: of the live one, as they were published, or of a kept
+   * version. They stay on the bus until `lag` newer ones and the live ones sample.
+   */
+  keep(engine: WeightsEngine): Promise<SentWeights> {
+    return this.after(async () => {
+      const known = engine === this.engine ? this.live : this.versions.get(engine);
+      const { weights, version } = known ?? (await this.put(await readWeights(engine)));
+      if (engine !== this.engine) this.versions.set(engine, { weights, version });
+      this.kept.get(weights)!.samples = true;
+      await this.forget();
+      return { weights, version };
+    });
   }
 
   /**
@@ -42,37 +82,58 @@ export class Publisher {
   }
 
   /** Runs transfers one after another. */
-  private after(work: () => Promise<void>): Promise<void> {
+  private after<T>(work: () => Promise<T>): Promise<T> {
     const done = this.last.then(work);
-    this.last = done.catch(() => undefined);
+    this.last = done.then(
+      () => undefined,
+      () => undefined,
+    );
     return done;
   }
 
   private async send(): Promise<void> {
     const version = this.engine.stepCount;
-    if (!this.isFirst && version === this.version) return;
+    const isFirst = this.newest === "";
+    if (!isFirst && version === this.version) return;
     const started = performance.now();
-    const bytes = await readWeights(this.engine);
-    const before = this.weights;
-    this.weights = await this.bus.blobs.put(bytes);
-    if (this.isFirst) this.seen = await this.bus.readPolicy();
-    this.seen = await this.bus.publishPolicy({ version, weights: this.weights, run: this.run.sha }, this.seen);
-    this.isFirst = false;
-    this.newest = bytes;
+    const { weights } = await this.put(await readWeights(this.engine));
+    if (isFirst) this.seen = await this.bus.readPolicy();
+    this.seen = await this.bus.publishPolicy({ version, weights, run: this.run.sha }, this.seen);
+    this.newest = weights;
     this.version = version;
-    this.bytes = bytes.byteLength;
+    this.bytes = this.kept.get(weights)!.bytes.byteLength;
     this.seconds = (performance.now() - started) / 1000;
+    await this.forget();
+  }
+
+  private async put(bytes: Uint8Array): Promise<SentWeights> {
+    const known = this.kept.get(createHash("sha256").update(bytes).digest("hex"));
+    if (known) return known;
+    const kept = { weights: await this.bus.blobs.put(bytes), version: this.engine.stepCount, bytes, samples: false };
+    this.kept.set(kept.weights, kept);
     this.sent += bytes.byteLength;
-    // Jobs with the old weights are over.
-    if (![this.weights, this.run.weights, ""].includes(before))
-      await this.bus.blobs.delete(before).catch(() => undefined);
+    return kept;
+  }
+
+  /** Deletes weights whose jobs are over. */
+  private async forget(): Promise<void> {
+    const others = [...this.kept.values()].filter(({ weights }) => weights !== this.newest);
+    const sampling = others.filter(({ samples }) => samples);
+    const needed = new Set(sampling.slice(Math.max(0, sampling.length - this.run.lag)));
+    for (const each of others) {
+      if (needed.has(each)) continue;
+      this.kept.delete(each.weights);
+      if (each.weights !== this.run.weights) await this.bus.blobs.delete(each.weights).catch(() => undefined);
+    }
   }
 
   private async sendAgain(): Promise<void> {
-    if (!this.newest) return;
-    await this.bus.blobs.put(this.newest);
-    const { version, weights, run } = this;
+    if (this.newest === "") return;
+    for (const { bytes } of this.kept.values()) {
+      await this.bus.blobs.put(bytes);
+      this.sent += bytes.byteLength;
+    }
+    const { version, newest: weights, run } = this;
     this.seen = await this.bus.publishPolicy({ version, weights, run: run.sha }, this.seen);
-    this.sent += this.newest.byteLength;
   }
 }

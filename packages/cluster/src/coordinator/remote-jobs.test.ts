@@ -1,15 +1,14 @@
 import { ClusterError } from "@cria/core";
 import type { Report } from "@cria/trainer";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { JobBus } from "../bus/job-bus.js";
 import { CoordinatorImages } from "../images/coordinator-images.js";
 import { type JobPayload, MOST_AVOIDED, payloadSchema, scoreJob } from "../jobs/job-kinds.js";
-import { receive } from "../jobs/packed.js";
+import { MOST_WORK_INLINE, receive } from "../jobs/packed.js";
 import { openLocalBus } from "../local/open-local-bus.js";
 import { DoItHere } from "./dispatcher.js";
 import { Ledger } from "./ledger.js";
-import type { Publisher } from "./publisher.js";
 import { RemoteJobs } from "./remote-jobs.js";
 
 const sha = "a".repeat(64);
@@ -23,15 +22,16 @@ function open(submit: (payload: JobPayload) => unknown) {
   const told: string[] = [];
   const report: Report = (event) => event.type === "warning" && told.push(event.text);
   const ledger = new Ledger(bus.stats);
-  const publisher = { weights: sha, version: 0 } as Publisher;
   const images = new CoordinatorImages(bus.blobs, {} as never);
-  const jobs = new RemoteJobs(bus, publisher, ledger, images, { run: sha, class: "ours", maxTries: 3, report });
-  const offer = jobs.offer(scoreJob, {
-    work: () => ({ text: "work" }),
-    inOwnClass: true,
-    read: (result) => receive(bus, result, z.unknown(), "a result"),
-  });
-  return { ask: () => offer(new AbortController().signal), ledger, told };
+  const jobs = new RemoteJobs(bus, ledger, images, { run: sha, class: "ours", maxTries: 3, report });
+  const offer = () =>
+    jobs.offer(scoreJob, {
+      work: () => ({ text: "work", more: new Uint8Array(MOST_WORK_INLINE) }),
+      weights: { weights: sha, version: 0 },
+      inOwnClass: true,
+      read: (result) => receive(bus, result, z.unknown(), "a result"),
+    });
+  return { ask: () => offer()(new AbortController().signal), ledger, told, jobs, bus };
 }
 
 const invalid = () => {
@@ -57,4 +57,26 @@ it("names as many workers to avoid as a job may, however many are shut out", asy
   // A worker that was not asked may answer all the same, and its result is refused.
   await expect(ask()).rejects.toBeInstanceOf(DoItHere);
   expect(avoided).toHaveLength(MOST_AVOIDED);
+});
+
+it("keeps the work of jobs on the bus until nobody needs it", async () => {
+  const blobs: string[] = [];
+  const ends: (() => void)[] = [];
+  const { ask, jobs, bus } = open(async ({ work }) => {
+    if ("blob" in work) blobs.push(work.blob);
+    await new Promise<void>((end) => ends.push(end));
+    return { value: { result: work }, meta: { class: "ours", seconds: 0 }, worker: "one" };
+  });
+  const asked = [ask(), ask()];
+  await vi.waitFor(() => expect(blobs).toHaveLength(2));
+  const [blob] = blobs as [string];
+  expect(new Set(blobs).size).toBe(1);
+  for (const [i, end] of ends.entries()) {
+    await jobs.forget();
+    expect(await bus.blobs.has(blob)).toBe(true);
+    end();
+    await asked[i];
+  }
+  await jobs.forget();
+  expect(await bus.blobs.has(blob)).toBe(false);
 });

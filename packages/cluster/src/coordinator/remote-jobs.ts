@@ -3,11 +3,12 @@ import type { Report } from "@cria/trainer";
 import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
 import { jobId } from "../bus/job-record.js";
 import type { CoordinatorImages } from "../images/coordinator-images.js";
+import type { ImageExchange } from "../images/image-exchange.js";
 import { type JobMeta, type JobPayload, type JobValue, MOST_AVOIDED, metaSchema } from "../jobs/job-kinds.js";
 import { MOST_WORK_INLINE, type Packed, send, sizeOf } from "../jobs/packed.js";
 import { DoItHere, Overtaken } from "./dispatcher.js";
 import type { Ledger } from "./ledger.js";
-import type { Publisher } from "./publisher.js";
+import type { SentWeights } from "./publisher.js";
 
 /** Number of times that work is given out when its results are lost or invalid. */
 const MOST_ROUNDS = 3;
@@ -31,6 +32,8 @@ export interface Taken<T> {
 /** Work that any worker may do. */
 export interface OfferedWork<T> {
   work: () => unknown;
+  /** The weights that it must be done with, which stay on the bus meanwhile. */
+  weights: SentWeights;
   /** Whether it must be done in the coordinator's class. */
   inOwnClass: boolean;
   /**
@@ -45,13 +48,14 @@ export interface OfferedWork<T> {
 export class RemoteJobs {
   /** Blobs of finished jobs. */
   private readonly used = new Set<string>();
+  /** Blobs of work that is given out, each with the number of its offers. */
+  private readonly inHand = new Map<string, number>();
   private readonly told = new Set<string>();
   /** Number of stores that the bus lost: after a loss the same work must be another job. */
   private lostStores = 0;
 
   constructor(
     private readonly bus: JobBus,
-    private readonly publisher: Publisher,
     private readonly ledger: Ledger,
     private readonly images: CoordinatorImages,
     private readonly options: RemoteJobOptions,
@@ -72,42 +76,55 @@ export class RemoteJobs {
         if (holders.length === 0) throw new DoItHere("no worker is known to have it in hand");
         for (const worker of holders) avoid.add(worker);
       }
-      const packed = await this.pack(kind.name, await offered.work());
-      for (let round = 0; round < MOST_ROUNDS; round++) {
-        const payload: JobPayload = {
-          run: this.options.run,
-          weights: this.publisher.weights,
-          version: this.publisher.version,
-          class: offered.inOwnClass ? this.options.class : null,
-          avoid: [...avoid, ...this.ledger.unwanted.filter((worker) => !avoid.has(worker))]
-            .slice(0, MOST_AVOIDED)
-            .sort(),
-          losses: this.lostStores,
-          work: packed,
-        };
-        const id = jobId(kind.name, payload);
-        given.add(id);
-        try {
-          const result = await this.submit(kind, payload, offered.trace, signal);
-          if (!result || this.ledger.isShutOut(result.worker)) continue;
-          const taken = await this.take(kind, payload, result, offered.read).catch((error) => {
-            signal.throwIfAborted();
-            if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
-            avoid.add(result.worker);
-            // For a missing blob or an invalid result: another worker may succeed.
-            if (error.code !== "cluster/blob-missing")
-              this.warn(`worker ${result.worker} sent an unusable result`, error);
-          });
-          if (taken) return taken;
-        } catch (error) {
-          if (signal.reason instanceof Overtaken) this.noteSlow(id);
-          throw error;
-        } finally {
-          given.delete(id);
-        }
+      const images = this.images.ofJob();
+      let packed: Packed | undefined;
+      try {
+        packed = await this.pack(kind.name, await offered.work(), images);
+        return await this.giveOut(kind, offered, packed, { avoid, given, signal });
+      } finally {
+        images.release();
+        if (packed) this.release(kind.name, packed);
       }
-      throw new DoItHere(`no worker gave a usable result in ${MOST_ROUNDS} rounds`);
     };
+  }
+
+  private async giveOut<T>(
+    kind: JobKind<JobPayload, JobValue>,
+    offered: OfferedWork<T>,
+    packed: Packed,
+    { avoid, given, signal }: { avoid: Set<string>; given: Set<string>; signal: AbortSignal },
+  ): Promise<Taken<T>> {
+    for (let round = 0; round < MOST_ROUNDS; round++) {
+      const payload: JobPayload = {
+        run: this.options.run,
+        ...offered.weights,
+        class: offered.inOwnClass ? this.options.class : null,
+        avoid: [...avoid, ...this.ledger.unwanted.filter((worker) => !avoid.has(worker))].slice(0, MOST_AVOIDED).sort(),
+        losses: this.lostStores,
+        work: packed,
+      };
+      const id = jobId(kind.name, payload);
+      given.add(id);
+      try {
+        const result = await this.submit(kind, payload, offered.trace, signal);
+        if (!result || this.ledger.isShutOut(result.worker)) continue;
+        const taken = await this.take(kind, payload, result, offered.read).catch((error) => {
+          signal.throwIfAborted();
+          if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
+          avoid.add(result.worker);
+          // For a missing blob or an invalid result: another worker may succeed.
+          if (error.code !== "cluster/blob-missing")
+            this.warn(`worker ${result.worker} sent an unusable result`, error);
+        });
+        if (taken) return taken;
+      } catch (error) {
+        if (signal.reason instanceof Overtaken) this.noteSlow(id);
+        throw error;
+      } finally {
+        given.delete(id);
+      }
+    }
+    throw new DoItHere(`no worker gave a usable result in ${MOST_ROUNDS} rounds`);
   }
 
   /** Notes workers that were slower than others with the same job. */
@@ -129,27 +146,44 @@ export class RemoteJobs {
 
   /** Deletes blobs of the jobs since the last call, and superfluous images. Never rejects. */
   async forget(): Promise<void> {
-    const blobs = [...this.used];
+    // A blob may be the work of another job by now, of equal content.
+    const blobs = [...this.used].filter((sha) => !this.inHand.has(sha));
     this.used.clear();
-    await Promise.all([this.images.forget(), ...blobs.map((sha) => this.bus.blobs.delete(sha).catch(() => undefined))]);
+    await Promise.all([this.images.forget(), this.delete(blobs)]);
   }
 
   /** Deletes all blobs of jobs. Never rejects. */
   async close(): Promise<void> {
-    await Promise.all([this.forget(), this.images.close()]);
+    await Promise.all([this.images.close(), this.delete([...this.used, ...this.inHand.keys()])]);
   }
 
-  private async pack(kind: string, work: unknown): Promise<Packed> {
+  private async delete(blobs: readonly string[]): Promise<void> {
+    await Promise.all(blobs.map((sha) => this.bus.blobs.delete(sha).catch(() => undefined)));
+  }
+
+  private async pack(kind: string, work: unknown, images: ImageExchange): Promise<Packed> {
     let packed: Packed;
     try {
-      packed = await send(this.bus, work, this.images, MOST_WORK_INLINE);
+      packed = await send(this.bus, work, images, MOST_WORK_INLINE);
     } catch (cause) {
       if (!(cause instanceof TypeError)) throw cause;
       this.warn(`work of kind ${kind} contains values that cannot travel, and is done here`, cause);
       throw new DoItHere(cause.message);
     }
-    this.use(packed);
+    if ("blob" in packed) this.inHand.set(packed.blob, (this.inHand.get(packed.blob) ?? 0) + 1);
     return packed;
+  }
+
+  /** The work is over, here: gradients are large and many, so theirs is deleted at once. */
+  private release(kind: string, packed: Packed): void {
+    if (!("blob" in packed)) return;
+    const left = this.inHand.get(packed.blob)! - 1;
+    if (left > 0) this.inHand.set(packed.blob, left);
+    else {
+      this.inHand.delete(packed.blob);
+      if (kind === "gradient") this.drop(packed);
+      else this.use(packed);
+    }
   }
 
   private async submit(
@@ -213,11 +247,11 @@ export class RemoteJobs {
       });
     }
     const taken = await read(value.result, parsed.data);
-    const packed = [payload.work, value.result, ...(parsed.data.record ? [parsed.data.record] : [])];
+    const came = [value.result, ...(parsed.data.record ? [parsed.data.record] : [])];
     // Gradients are large and many, so they are deleted as soon as they have arrived.
-    if (kind.name === "gradient") for (const each of packed) this.drop(each);
-    else for (const each of packed) this.use(each);
-    const bytes = packed.reduce((sum, each) => sum + sizeOf(each), 0);
+    if (kind.name === "gradient") for (const each of came) this.drop(each);
+    else for (const each of came) this.use(each);
+    const bytes = [payload.work, ...came].reduce((sum, each) => sum + sizeOf(each), 0);
     this.ledger.doneBy(worker, kind.name, Math.round(bytes), !isOwnClass);
     return { value: taken, worker, isOwnClass };
   }

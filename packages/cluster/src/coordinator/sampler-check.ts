@@ -36,20 +36,29 @@ export class SamplerCheck {
     this.holders.set(tokenIds, { worker, isOwnClass });
   }
 
-  /** @returns for each untrustworthy worker the reason, once. */
-  check(conversations: readonly ScoredConversation[]): Map<string, string> {
+  /**
+   * With staleness the distances also tell how far the policy has moved. Conversations of the coordinator's class, whose
+   * bits audits compare, then measure that for those of other classes; where there are none, no worker is judged.
+   * @param staleness updates between the policy that sampled the conversations and the one that scored them.
+   * @returns for each untrustworthy worker the reason, once.
+   */
+  check(conversations: readonly ScoredConversation[], staleness: number): Map<string, string> {
     const here = { mean: 0, one: 0 };
+    let measures = 0;
     const held: { worker: string; isOwnClass: boolean; found: Difference }[] = [];
     for (const conversation of conversations) {
       const found = measure(conversation);
       const holder = this.holders.get(conversation.tokenIds);
       if (holder) held.push({ ...holder, found });
-      else widen(here, found);
+      if (holder && (staleness === 0 || !holder.isOwnClass)) continue;
+      widen(here, found);
+      measures++;
     }
     this.last = { mean: 0, one: 0 };
     const reasons = new Map<string, string>();
     for (const { worker, isOwnClass, found } of held) {
       widen(this.last, found);
+      if (staleness > 0 && (isOwnClass || measures === 0)) continue;
       const most = MOST[isOwnClass ? "own" : "other"];
       for (const kind of ["mean", "one"] as const) {
         const bound = Math.max(most[kind], TIMES_OWN * here[kind]);

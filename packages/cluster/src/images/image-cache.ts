@@ -31,15 +31,20 @@ export class ImageCache {
 
   /**
    * Forgets images older than `mostAge` milliseconds, and of the rest the least recently used, until at most
-   * `mostBytes` of files are left. Images still being fetched stay.
+   * `mostBytes` of files are left. Images still being fetched stay, and those that are needed.
    * @returns the SHA-256 of forgotten images.
    */
-  trim(mostBytes: number, mostAge = Number.POSITIVE_INFINITY): string[] {
+  trim(
+    mostBytes: number,
+    mostAge = Number.POSITIVE_INFINITY,
+    isNeeded: (sha256: string) => boolean = () => false,
+  ): string[] {
     const entries = [...this.entries].filter(([, { bytes }]) => bytes > 0);
     let left = entries.reduce((sum, [, { bytes }]) => sum + bytes, 0);
     const forgotten: string[] = [];
     for (const [sha, { bytes, since }] of entries) {
       if (left <= mostBytes && this.now() - since <= mostAge) continue;
+      if (isNeeded(sha)) continue;
       left -= bytes;
       this.entries.delete(sha);
       forgotten.push(sha);

@@ -89,6 +89,22 @@ describe("images of messages", () => {
     expect(has(hub, dog)).toEqual([false]);
   });
 
+  it("stay as long as a job that shows them is given out", async () => {
+    const { hub, bus, coordinator, wait } = openImages();
+    const [one, other] = [coordinator.ofJob(), coordinator.ofJob()];
+    await send(bus, [cat, dog, cat], one);
+    await send(bus, [dog], other);
+    wait(1001);
+    await coordinator.forget();
+    expect(has(hub, cat, dog)).toEqual([true, true]);
+    one.release();
+    await coordinator.forget();
+    expect(has(hub, cat, dog)).toEqual([false, true]);
+    other.release();
+    await coordinator.forget();
+    expect(has(hub, cat, dog)).toEqual([false, false]);
+  });
+
   it("are fetched again where there was no room for them", async () => {
     const { bus, coordinator, get } = openImages();
     const small = new WorkerImages(bus.blobs, {}, cat.bytes.length);

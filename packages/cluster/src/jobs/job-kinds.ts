@@ -14,7 +14,7 @@ export const payloadSchema = z.strictObject({
   run: sha256,
   /** SHA-256 of the trained tensors that the job uses (`readWeights`). */
   weights: sha256,
-  /** Optimizer steps of those weights. */
+  /** Optimizer steps when those weights were first sent: newer weights have no smaller number. */
   version: z.int().min(0),
   /** The class of bits in which it must be done; null: any. */
   class: z.string().max(64).nullable(),

@@ -49,6 +49,7 @@ export const conversationWorkSchema = asItCame<ConversationWork>(
     row: rowSchema,
     sample: z.int().min(0),
     step: z.int().min(0),
+    policyVersion: z.int().min(0),
     sampling: samplingSchema,
   }),
 );

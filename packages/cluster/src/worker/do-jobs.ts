@@ -1,3 +1,4 @@
+import type { LlamaModel } from "@cria/engine";
 import { holdConversation } from "@cria/rollout";
 import { computePolicyGradient } from "@cria/trainer/internal";
 import type { z } from "zod";
@@ -7,7 +8,7 @@ import { gradientJob, type JobMeta, type JobPayload, type JobValue, rolloutJob, 
 import { receive, send } from "../jobs/packed.js";
 import { conversationWorkSchema, gradientWorkSchema, scoreWorkSchema } from "../jobs/works.js";
 import type { PreparedRun } from "./prepare-run.js";
-import { Superseded, type WeightsLock } from "./weights-lock.js";
+import { Superseded } from "./weights-lock.js";
 
 export interface JobOptions {
   bus: Pick<JobBus, "blobs">;
@@ -15,7 +16,6 @@ export interface JobOptions {
   id: string;
   /** Conversations at once. */
   slots: number;
-  lock: WeightsLock;
   onWarning(text: string): void;
   /** Called after each job that was done, or failed. */
   onEnd(outcome: "done" | "failed"): void;
@@ -31,14 +31,14 @@ type Handler = JobHandler<JobPayload, JobValue>;
 
 /** The jobs that a worker takes for a run, as far as it is prepared for them. */
 export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
-  const { engine, images, conversations, scores, losses } = run;
+  const { engine, policies, images, conversations, scores, losses } = run;
   const handlers: Handler[] = [];
-  if (!engine || !images) return handlers;
+  if (!engine || !policies || !images) return handlers;
   const add = <Work>(
     kind: Handler["kind"],
     slots: number,
     schema: z.ZodType<Work>,
-    work: (given: Work, signal: AbortSignal, context: JobContext) => Promise<Done>,
+    work: (given: Work, engine: LlamaModel, signal: AbortSignal, context: JobContext) => Promise<Done>,
   ) => {
     const doJob: Handler["run"] = async (payload, context) => {
       declineOthers(payload, run, options.id, context);
@@ -46,9 +46,10 @@ export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
       try {
         const shown = images.ofJob();
         const given = await receive(options.bus, packed, schema, "the work", shown);
-        const { seconds, result, record } = await options.lock.use(
+        const { seconds, result, record } = await policies.use(
+          kind.name,
           { weights, version, signal: context.signal },
-          async (signal) => measure(() => work(given, signal, context)),
+          async (policy, signal) => measure(() => work(given, policy, signal, context)),
         );
         const value = { result: await send(options.bus, result, shown) };
         const meta: JobMeta = { class: run.class, seconds };
@@ -67,20 +68,20 @@ export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
   if (conversations) {
     const { environment, tokenizer } = conversations;
     const { onWarning } = options;
-    add(rolloutJob, options.slots, conversationWorkSchema, async (work, signal, { trace: parent }) => {
-      const held = await holdConversation(engine, work, { ...environment, tokenizer, signal, parent, onWarning });
+    add(rolloutJob, options.slots, conversationWorkSchema, async (work, policy, signal, { trace: parent }) => {
+      const held = await holdConversation(policy, work, { ...environment, tokenizer, signal, parent, onWarning });
       const { metrics, timeline, ...result } = held;
       return { result: hideIds(result, engine), record: { metrics, timeline } };
     });
   }
   // The engine computes one at a time; the previous result is sent meanwhile.
   if (scores)
-    add(scoreJob, 2, scoreWorkSchema, async (shard, signal) => ({
-      result: await engine.computeScores(shard, { signal }),
+    add(scoreJob, 2, scoreWorkSchema, async (shard, policy, signal) => ({
+      result: await policy.computeScores(shard, { signal }),
     }));
   if (losses)
-    add(gradientJob, 2, gradientWorkSchema, async (work, signal) => ({
-      result: await computePolicyGradient(engine, work, { algorithms: losses, signal }),
+    add(gradientJob, 2, gradientWorkSchema, async (work, policy, signal) => ({
+      result: await computePolicyGradient(policy, work, { algorithms: losses, signal }),
     }));
   return handlers;
 }

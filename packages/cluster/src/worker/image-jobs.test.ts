@@ -110,7 +110,7 @@ function makeConversation(image: unknown, more: object = {}) {
   const sampling = { temperature: 1, topP: 1, topK: 0, minP: 0, stop: [], maxTokensPerTurn: null, seed: 1 };
   const { folder: _, ...row } = session.trainRows[0]!;
   const prompt = [{ role: "user", content: [{ type: "image", image }] }];
-  return { row: { ...row, prompt, ...more }, sample: 0, step: 1, sampling };
+  return { row: { ...row, prompt, ...more }, sample: 0, step: 1, policyVersion: 1, sampling };
 }
 
 let others = 0;
@@ -187,7 +187,7 @@ describe("a worker of a training with images", () => {
   it("survives nonsense about images", async () => {
     await begin();
     const worker = await startOne();
-    const random = makeRandom(13);
+    const random = makeRandom(14);
     const works = [
       [scoreJob, { ...scoring, targets: scoring.targets.slice(0, 1), sources: scoring.sources.slice(0, 1) }],
       [rolloutJob, makeConversation(scoring.images![0]!.image)],

@@ -2,7 +2,7 @@ import { ClusterError, CriaError } from "@cria/core";
 import { inspectVision, type LlamaModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { Environment, Report, Task, TrainConfig } from "@cria/trainer";
-import { openConversations, openLosses } from "@cria/trainer/internal";
+import { openConversations, openLosses, readLag } from "@cria/trainer/internal";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 import { type EnvironmentPlaces, type FoundEnvironment, findEnvironment } from "../environment/find.js";
@@ -13,6 +13,7 @@ import { WorkerImages } from "../images/worker-images.js";
 import type { RunDescription } from "../jobs/run-description.js";
 import { findModel } from "../models/find-model.js";
 import type { ModelOverrides, ModelSlot } from "./model-slot.js";
+import { PolicyPlaces } from "./policy-places.js";
 import { type DescribedRun, readDescription } from "./read-description.js";
 import type { WeightsCache } from "./weights-cache.js";
 
@@ -25,6 +26,8 @@ export interface PreparedRun {
   class: string;
   /** The model, if it is available and useful. */
   engine: LlamaModel | null;
+  /** The weights of its jobs; null without an engine. */
+  policies: PolicyPlaces | null;
   /** Images of its jobs, under the config's limits; null without an engine. */
   images: WorkerImages | null;
   /** Needed for conversations; null: it holds none. */
@@ -37,7 +40,7 @@ export interface PreparedRun {
   lacks: string[];
   /** Whether missing parts may become available: it may be prepared again. */
   mayComeBy: boolean;
-  /** Disposes of tools; the model stays. Never rejects. */
+  /** Disposes of tools and versions of the policy; the model stays. Never rejects. */
   dispose(): Promise<void>;
 }
 
@@ -67,6 +70,7 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
     sha,
     class: "",
     engine: null,
+    policies: null,
     images: null,
     conversations: null,
     scores: false,
@@ -101,6 +105,9 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
   prepared.mayComeBy = false;
   prepared.class = ownClass;
   prepared.engine = engine;
+  const policies = new PolicyPlaces(engine, (wanted) => weights.get(wanted), { lag: readLag(config) });
+  prepared.policies = policies;
+  prepared.dispose = () => policies.dispose();
   prepared.images = new WorkerImages(options.bus.blobs, readImageLimits(config));
   const isOwn = ownClass === description.class;
   const holdsOthers = config.cluster.other_classes === "rollout";
@@ -118,7 +125,11 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
         allowControlTokens: config.data.allow_control_tokens,
       }),
     );
-    if (opened) prepared.dispose = () => opened.dispose().catch(() => undefined);
+    if (opened)
+      prepared.dispose = async () => {
+        await policies.dispose();
+        await opened.dispose().catch(() => undefined);
+      };
     if (opened && tokenizer) prepared.conversations = { environment: opened.environment, tokenizer };
   }
   prepared.scores = isOwn;

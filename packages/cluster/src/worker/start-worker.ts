@@ -4,13 +4,11 @@ import type { LoadModelOptions } from "@cria/engine";
 import type { Report, Task } from "@cria/trainer";
 import type { JobBus, JobKindName, PublishedPolicy, Worker } from "../bus/job-bus.js";
 import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
-import { writeWeights } from "../jobs/weights.js";
 import { version } from "../version.js";
 import { makeHandlers } from "./do-jobs.js";
 import { ModelSlot } from "./model-slot.js";
 import { type PreparedRun, prepareRun } from "./prepare-run.js";
 import { WeightsCache } from "./weights-cache.js";
-import { WeightsLock } from "./weights-lock.js";
 
 export interface StartWorkerOptions {
   /**
@@ -246,15 +244,10 @@ class WorkerLoop implements RunningWorker {
 
   private async takeJobs(prepared: PreparedRun): Promise<void> {
     const { engine } = prepared;
-    const lock = new WeightsLock({
-      fetch: (sha) => this.weights.get(sha),
-      write: (bytes) => writeWeights(engine!, bytes),
-    });
     const jobs = makeHandlers(prepared, {
       bus: this.bus,
       id: this.id,
       slots: this.options.slots ?? engine?.info.maxSequences ?? 1,
-      lock,
       onWarning: (text) => this.warn(text),
       onEnd: (outcome) => this.setStatus({ [outcome]: this.status[outcome] + 1 }),
     }).map(({ run, ...handler }) => ({

@@ -35,6 +35,11 @@ export class WeightsLock {
 
   constructor(private readonly source: WeightsSource) {}
 
+  /** Whether no job uses the engine or waits for it. */
+  get isIdle(): boolean {
+    return this.users.size === 0 && this.waiting.length === 0 && !this.isLoading;
+  }
+
   /**
    * Works while the engine has the weights.
    * @param work gets a signal that tells it to stop.

@@ -129,6 +129,7 @@ const conversation = (seed = 7): ConversationWork => ({
   row: session.trainRows[1]!,
   sample: 2,
   step: 3,
+  policyVersion: 3,
   sampling: { temperature: 1, topP: 1, topK: 0, minP: 0, stop: [], maxTokensPerTurn: null, seed: hashSeed(seed) },
 });
 

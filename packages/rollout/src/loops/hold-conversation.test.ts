@@ -33,7 +33,8 @@ describe("conversations held elsewhere", () => {
       return asked.length % 3 === 0 ? local() : holdConversation(worker.engine, structuredClone(work), worker.options);
     };
     const alone = await here.run(rows);
-    const together = await runRollouts(here.engine, rows, { ...here.options, converse });
+    const together = await runRollouts(here.engine, rows, { ...here.options, policyVersion: 7, converse });
+    expect(asked.every(({ policyVersion }) => policyVersion === 7)).toBe(true);
     expect(asked.map(({ row, sample }) => [row.index, sample])).toEqual(
       rows.flatMap(({ index }) => [0, 1, 2].map((sample) => [index, sample])),
     );

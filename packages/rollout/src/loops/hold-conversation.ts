@@ -7,7 +7,17 @@ import { startRollouts } from "./run-rollouts.js";
 /** What a conversation depends on beside its work: the environment that its process has. */
 export type ConversationEnvironment = Omit<
   RolloutOptions,
-  "n" | "step" | "seed" | "temperature" | "topP" | "topK" | "minP" | "converse" | "replay" | "onTrajectory"
+  | "n"
+  | "step"
+  | "policyVersion"
+  | "seed"
+  | "temperature"
+  | "topP"
+  | "topK"
+  | "minP"
+  | "converse"
+  | "replay"
+  | "onTrajectory"
 > & {
   /** Answers in the place of tools and interaction; default: theirs. */
   answers?: AnswerSource;
@@ -21,7 +31,7 @@ export type ConversationEnvironment = Omit<
  */
 export async function holdConversation(
   engine: PolicyEngine,
-  { row, sample, step, sampling }: ConversationWork,
+  { row, sample, step, policyVersion, sampling }: ConversationWork,
   { answers, steer, ...environment }: ConversationEnvironment,
 ): Promise<UnjudgedTrajectory> {
   const { seed, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
@@ -33,6 +43,7 @@ export async function holdConversation(
     onFailure: "drop",
     n: 1,
     step,
+    policyVersion,
     seed: 0,
     ...{ temperature, topP, topK, minP, stop, maxTokensPerTurn },
     replay: () => ({ seed, answers, steer }),

@@ -166,12 +166,13 @@ export class RolloutGroup {
       isHere = true;
       return this.converseHere(place ?? this.acquire(), sample, attempt, trace);
     };
-    const { converse, step } = this.options;
+    const { converse, step, policyVersion = step } = this.options;
     try {
       if (!converse) return await here();
       await this.loadImages();
       const { uid, index } = this.row;
-      const work = { row: this.row, sample, step, sampling: this.chooseSampling(sample, attempt) };
+      const sampling = this.chooseSampling(sample, attempt);
+      const work = { row: this.row, sample, step, policyVersion, sampling };
       const give = () => converse(work, here, trace?.carry() ?? {});
       const ended = await (trace ? trace.run(give) : give()).catch((error) => this.recordLoss(error, sample));
       if (!isHere) this.noteElsewhere(ended);

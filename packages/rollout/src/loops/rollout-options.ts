@@ -31,6 +31,8 @@ export interface ConversationWork {
   sample: number;
   /** Of the training. */
   step: number;
+  /** As `RolloutOptions.policyVersion`. */
+  policyVersion: number;
   /** With the seed of this conversation. */
   sampling: SamplingParams;
 }

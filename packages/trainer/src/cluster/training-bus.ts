@@ -83,16 +83,24 @@ export interface CoordinatedRun {
  * wherever it is done.
  */
 export interface Coordination {
-  /** The weights changed, or may have: what comes next is computed with those of now. The engine must be free. */
+  /** The weights changed, or may have: scores and gradients that come next are computed with those of now. The engine must be free. */
   readonly publish: () => Promise<void>;
-  readonly converse: NonNullable<RolloutOptions["converse"]>;
+  /**
+   * Holds conversations of a policy, whatever becomes of the weights meanwhile: of the one that is trained, as it is now, or of a
+   * kept version. Publishes what is new. For the one that is trained the engine must be free.
+   */
+  converseBy(policy: Policy): Promise<NonNullable<RolloutOptions["converse"]>>;
   readonly score: NonNullable<PolicyScoreOptions["compute"]>;
   readonly compute: NonNullable<UpdateOptions["compute"]>;
-  /** Says what the step computed of its conversations' tokens: what workers said of them is compared with that. */
+  /**
+   * Says what the step computed of its conversations' tokens: what workers said of them is compared with that.
+   * @param staleness updates between the policy that sampled them and the one that the step computed with.
+   */
   checkLogprobs(
     conversations: readonly (Pick<Trajectory, "tokenIds" | "responseMask" | "rolloutLogprobs"> & {
       oldLogprobs: Float32Array;
     })[],
+    staleness: number,
   ): void;
   /**
    * Puts a checkpoint into the bus, in place of the run's older one. When it throws, that one is still there.

@@ -1,5 +1,5 @@
 import { KlController } from "@cria/algorithms";
-import { ConfigError, type PolicyEngine } from "@cria/core";
+import type { PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { TrainingBus } from "../cluster/training-bus.js";
@@ -69,7 +69,6 @@ async function openParts(
   await loadAlgorithms(config, folder, registries);
   const settings = importSettings(config);
   checkTrainConfig(config, settings, registries, task?.definition);
-  if (bus && settings.lag > 0) refuseLag(config, settings.lag);
   const allRows = await openData(settings, folder, {
     train: await task?.load(),
     val: valRows,
@@ -121,17 +120,6 @@ async function openParts(
     session.coordination = coordination;
   }
   return session;
-}
-
-/** Workers hold one version of the policy. */
-function refuseLag({ trainer }: TrainConfig, lag: number): never {
-  throw new ConfigError("is not supported with workers yet", {
-    code: "config/not-supported",
-    subject: `trainer.v1.${trainer.v1.trainer_mode}.num_warmup_batches`,
-    expected: "0 with a bus: workers hold one version of the policy",
-    received: String(lag),
-    remedy: "train without a bus, or with trainer.v1.trainer_mode=sync",
-  });
 }
 
 async function openReference(

@@ -70,6 +70,8 @@ export class StepsAhead {
     const { schedule, live } = this;
     const watch = { onTrajectory: live?.onTrajectory, onState: live?.watchStep(step), onWork: live?.onWork };
     if (schedule.lag === 0) return { step, ...this.state.deal(step), ...watch };
+    // The step is scored by the policy as it is, which may sample nothing more.
+    await this.session.coordination?.publish();
     for (const next of listUnderWay(step, schedule))
       if (!this.begun.has(next)) this.begun.set(next, await this.sample(next, step - 1));
     const { epoch, sampled } = this.begun.get(step)!;

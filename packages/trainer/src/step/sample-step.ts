@@ -47,9 +47,8 @@ export async function sampleStep(
     signal,
     slots,
     onState,
-    converse: coordination?.converse,
+    converse: await coordination?.converseBy(version),
   };
-  await coordination?.publish();
   const collected = await collectRollouts(
     rows,
     {

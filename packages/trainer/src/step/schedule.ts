@@ -11,6 +11,11 @@ export function versionOf(step: number, { lag }: Pick<Schedule, "lag">): number 
   return Math.max(0, step - 1 - lag);
 }
 
+/** Updates between the policy that samples a step and the one that learns from it. @param step from 1. */
+export function stalenessOf(step: number, schedule: Pick<Schedule, "lag">): number {
+  return step - 1 - versionOf(step, schedule);
+}
+
 /** Steps whose conversations go on while `step` is learned from, its own first. Nothing is begun behind the end. */
 export function listUnderWay(step: number, { lag, total }: Schedule): number[] {
   const last = Math.min(total, step + lag);
@@ -29,7 +34,7 @@ export function listVersions(done: number, schedule: Schedule): number[] {
  */
 export function measureStaleness(step: number, schedule: Pick<Schedule, "lag">): Record<string, number> {
   if (schedule.lag === 0) return {};
-  const staleness = step - 1 - versionOf(step, schedule);
+  const staleness = stalenessOf(step, schedule);
   const values = { trajectory_spans: 1, trajectory_staleness: staleness, trajectory_staleness_worst: staleness };
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) =>

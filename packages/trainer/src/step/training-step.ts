@@ -20,7 +20,7 @@ import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { measureUpdate } from "./measure-update.js";
 import { needsEveryTrajectory } from "./needs-every-trajectory.js";
 import { type SampledStep, type SampleInputs, sampleStep } from "./sample-step.js";
-import { measureStaleness } from "./schedule.js";
+import { measureStaleness, stalenessOf } from "./schedule.js";
 import { scoreTrajectories } from "./score-trajectories.js";
 import type { StepParts } from "./step-parts.js";
 
@@ -158,7 +158,10 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
 
   // What was not computed here is the sampler's own word.
   if (!bypass)
-    coordination?.checkLogprobs([...scores].map(([i, { oldLogprobs }]) => ({ ...trajectories[i]!, oldLogprobs })));
+    coordination?.checkLogprobs(
+      [...scores].map(([i, { oldLogprobs }]) => ({ ...trajectories[i]!, oldLogprobs })),
+      stalenessOf(step, settings),
+    );
 
   // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections.
   const corrected = correction ?? correctRollouts(trajectories, scores, settings.correction);

@@ -50,13 +50,13 @@ export async function validate(
   options: ValidateOptions,
 ): Promise<Validation> {
   const started = performance.now();
-  await coordination?.publish();
+  const converse = await coordination?.converseBy(policy);
   const { trajectories: judged } = rollOut(policy, environment, valRows, {
     ...options,
     n: options.n ?? 1,
     seed: VALIDATION_SEED,
     signal,
-    converse: coordination?.converse,
+    converse,
   });
   const trajectories = await judged;
   const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
