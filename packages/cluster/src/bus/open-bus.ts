@@ -51,7 +51,8 @@ export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
     submit: (kind, payload, options) => submitter.submit(kind, payload, options),
     async work(options) {
       const worker = new BusWorker(store, options, onProblem);
-      await worker.start();
+      // A busy server may swallow a request: whoever joins must not fail by one.
+      await ask("to list a worker", () => worker.start());
       workers.add(worker);
       return worker;
     },
@@ -63,7 +64,8 @@ export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
     },
     readPolicy: () => ask("for the policy", () => readPolicy(store)),
     publishPolicy: (policy, seen) => ask("to publish a policy", () => publishPolicy(store, policy, seen)),
-    watchPolicy: (onPolicy, signal) => watchPolicy(store, onPolicy, signal, onProblem),
+    watchPolicy: (onPolicy, signal) =>
+      ask("to follow the policy", () => watchPolicy(store, onPolicy, signal, onProblem)),
     takeCheckpoint: (run, term) => ask("for the newest checkpoint", () => takeCheckpoint(store, run, term)),
     nameCheckpoint: (pointer) => ask("to name a checkpoint", () => nameCheckpoint(store, pointer)),
     listWorkers: () => directory.list(),
@@ -73,7 +75,7 @@ export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
           (list) => signal.aborted || onWorkers(list),
           () => {},
         );
-      await directory.watch(tell, signal);
+      await ask("to follow who is there", () => directory.watch(tell, signal));
       tell();
     },
     async acquireLease(holder, signal, onWait) {

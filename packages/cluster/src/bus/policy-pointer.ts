@@ -64,6 +64,7 @@ export async function watchPolicy(
       report(problem as ClusterError);
     }
   };
-  store.onReconnect(() => void store.control.get(KEY).then(take, () => {}));
   await store.control.watch("all", (key, entry) => key === KEY && take(entry), signal);
+  // Once: a watch that could not begin is tried again.
+  store.onReconnect(() => void store.control.get(KEY).then(take, () => {}));
 }

@@ -6,6 +6,7 @@ import {
   type Authenticator,
   connect,
   credsAuthenticator,
+  errors,
   type NatsConnection,
   nkeyAuthenticator,
   type TlsOptions,
@@ -61,6 +62,13 @@ export async function connectNats(options: NatsServers, role: Role, name: string
   } catch (cause) {
     throw connectError(options.servers, cause);
   }
+}
+
+/** The error of requests while a bus is opened: a server that does not answer them is no nearer than one that is away. */
+export function openError(servers: NatsServers["servers"], cause: unknown): unknown {
+  const isUnanswered =
+    cause instanceof Error && [cause, cause.cause].some((each) => each instanceof errors.TimeoutError);
+  return isUnanswered ? connectError(servers, cause) : cause;
 }
 
 function connectError(servers: NatsServers["servers"], cause: unknown): ClusterError {

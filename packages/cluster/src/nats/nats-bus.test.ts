@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, connect as connectTcp, createServer } from "node:net";
 import type { ClusterError } from "@cria/core";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Objm } from "@nats-io/obj";
@@ -51,6 +53,28 @@ describeWithNats("a bus over NATS", () => {
     expect(state.bytes).toBeLessThanOrEqual(3_000_000);
     await connection.close();
     await bus.close();
+  });
+
+  it("takes a server that leaves a request unanswered for one that is away, so that workers ask again", async () => {
+    await (await openNatsBus({ ...options("busy"), role: "coordinator" })).close();
+    let swallowed = 0;
+    const line = createServer((client) => {
+      const upstream = connectTcp(server.port, "127.0.0.1");
+      client.on("data", (bytes) => {
+        // The first one also subscribes to all answers.
+        if (bytes.includes("$JS.API") && !bytes.includes("SUB ") && swallowed++ === 0) return;
+        upstream.write(bytes);
+      });
+      upstream.pipe(client);
+      client.on("close", () => upstream.destroy());
+      for (const socket of [client, upstream]) socket.on("error", () => undefined);
+    }).listen(0, "127.0.0.1");
+    await once(line, "listening");
+    const { port } = line.address() as AddressInfo;
+    const join = () => openNatsBus({ prefix: "busy", servers: `nats://127.0.0.1:${port}`, role: "worker", waitMs: 0 });
+    await expect(join()).rejects.toMatchObject({ code: "cluster/unreachable" });
+    await (await join()).close();
+    line.close();
   });
 
   it("says that no coordinator was there, and that no server was", async () => {

@@ -8,7 +8,7 @@ import { z } from "zod";
 import type { BusStore, Records } from "../bus/bus-store.js";
 import { type BusTimes, defaultTimes, PROTOCOL, type StoreLoss } from "../bus/job-bus.js";
 import { cleanText, readMessage } from "../bus/job-record.js";
-import { connectNats, type NatsServers, nameServers } from "./connect-nats.js";
+import { connectNats, type NatsServers, nameServers, openError } from "./connect-nats.js";
 import { createStreams, defaultBounds, type NatsBounds } from "./create-streams.js";
 import { isMissing, LostStore } from "./lost-store.js";
 import { missingBusError } from "./missing-bus.js";
@@ -182,7 +182,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
     };
   } catch (error) {
     await connection.close();
-    throw error;
+    throw openError(options.servers, error);
   }
 }
 

@@ -56,8 +56,8 @@ export interface PrepareOptions {
   signal: AbortSignal;
 }
 
-/** Codes of transient failures: an unreachable hub, a blob in transit. */
-const PASSING = /^(hub\/|cluster\/blob-|cluster\/no-model)/;
+/** Codes of transient failures: an unreachable hub, a blob in transit, a bus that did not answer for a while. */
+const PASSING = /^(hub\/|cluster\/blob-|cluster\/no-model|cluster\/no-answer)/;
 
 /**
  * Prepares for a run as far as possible: without the environment it may compute gradients, with other bits it may hold
