@@ -158,9 +158,10 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     for (int64_t il = 0; il < a.n_layer; il++) {
         const std::string p = "blk." + std::to_string(il) + ".";
         LayerWeights w{};
-        w.math = {hp.rope_freq_base_train, rope_scale, 0};
+        const bool has_rope = hp.has_rope(uint32_t(il)) && (a.no_rope_step == 0 || (il + 1) % a.no_rope_step != 0);
+        w.math = {has_rope, hp.rope_freq_base_train, rope_scale, 0};
         if (a.window > 0 && hp.is_swa(uint32_t(il)))
-            w.math = {hp.rope_freq_base_train_swa, hp.rope_freq_scale_train_swa, a.window};
+            w.math = {has_rope, hp.rope_freq_base_train_swa, hp.rope_freq_scale_train_swa, a.window};
         w.attn_norm = table.need(p + "attn_norm.weight");
         w.wq = table.need(p + "attn_q.weight");
         w.wk = table.need(p + "attn_k.weight");

@@ -16,6 +16,7 @@ enum class Activation { silu, gelu };
 
 // Mathematics that may differ by layer.
 struct LayerMath {
+    bool has_rope;
     float rope_base, rope_scale;
     int64_t window;  // most tokens that a token sees, itself included; 0: all before it
 };
@@ -39,6 +40,7 @@ struct Architecture {
     float embedding_scale = 1.0f;  // of tokens, not of vectors
     Activation activation = Activation::silu;
     int64_t window = 0;  // of the layers that have one; 0: none has
+    int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
     // RoPE, as llama_context derives it from the file when no option overrides it.
     int rope_type, rope_dims, rope_context;
     // Number of dimension pairs that each of the four positions turns (M-RoPE); all 0 for plain positions.

@@ -14,6 +14,12 @@ const char * describe_gemma3(const llama_hparams & hparams, Architecture & a) {
     return nullptr;
 }
 
+// llama with layers that have no RoPE. The file does not say which: llama.cpp leaves it out of every fourth.
+const char * describe_smollm3(const llama_hparams & hparams, Architecture & a) {
+    a.no_rope_step = hparams.n_no_rope_layer_step;
+    return nullptr;
+}
+
 }  // namespace
 
 const std::vector<TrainableArchitecture> & trainable_architectures() {
@@ -24,6 +30,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"qwen2vl", nullptr},
         {"qwen3vl", nullptr},
         {"gemma3", describe_gemma3},
+        {"smollm3", describe_smollm3},
     };
     return list;
 }

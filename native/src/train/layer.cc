@@ -11,8 +11,10 @@ namespace cria {
 
 namespace {
 
+// Without RoPE, `x` itself.
 ggml_tensor * rope(Graph & g, const Architecture & arch, const LayerMath & math, ggml_tensor * x,
     ggml_tensor * positions, bool backward) {
+    if (!math.has_rope) return ggml_is_contiguous(x) ? x : ggml_cont(g.ctx(), x);
     if (arch.has_grids()) {
         int sections[4];
         std::copy(std::begin(arch.rope_sections), std::end(arch.rope_sections), sections);

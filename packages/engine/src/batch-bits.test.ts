@@ -70,9 +70,14 @@ describe("64 conversations at once have the bits of few and of each alone", () =
   }
 });
 
-it.each(["f32", "q8_0"] as const)("gemma3 %s, beyond its window: the same", async (type) => {
+it.each([
+  ["gemma3", "f32", 2],
+  ["gemma3", "q8_0", 2],
+  ["smollm3", "f32", 4],
+  ["smollm3", "q8_0", 4],
+] as const)("%s %s, beyond a window and without RoPE: the same", async (architecture, type, layers) => {
   const model = await models.load(
-    { architecture: "gemma3", type, ...shapeFor(type) },
+    { ...shapeFor(type), architecture, type, layers },
     { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8 } },
   );
   await fillAdapter(model);

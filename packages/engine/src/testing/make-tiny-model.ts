@@ -5,7 +5,7 @@ import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-
  * A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type.
  */
 export interface TinyModelOptions {
-  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "gemma3" | "lfm2";
+  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "gemma3" | "smollm3" | "lfm2";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
@@ -81,17 +81,20 @@ const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
 /** Every second layer of gemma3 sees all tokens, as every sixth of published models does. */
 const WINDOW_PATTERN = 2;
 
+/** Where it is not 2. The fourth layer of smollm3 is the first without RoPE. */
+const LAYERS: Record<string, number> = { qwen3vl: 3, gemma3: 3, smollm3: 4, lfm2: 4 };
+
 export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const {
     architecture = "qwen3",
     type = "f32",
     embedding = architecture.startsWith("qwen2") ? 64 : 32,
-    layers = architecture === "qwen3vl" || architecture === "gemma3" ? 3 : architecture === "lfm2" ? 4 : 2,
+    layers = LAYERS[architecture] ?? 2,
     heads = 4,
     kvHeads = 2,
     headSize = 16,
     feedForward = 48,
-    tied = architecture.startsWith("qwen3") || architecture === "gemma3" || architecture === "lfm2",
+    tied = architecture.startsWith("qwen3") || ["gemma3", "smollm3", "lfm2"].includes(architecture),
     contextLength = 512,
     vocabulary = 0,
     controlTokens = [],
