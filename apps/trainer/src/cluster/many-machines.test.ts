@@ -3,48 +3,51 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ClusterRunOptions, describeWithNats, NatsServer, runOnCluster } from "@cria/cluster/testing";
 import { makeUniform } from "@cria/core";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 
 // Separate processes, as on many machines: coordinator, workers, nats-server. scripts/nightly/cluster.mjs tries many
 // more.
 const root = join(import.meta.dirname, "..", "..", "..", "..");
 
 describeWithNats("a training over NATS", () => {
-  const server = new NatsServer();
   const folder = mkdtempSync(join(tmpdir(), "cria-cluster-"));
-  beforeAll(() => server.start());
-  afterAll(async () => {
-    await server.dispose();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it("has the adapter of one process, with workers that are killed or frozen", async () => {
-    const run = (
+    const run = async (
       name: string,
       mishaps: Pick<ClusterRunOptions, "workers" | "workerKills" | "workerFreeze">,
       overrides: readonly string[] = [],
-    ) =>
-      runOnCluster({
-        cria: [process.execPath, join(root, "apps", "trainer", "bin", "cria.mjs")],
-        config: join(root, "examples", "calculator", "config.yaml"),
-        overrides: [
-          "trainer.threads=1",
-          "trainer.val_before_train=false",
-          "data.val_files=null",
-          "data.train_batch_size=4",
-          "actor_rollout_ref.rollout.n=4",
-          "actor_rollout_ref.actor.ppo_mini_batch_size=2",
-          "cluster.silence_s=1.5",
-          "cluster.take_part=false",
-          ...overrides,
-        ],
-        folder,
-        name,
-        steps: 6,
-        server,
-        random: makeUniform(1),
-        ...mishaps,
-      });
+    ) => {
+      // A bus takes much of what a server may store: each gets its own.
+      const server = new NatsServer();
+      await server.start();
+      try {
+        return await runOnCluster({
+          cria: [process.execPath, join(root, "apps", "trainer", "bin", "cria.mjs")],
+          config: join(root, "examples", "calculator", "config.yaml"),
+          overrides: [
+            "trainer.threads=1",
+            "trainer.val_before_train=false",
+            "data.val_files=null",
+            "data.train_batch_size=4",
+            "actor_rollout_ref.rollout.n=4",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+            "cluster.silence_s=1.5",
+            "cluster.take_part=false",
+            ...overrides,
+          ],
+          folder,
+          name,
+          steps: 6,
+          server,
+          random: makeUniform(1),
+          ...mishaps,
+        });
+      } finally {
+        await server.dispose();
+      }
+    };
     const alone = await run("alone", { workers: 0 });
     const shared = await run("shared", { workers: 3, workerKills: 2 });
     expect(shared.sha).toBe(alone.sha);

@@ -5,6 +5,9 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsServer } from "./nats-process.js";
 
+/** Milliseconds without a further step, or an end, after which a run has failed. */
+const PATIENCE_MS = 100_000;
+
 /** Faults during a training. */
 export interface Mishaps {
   /** Number of workers to kill, one after another over the steps; each is replaced. */
@@ -51,7 +54,7 @@ export interface ClusterRunResult {
 
 /**
  * Trains with workers and faults, each process separate.
- * @throws Error with a failed process's output.
+ * @throws Error with the output of all processes, when one fails or the training gets no further.
  */
 export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterRunResult> {
   const { folder, name, steps, workers, server, random } = options;
@@ -144,6 +147,7 @@ const countSteps = (run: string) => Math.max(0, ...readMetrics(run).map((line) =
 interface Member {
   command: string;
   child: ChildProcess;
+  isKilled: boolean;
   /** The end of its output. */
   log: string;
 }
@@ -162,7 +166,7 @@ class Crew {
     const bus = this.bus ? ["--bus", this.bus, "--prefix", this.prefix] : [];
     const [program, ...first] = this.cria;
     const child = spawn(program!, [...first, command, ...words, ...bus], { stdio: ["ignore", "pipe", "pipe"] });
-    const member: Member = { command, child, log: "" };
+    const member: Member = { command, child, isKilled: false, log: "" };
     for (const stream of [child.stdout, child.stderr])
       stream.on("data", (text) => {
         member.log = (member.log + text).slice(-20_000);
@@ -176,25 +180,43 @@ class Crew {
   }
 
   kill(member: Member): void {
+    member.isKilled = true;
     member.child.kill("SIGKILL");
   }
 
   /**
    * Waits while a process runs.
-   * @throws Error when it fails before that.
+   * @throws Error when it or another one fails before that, or it takes too long.
    */
   async during(member: Member, isDone: () => boolean): Promise<void> {
+    const started = performance.now();
     while (!isDone()) {
-      if (!isRunning(member)) return this.ended(member);
+      this.checkAlive();
+      if (!isRunning(member)) return;
+      if (performance.now() - started > PATIENCE_MS) throw this.makeError(`${member.command} gets no further`);
       await delay(20);
     }
   }
 
   async ended(member: Member): Promise<void> {
-    while (isRunning(member)) await delay(20);
-    if (member.child.exitCode === 0) return;
-    const logs = this.members.map(({ command, log }) => `${command}:\n${log.slice(-3000)}`).join("\n");
-    throw new Error(`${member.command} ended with ${member.child.exitCode ?? member.child.signalCode}\n${logs}`);
+    await this.during(member, () => !isRunning(member));
+    this.checkAlive();
+  }
+
+  /** A worker that nobody killed and that ended is missed by the coordinator, which waits for it. */
+  private checkAlive(): void {
+    for (const { command, child, isKilled } of this.members) {
+      const { exitCode, signalCode } = child;
+      if (!isKilled && (exitCode || signalCode))
+        throw this.makeError(`${command} ended with ${exitCode ?? signalCode}`);
+    }
+  }
+
+  private makeError(problem: string): Error {
+    const logs = this.members.map(({ command, isKilled, log }) => {
+      return `${command}${isKilled ? ", killed" : ""}:\n${log.slice(-3000)}`;
+    });
+    return new Error(`${problem}\n${logs.join("\n")}`);
   }
 
   async dispose(): Promise<void> {
