@@ -14,7 +14,7 @@ afterAll(() => models.cleanUp());
 
 describe("stock llama.cpp", () => {
   // A few tokens: stock llama.cpp rounds keys, values and GELU to F16, and may decide ties otherwise.
-  it.each(["qwen3", "gemma3", "smollm3"] as const)(
+  it.each(["qwen3", "gemma3", "smollm3", "granite"] as const)(
     "speaks as a trained %s does, by its adapter and merged",
     async (architecture) => {
       const path = await models.write({ architecture, embedding: 64, feedForward: 64, embeddingScale: 0.1 });

@@ -37,7 +37,10 @@ struct Architecture {
     int64_t n_embd, n_layer, n_head, n_head_kv, head_size, n_vocab;
     float norm_eps;
     float attention_scale;
-    float embedding_scale = 1.0f;  // of tokens, not of vectors
+    float embedding_scale = 1.0f;  // of tokens
+    float vector_scale = 1.0f;
+    float residual_scale = 1.0f;  // of what attention and feed-forward add
+    float logit_divisor = 1.0f;
     Activation activation = Activation::silu;
     int64_t window = 0;  // of the layers that have one; 0: none has
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it

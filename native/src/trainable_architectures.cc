@@ -20,6 +20,16 @@ const char * describe_smollm3(const llama_hparams & hparams, Architecture & a) {
     return nullptr;
 }
 
+// llama with scales from the file; that of attention is one of the hyper-parameters of all architectures.
+const char * describe_granite(const llama_hparams & hparams, Architecture & a) {
+    if (hparams.n_deepstack_layers > 0) return "images' vectors that are added in chosen layers";
+    if (!(hparams.f_logit_scale > 0.0f)) return "a logit_scale that is not positive";
+    a.logit_divisor = hparams.f_logit_scale;
+    if (hparams.f_embedding_scale != 0.0f) a.embedding_scale = a.vector_scale = hparams.f_embedding_scale;
+    if (hparams.f_residual_scale != 0.0f) a.residual_scale = hparams.f_residual_scale;
+    return nullptr;
+}
+
 }  // namespace
 
 const std::vector<TrainableArchitecture> & trainable_architectures() {
@@ -31,6 +41,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"qwen3vl", nullptr},
         {"gemma3", describe_gemma3},
         {"smollm3", describe_smollm3},
+        {"granite", describe_granite},
     };
     return list;
 }

@@ -62,6 +62,11 @@ ggml_tensor * post_norm_backward(Graph & g, const Norm & norm, ggml_tensor * raw
     return raw ? norm_backward(g, norm, raw, dy, epsilon) : dy;
 }
 
+// What a part of the block adds, or the gradient of that from the sum's.
+ggml_tensor * scale_part(Graph & g, const Architecture & arch, ggml_tensor * x) {
+    return arch.residual_scale == 1.0f ? x : ggml_scale(g.ctx(), x, arch.residual_scale);
+}
+
 }  // namespace
 
 std::vector<ggml_tensor *> LayerActivations::list() const {
@@ -93,7 +98,7 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
     attention_forward(g, arch, s, inputs.attention, a.attention);
     ggml_tensor * attention = post_norm_forward(
         g, p.post_attn_norm, linear_forward(g, p.o, a.attention.out, adapter), arch.norm_eps, a.attn_raw);
-    a.residual = ggml_add(c, attention, pick_wanted(g, inputs, x));
+    a.residual = ggml_add(c, scale_part(g, arch, attention), pick_wanted(g, inputs, x));
 
     a.ffn_in = norm_forward(g, p.ffn_norm, a.residual, arch.norm_eps);
     a.up = linear_forward(g, p.up, a.ffn_in, adapter);
@@ -101,7 +106,7 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
     a.ffn_mid = gate_forward(g, arch.activation, a.gate, a.up);
     ggml_tensor * ffn =
         post_norm_forward(g, p.post_ffn_norm, linear_forward(g, p.down, a.ffn_mid, adapter), arch.norm_eps, a.ffn_raw);
-    return ggml_add(c, ffn, a.residual);
+    return ggml_add(c, scale_part(g, arch, ffn), a.residual);
 }
 
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
@@ -109,15 +114,16 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
     ggml_context * c = g.ctx();
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = dy->ne[1];
 
-    // Feed-forward: y = residual + norm(down(act(gate) * up)).
-    ggml_tensor * d_down = post_norm_backward(g, p.post_ffn_norm, a.ffn_raw, dy, arch.norm_eps);
+    // Feed-forward: y = residual + scale * norm(down(act(gate) * up)).
+    ggml_tensor * d_down = post_norm_backward(g, p.post_ffn_norm, a.ffn_raw, scale_part(g, arch, dy), arch.norm_eps);
     ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, d_down);
     const GateGradient d_ffn = gate_backward(g, arch.activation, a.gate, a.up, d_mid);
     ggml_tensor * d_ffn_in = linear_backward(g, p.gate, a.ffn_in, d_ffn.gate);
     d_ffn_in = linear_backward(g, p.up, a.ffn_in, d_ffn.up, {d_ffn_in});
     ggml_tensor * d_residual = ggml_add(c, dy, norm_backward(g, p.ffn_norm, a.residual, d_ffn_in, arch.norm_eps));
 
-    ggml_tensor * d_o = post_norm_backward(g, p.post_attn_norm, a.attn_raw, d_residual, arch.norm_eps);
+    ggml_tensor * d_o =
+        post_norm_backward(g, p.post_attn_norm, a.attn_raw, scale_part(g, arch, d_residual), arch.norm_eps);
     ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_o);
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
     ggml_tensor * d_q = rope(

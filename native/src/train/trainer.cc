@@ -79,7 +79,7 @@ struct Session {
     ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; for the last output [d, Q]
     std::vector<VectorRun> vectors;
     std::vector<int32_t> targets;
-    float temperature = 1.0f;
+    float temperature = 1.0f;  // by which the head's outputs are divided, the architecture's divisor included
 };
 
 struct Trainer::Impl {
@@ -171,7 +171,7 @@ struct Trainer::Impl {
         s.shape = {b.row_length, b.rows};
         s.adapter = b.adapter;
         s.targets = b.targets;
-        s.temperature = b.temperature;
+        s.temperature = b.temperature * arch.logit_divisor;
         const int64_t d = arch.n_embd, T = s.shape.tokens(), R = int64_t(b.targets.size()), S = b.row_length;
         const bool branches = has_branches(b);
         const std::vector<int32_t> positions = place_trees(b, int32_t(arch.n_vocab), places);
@@ -277,7 +277,8 @@ struct Trainer::Impl {
         g.write(scale_embedding(g, ggml_get_rows(g.ctx(), arch.token_embd, g.ref(session.tokens))), session.x[0]);
         g.run(scratch.get());
         for (const VectorRun & run : session.vectors) {
-            const std::vector<float> values = read_part(run, 0);
+            std::vector<float> values = read_part(run, 0);
+            for (float & value : values) value *= arch.vector_scale;
             ggml_tensor * x = session.x[0];
             ggml_backend_tensor_set(x, values.data(), size_t(run.start) * x->nb[1], values.size() * sizeof(float));
         }

@@ -75,7 +75,9 @@ it.each([
   ["gemma3", "q8_0", 2],
   ["smollm3", "f32", 4],
   ["smollm3", "q8_0", 4],
-] as const)("%s %s, beyond a window and without RoPE: the same", async (architecture, type, layers) => {
+  ["granite", "f32", 2],
+  ["granite", "q8_0", 2],
+] as const)("%s %s, with windows, without RoPE and with scales: the same", async (architecture, type, layers) => {
   const model = await models.load(
     { ...shapeFor(type), architecture, type, layers },
     { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8 } },

@@ -80,6 +80,7 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     ["qwen2, full", { architecture: "qwen2" }, { trainable: "full" }],
     ["gemma3, full", { architecture: "gemma3" }, { trainable: "full" }],
     ["smollm3, full", { architecture: "smollm3" }, { trainable: "full" }],
+    ["granite, full", { architecture: "granite" }, { trainable: "full" }],
     ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
     ["Q4_0 with LoRA", { type: "q4_0", embedding: 64, feedForward: 96, tied: false }, { lora: { rank: 4 } }],
     [

@@ -38,7 +38,7 @@ async function randomizeLoraB(model: LlamaModel) {
 
 // Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {
-  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3"] as const) {
+  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite"] as const) {
     it(`${architecture}: every base weight (full training)`, async () => {
       const model = await load({ architecture }, { trainable: "full" });
       const checks = await checkGradients(model, makeTreeBatch(), weightedLogprobs, { temperature: 0.8 });

@@ -45,6 +45,7 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["f32, one KV head for each query head", { heads: 2, kvHeads: 2 }, { kvType: "f32" }],
   ["gemma3, beyond its window", { architecture: "gemma3" }, { kvType: "f32" }],
   ["smollm3", { architecture: "smollm3" }, { kvType: "f32" }],
+  ["granite", { architecture: "granite", embeddingScale: 0.3 }, { kvType: "f32" }],
   [
     "gemma3 q8_0 with an adapter",
     { architecture: "gemma3", type: "q8_0", embedding: 64, feedForward: 64 },

@@ -81,7 +81,7 @@ async function checkTraining(model: LlamaModel, reference: Reference, expected: 
   }
 }
 
-describe.each(["llama", "qwen2", "qwen3", "gemma3", "smollm3"])("%s against PyTorch", (architecture) => {
+describe.each(["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite"])("%s against PyTorch", (architecture) => {
   const path = join(folder, `${architecture}.gguf`);
   const reference = JSON.parse(
     gunzipSync(readFileSync(join(folder, `${architecture}.json.gz`))).toString(),

@@ -5,7 +5,7 @@ import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-
  * A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type.
  */
 export interface TinyModelOptions {
-  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "gemma3" | "smollm3" | "lfm2";
+  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "gemma3" | "smollm3" | "granite" | "lfm2";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
@@ -94,7 +94,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     kvHeads = 2,
     headSize = 16,
     feedForward = 48,
-    tied = architecture.startsWith("qwen3") || ["gemma3", "smollm3", "lfm2"].includes(architecture),
+    tied = architecture.startsWith("qwen3") || ["gemma3", "smollm3", "granite", "lfm2"].includes(architecture),
     contextLength = 512,
     vocabulary = 0,
     controlTokens = [],
@@ -180,6 +180,16 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
           [key("attention.sliding_window_pattern")]: u32(WINDOW_PATTERN),
         }
       : {};
+  const float = (value: number): GgufValue => ({ type: "float32", value });
+  const ofScales: Record<string, GgufValue> =
+    architecture === "granite"
+      ? {
+          [key("embedding_scale")]: float(3),
+          [key("residual_scale")]: float(0.6),
+          [key("attention.scale")]: float(0.4),
+          [key("logit_scale")]: float(1.5),
+        }
+      : {};
   return {
     metadata: {
       "general.architecture": { type: "string", value: architecture },
@@ -198,6 +208,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       ...ofImages,
       ...ofConvolutions,
       ...ofWindows,
+      ...ofScales,
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
       "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },
