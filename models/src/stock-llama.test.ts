@@ -14,10 +14,18 @@ afterAll(() => models.cleanUp());
 
 describe("stock llama.cpp", () => {
   // A few tokens: stock llama.cpp rounds keys, values and GELU to F16, and may decide ties otherwise.
-  it.each(["qwen3", "gemma3", "smollm3", "granite"] as const)(
+  it.each(["qwen3", "gemma3", "smollm3", "granite", "llama3"] as const)(
     "speaks as a trained %s does, by its adapter and merged",
-    async (architecture) => {
-      const path = await models.write({ architecture, embedding: 64, feedForward: 64, embeddingScale: 0.1 });
+    async (family) => {
+      const architecture = family === "llama3" ? "llama" : family;
+      const ropeFactors = family === "llama3";
+      const path = await models.write({
+        architecture,
+        ropeFactors,
+        embedding: 64,
+        feedForward: 64,
+        embeddingScale: 0.1,
+      });
       const ours = await models.load({}, { path, lora: { rank: 4, alpha: 32 } });
       const prompt = [72, 101, 108, 108, 111, 44, 32, 119, 111, 114];
       const speak = async () => {
@@ -45,8 +53,8 @@ describe("stock llama.cpp", () => {
       const trained = await speak();
       expect(trained).not.toEqual(untrained);
       const [adapter, merged] = [
-        join(models.folder, `${architecture}-adapter.gguf`),
-        join(models.folder, `${architecture}-merged.gguf`),
+        join(models.folder, `${family}-adapter.gguf`),
+        join(models.folder, `${family}-merged.gguf`),
       ];
       await ours.saveAdapter(adapter);
       await exportModel({ base: path, adapter, output: merged });

@@ -77,6 +77,7 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
 
   const cases: [string, TinyModelOptions, Options][] = [
     ["llama, full", { architecture: "llama" }, { trainable: "full" }],
+    ["llama with factors of RoPE, full", { architecture: "llama", ropeFactors: true }, { trainable: "full" }],
     ["qwen2, full", { architecture: "qwen2" }, { trainable: "full" }],
     ["gemma3, full", { architecture: "gemma3" }, { trainable: "full" }],
     ["smollm3, full", { architecture: "smollm3" }, { trainable: "full" }],

@@ -75,6 +75,21 @@ describe("logprobs", () => {
     }
   }
 
+  it("llama: factors of RoPE", async () => {
+    const options = { architecture: "llama", embeddingScale: 0.3 } as const;
+    const model = await models.load({ ...options, ropeFactors: true }, { lora: { rank: 4 } });
+    const prompt = randomTokens(40, 4);
+    const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
+    const whole = [{ tokenIds: [...prompt, ...tokenIds], from: prompt.length }];
+    const [score] = await model.score(whole, { temperature: 0.9 });
+    expect(maxDifference(score!.logprobs.slice(prompt.length), logprobs)).toBeLessThan(1e-5);
+    const without = await models.load(options, { lora: { rank: 4 } });
+    const [other] = await without.score(whole, { temperature: 0.9 });
+    expect(maxDifference(score!.logprobs.slice(prompt.length), other!.logprobs.slice(prompt.length))).toBeGreaterThan(
+      1e-4,
+    );
+  });
+
   it("gemma3: windows that begin within blocks of the trainer's attention", async () => {
     const model = await models.load(
       { architecture: "gemma3", slidingWindow: 50, embeddingScale: 0.1 },

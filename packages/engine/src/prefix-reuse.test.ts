@@ -43,6 +43,7 @@ const wide = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddi
 const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["f32", { type: "f32" }, { kvType: "f32" }],
   ["f32, one KV head for each query head", { heads: 2, kvHeads: 2 }, { kvType: "f32" }],
+  ["llama with factors of RoPE", { architecture: "llama", ropeFactors: true }, { kvType: "f32" }],
   ["gemma3, beyond its window", { architecture: "gemma3" }, { kvType: "f32" }],
   ["smollm3", { architecture: "smollm3" }, { kvType: "f32" }],
   ["granite", { architecture: "granite", embeddingScale: 0.3 }, { kvType: "f32" }],

@@ -81,11 +81,12 @@ async function checkTraining(model: LlamaModel, reference: Reference, expected: 
   }
 }
 
-describe.each(["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite"])("%s against PyTorch", (architecture) => {
-  const path = join(folder, `${architecture}.gguf`);
-  const reference = JSON.parse(
-    gunzipSync(readFileSync(join(folder, `${architecture}.json.gz`))).toString(),
-  ) as Reference;
+/** llama3: llama with factors of RoPE. */
+const families = ["llama", "llama3", "qwen2", "qwen3", "gemma3", "smollm3", "granite"];
+
+describe.each(families)("%s against PyTorch", (family) => {
+  const path = join(folder, `${family}.gguf`);
+  const reference = JSON.parse(gunzipSync(readFileSync(join(folder, `${family}.json.gz`))).toString()) as Reference;
 
   it("logits, logprobs and entropies", async () => {
     const model = await models.load({}, { path, trainable: "full" });

@@ -23,6 +23,8 @@ export interface TinyModelOptions {
   merges?: readonly string[];
   /** For qwen3vl: number of layers after which a part of an image's vectors is added. Default 2. */
   deepLayers?: number;
+  /** For llama: the factors of RoPE that Llama 3.1 and later have. Default false. */
+  ropeFactors?: boolean;
   /** For gemma3: most tokens that a token sees in every other layer, itself included. Default 6. */
   slidingWindow?: number;
   seed?: number;
@@ -78,11 +80,23 @@ const CONVOLUTION_TOKENS = 3;
  */
 const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
 
+const ROPE_BASE = 10000;
+
 /** Every second layer of gemma3 sees all tokens, as every sixth of published models does. */
 const WINDOW_PATTERN = 2;
 
 /** Where it is not 2. The fourth layer of smollm3 is the first without RoPE. */
 const LAYERS: Record<string, number> = { qwen3vl: 3, gemma3: 3, smollm3: 4, lfm2: 4 };
+
+/** By Llama 3's rule, with its parameters but for a context of 64 tokens before it was extended. */
+function makeRopeFactors(headSize: number): Float32Array {
+  const [factor, low, high, context] = [8, 1, 4, 64];
+  return Float32Array.from({ length: headSize / 2 }, (_, i) => {
+    const turns = context / (2 * Math.PI * ROPE_BASE ** ((2 * i) / headSize));
+    const share = Math.min(1, Math.max(0, (turns - low) / (high - low)));
+    return 1 / ((1 - share) / factor + share);
+  });
+}
 
 export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const {
@@ -100,6 +114,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     controlTokens = [],
     merges = [],
     deepLayers = DEEP_LAYERS,
+    ropeFactors = false,
     slidingWindow = 6,
     seed = 1,
     embeddingScale = 1,
@@ -155,6 +170,8 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     linear("ffn_down.weight", feedForward, embedding);
   }
   add(architecture === "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", [embedding], 0.1, 1);
+  if (ropeFactors)
+    tensors.push({ name: "rope_freqs.weight", type: "f32", shape: [headSize / 2], data: makeRopeFactors(headSize) });
   if (!tied) add("output.weight", [embedding, tokens.length], 1 / Math.sqrt(embedding));
   const u32 = (value: number): GgufValue => ({ type: "uint32", value });
   const key = (part: string) => `${architecture}.${part}`;
@@ -204,7 +221,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       [key("attention.value_length")]: u32(headSize),
       [key("rope.dimension_count")]: u32(headSize),
       [key("attention.layer_norm_rms_epsilon")]: { type: "float32", value: 1e-6 },
-      [key("rope.freq_base")]: { type: "float32", value: architecture === "gemma3" ? 1e6 : 10000 },
+      [key("rope.freq_base")]: { type: "float32", value: architecture === "gemma3" ? 1e6 : ROPE_BASE },
       ...ofImages,
       ...ofConvolutions,
       ...ofWindows,
