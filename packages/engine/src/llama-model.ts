@@ -89,10 +89,10 @@ export class LlamaModel implements PolicyEngine {
    * @param options.path a file that an earlier version was saved to; its values are kept instead.
    * @throws EngineError for a model without an adapter (`engine/no-adapter`), or a file of another one.
    */
-  keepVersion({ path }: { path?: string | undefined } = {}): Promise<LlamaPolicyVersion> {
+  keepVersion({ path }: { path?: string | undefined } = {}): Promise<LlamaPolicyVersion<LlamaModel>> {
     return this.jobs.run(async () => {
       const version = await callNative(() => this.native.keepVersion(path));
-      return new LlamaPolicyVersion(this.native, version, this, () => this.createSequenceOf(version));
+      return new LlamaPolicyVersion<LlamaModel>(this.native, version, this, () => this.createSequenceOf(version));
     });
   }
 

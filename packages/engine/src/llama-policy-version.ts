@@ -1,21 +1,26 @@
-import type { PolicyVersion } from "@cria/core";
-import type { LlamaModel } from "./llama-model.js";
+import type { PolicyEngine, PolicyVersion } from "@cria/core";
 import type { LlamaSequence } from "./llama-sequence.js";
 import { callNative } from "./native.js";
 import type { NativeModel } from "./native-types.js";
 
+/** An engine whose trained tensors can be read and written. */
+interface EngineOfTensors extends PolicyEngine {
+  readTensor(name: string): Promise<Float32Array>;
+  writeTensor(name: string, values: Float32Array): Promise<void>;
+}
+
 /** A kept version of the LoRA adapter. Made by `LlamaModel.keepVersion`. */
-export class LlamaPolicyVersion implements PolicyVersion {
+export class LlamaPolicyVersion<Live extends EngineOfTensors> implements PolicyVersion {
   /** Reads and writes the values of this version's tensors; nothing may be sampled while they are written. */
-  readonly engine: LlamaModel;
+  readonly engine: Live;
 
   constructor(
     private readonly native: NativeModel,
     private readonly version: number,
-    live: LlamaModel,
+    live: Live,
     createSequence: () => LlamaSequence,
   ) {
-    const own: Pick<LlamaModel, "createSequence" | "readTensor" | "writeTensor"> = {
+    const own: Pick<EngineOfTensors, "createSequence" | "readTensor" | "writeTensor"> = {
       createSequence,
       readTensor: (name) => callNative(() => native.readTensor(name, "value", version)),
       writeTensor: (name, values) => callNative(() => native.writeTensor(name, "value", values, version)),
