@@ -51,7 +51,7 @@ describe("cria doctor", () => {
     expect(find(diagnosis, "images").found).toMatch(
       /libcria-vision\.so, for llama\.cpp \d+\.\d+\.\d+; .* up to 536\.9 MB$/,
     );
-    const parts = ["driver", "cudart", "cublas", "package", "backend", "device", "kernels"];
+    const parts = ["driver", "cudart", "cublas", "package", "backend", "device", "code", "kernels"];
     expect(diagnosis.cuda.map(({ name }) => name)).toEqual(parts);
     // Each missing part has a remedy.
     for (const { problem, remedy } of diagnosis.cuda) expect(remedy === null).toBe(problem === null);
