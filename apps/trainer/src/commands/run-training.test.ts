@@ -118,7 +118,7 @@ describe("a training whose lead of the bus is lost", () => {
       (bus, lose) => ({
         coordinate: async (run) => ({
           ...(await bus.coordinate(run)),
-          converse: async () => {
+          converseBy: async () => async () => {
             lose();
             throw lost();
           },
