@@ -68,6 +68,7 @@ export type {
   TrajectoryRewards,
   TrajectorySampling,
   TrajectorySegment,
+  TurnCall,
   TurnRecord,
 } from "./trajectory.js";
 export { hasFailed } from "./trajectory.js";

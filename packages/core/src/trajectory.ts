@@ -38,6 +38,24 @@ export interface TurnRecord {
    * (`SampledTurn.state`). Left out: nobody named it.
    */
   state?: string;
+  /** Of an agent's assistant turn: the call of the policy that gave it. */
+  call?: TurnCall;
+}
+
+/**
+ * What an agent asked to be given a turn. With the conversation before it and the trajectory's seed it decides every token of the turn.
+ */
+export interface TurnCall {
+  /** How many messages of others came since the answer before it, or since the conversation's beginning. At least 1. */
+  messages: number;
+  /** Which of the answers to the same question it is, from 0. */
+  sibling: number;
+  /** Of the episode's answer that was heard last: the conversation that it ends is `messages`. */
+  last?: true;
+  /** Of the first answer of a conversation, the tools that it was asked with. Left out: none, or the conversation began earlier. */
+  tools?: readonly ToolSchema[];
+  /** What was asked beside messages and tools: `toolChoice`, `responseFormat`, `maxTokens`, `stop`, `topLogprobs`, `choice`. */
+  request: Readonly<Record<string, unknown>>;
 }
 
 /** Times of a conversation's state changes. */

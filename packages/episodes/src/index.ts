@@ -5,6 +5,7 @@ export { type EpisodePlace, findEpisode, runInEpisode, runOutsideEpisodes } from
 export { findCallTokens } from "./find-call-tokens.js";
 export { findOpening } from "./find-opening.js";
 export { type BranchCredit, type LaidOutGraph, type LayOutOptions, layOutGraph } from "./lay-out-graph.js";
+export { type CallRecord, listCalls, type RecordedCall } from "./list-calls.js";
 export {
   type AnswerNode,
   countTokens,

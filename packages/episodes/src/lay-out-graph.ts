@@ -1,4 +1,4 @@
-import type { ChatMessage, FinishReason, ToolSchema, TrajectorySegment, TurnRecord } from "@cria/core";
+import type { ChatMessage, FinishReason, ToolSchema, TrajectorySegment, TurnCall, TurnRecord } from "@cria/core";
 import {
   type AnswerNode,
   type InputNode,
@@ -63,6 +63,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
   if (roots.length === 0) return null;
   const answers = roots.flatMap(listAnswered);
   const last = findEnd(roots[0]!, answers);
+  const lastAnswer = answers.length > 0 ? findLast(answers) : null;
   const taught = options.credit === "last_branch" ? new Set<unknown>(listPath(last)) : null;
   const tokens: number[] = [];
   const mask: number[] = [];
@@ -70,6 +71,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
   const turns: TurnRecord[] = [];
   const segments: TrajectorySegment[] = [];
   const places = new Map<string, number>();
+  const described = new Set<InputNode>();
 
   const add = (node: InputNode | AnswerNode) => {
     const start = tokens.length;
@@ -101,6 +103,9 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
       startedAt,
       endedAt,
       ...(toolCalls ? { toolCalls } : {}),
+      ...(node.call
+        ? { call: { ...describeCall(node, described), ...(node === lastAnswer ? { last: true } : {}) } }
+        : {}),
     });
   };
   const follow = (node: InputNode | AnswerNode, parent: number): void => {
@@ -129,10 +134,19 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
     messages: listMessages(last),
     toolSchemas: (listPath(last)[0] as InputNode).tools,
     segments: segments.length > 1 ? segments : undefined,
-    finishReason: answers.length === 0 ? "aborted" : findLast(answers).said!.finishReason,
+    finishReason: lastAnswer ? lastAnswer.said!.finishReason : "aborted",
     places,
     answers: answers.length,
   };
+}
+
+/** @param described roots whose tools an earlier answer says. */
+function describeCall({ parent, call }: AnswerNode, described: Set<InputNode>): TurnCall {
+  const [root] = listPath(parent) as [InputNode];
+  const isFirst = !described.has(root);
+  described.add(root);
+  const tools = isFirst && root.tools.length > 0 ? { tools: root.tools } : {};
+  return { messages: parent.messages.length, ...tools, ...call! };
 }
 
 /** Whether an input is a part of the episode: it was answered, or its agent says that it was heard. */

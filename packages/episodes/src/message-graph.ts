@@ -1,4 +1,12 @@
-import type { ChatMessage, FinishReason, PolicySequence, TokenCandidate, ToolSchema, TurnRecord } from "@cria/core";
+import type {
+  ChatMessage,
+  FinishReason,
+  PolicySequence,
+  TokenCandidate,
+  ToolSchema,
+  TurnCall,
+  TurnRecord,
+} from "@cria/core";
 import { hashValue, haveSameIds, haveSameThoughts, keyOfMessage, keyOfTools, PathHash } from "./message-key.js";
 import { now } from "./now.js";
 
@@ -32,6 +40,8 @@ export interface AnswerNode {
   /** Among all answers of the graph, by when they were heard. */
   order: number;
   inputs: Map<string, InputNode>;
+  /** What it was asked by; left out: its agent's loop knows. */
+  call?: Pick<TurnCall, "sibling" | "request">;
   /** Holds the path's tokens and their KV, until a next turn takes it. */
   sequence: PolicySequence | null;
 }
@@ -134,11 +144,14 @@ export class MessageGraph {
     return furthest ?? { after, from, id: path.end(), isKnownStart };
   }
 
-  /** The place of a conversation that continues nothing: as a template prints the whole of it. */
-  openRoot(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
-    const path = hashPath(null, tools);
+  /**
+   * The place of what was said to an answer, made where it is new; null: of a conversation that continues nothing. No answer is looked
+   * for among the messages.
+   */
+  openBehind(parent: AnswerNode | null, messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
+    const path = hashPath(parent, tools);
     for (const message of messages) path.add(keyOfMessage(message));
-    return this.open(null, messages, path.end(), true, tools);
+    return this.open(parent, messages, path.end(), true, tools);
   }
 
   /** Begins a conversation whose agent knows its place: nobody looks it up by its messages. */
@@ -200,17 +213,23 @@ export class MessageGraph {
     separate = true,
   ): { answer: AnswerNode; sibling: number } {
     const answers = input.answers.get(asked) ?? [];
-    input.answers.set(asked, answers);
     // Who asks again wants the answer that was lost rather than one that others wait for.
     const left = answers.findIndex((answer) => answer.state !== "done" && !isWaitedFor(answer));
     const open = left < 0 && !separate ? answers.findIndex(({ state }) => state !== "done") : left;
-    if (open >= 0) return { answer: answers[open]!, sibling: open };
-    const sibling = answers.length;
-    const id = hashValue(input.id, asked, sibling);
-    const answer = makeAnswer(id, input);
-    answers.push(answer);
-    this.answers.add(id);
-    return { answer, sibling };
+    const sibling = open >= 0 ? open : answers.length;
+    return { answer: this.answerAt(input, asked, sibling), sibling };
+  }
+
+  /** The answer of this number to a question; those before it need not have been made. */
+  answerAt(input: InputNode, asked: string, sibling: number): AnswerNode {
+    const answers = input.answers.get(asked) ?? [];
+    input.answers.set(asked, answers);
+    while (answers.length <= sibling) {
+      const id = hashValue(input.id, asked, answers.length);
+      answers.push(makeAnswer(id, input));
+      this.answers.add(id);
+    }
+    return answers[sibling]!;
   }
 
   /** @param isKnownStart whether what the messages begin with was asked before. */

@@ -69,6 +69,23 @@ const segment = object({
   messages: messagesSchema,
 });
 
+const functionSchema = z.looseObject(
+  { name: text, description: text.optional(), parameters: z.looseObject({}, "an object") },
+  "an object",
+);
+const toolSchema = z.looseObject({ type: z.literal("function", "function"), function: functionSchema }, "an object");
+const toolSchemas = asItCame<readonly ToolSchema[]>(listOf(toolSchema, 10_000)).optional();
+
+/** The call of the policy that gave an agent its turn. */
+const call = object({
+  messages: count,
+  // It chooses a seed, and is added to one.
+  sibling: z.custom<number>((value) => isCount(value) && (value as number) < 100_000, "a whole number below 100,000"),
+  last: z.literal(true, "true").optional(),
+  tools: toolSchemas,
+  request: extraFields,
+});
+
 const span = { start: count, end: count };
 const turnRoles = ["assistant", "tool", "user"] as const;
 const turn = object({
@@ -79,13 +96,8 @@ const turn = object({
   toolCalls: object({ count, ...span }).optional(),
   failures: listOf(text.nullable(), 10_000).optional(),
   state: text.optional(),
+  call: call.optional(),
 });
-
-const functionSchema = z.looseObject(
-  { name: text, description: text.optional(), parameters: z.looseObject({}, "an object") },
-  "an object",
-);
-const toolSchema = z.looseObject({ type: z.literal("function", "function"), function: functionSchema }, "an object");
 
 const finishReasons = ["stop", "length", "tool_calls", "aborted"] as const satisfies readonly FinishReason[];
 
@@ -100,7 +112,7 @@ export const trajectorySchema = object({
   rolloutLogprobs: numbersOf(Float32Array, "finite numbers", (value) => typeof value === "number"),
   messages: messagesSchema,
   segments: listOf(segment, 100_000).optional(),
-  toolSchemas: asItCame<readonly ToolSchema[]>(listOf(toolSchema, 10_000)).optional(),
+  toolSchemas,
   finishReason: z.enum(finishReasons, finishReasons.join(", ")),
   numTurns: count,
   turnScores: rewards,

@@ -117,8 +117,13 @@ function report(replay: Replay, results: readonly ReplayResult[], json: boolean 
   for (const result of other.slice(0, 5)) console.log(`  ${describeDifference(result, replay)}`);
 }
 
-function describeDifference({ uid, sample, difference }: ReplayResult, { engine }: Replay): string {
-  const { token, recorded, replayed } = difference!;
+function describeDifference({ uid, sample, difference, otherwise }: ReplayResult, { engine }: Replay): string {
+  if (!difference) {
+    const { field, recorded, replayed } = otherwise!;
+    const [before, now] = [recorded, replayed].map((value) => JSON.stringify(value) ?? "nothing");
+    return makePrintableLine(`${uid}#${sample}, ${field}: recorded ${before}, now ${now}`);
+  }
+  const { token, recorded, replayed } = difference;
   const show = (side: typeof recorded) =>
     side === null ? "nothing" : `${JSON.stringify(engine.detokenize([side.id]))} (${side.id}, logprob ${side.logprob})`;
   return makePrintableLine(`${uid}#${sample}, token ${token}: recorded ${show(recorded)}, now ${show(replayed)}`);

@@ -100,7 +100,7 @@ describe("a conversation that a worker held", () => {
     expect(held).toMatchObject({ toolScore: 2, interactionScore: 0.5, numTurns: expect.any(Number) });
     expect(held.turnScores.length).toBeGreaterThan(0);
     expect(await auditConversation(machine, work, held, isOwnClass)).toEqual({ is: "same" });
-    expect(findContradiction(machine, work, held)).toBeNull();
+    expect(await findContradiction(machine, work, held)).toBeNull();
   });
 
   it.each(Object.entries(lies))("is found with %s, whatever class it says", async (_, lie) => {
@@ -148,13 +148,13 @@ describe("a conversation that a worker held", () => {
     const machine = open();
     const held = await hold(machine);
     const contradict = (lie: Partial<UnjudgedTrajectory>) => findContradiction(machine, work, { ...held, ...lie });
-    expect(contradict({ messages: edit(held.messages, -1, "42") })).not.toBeNull();
-    expect(contradict({ messages: edit(held.messages, 0, "say hello") })).not.toBeNull();
-    expect(contradict({ messages: held.messages.slice(0, -1) })).not.toBeNull();
+    expect(await contradict({ messages: edit(held.messages, -1, "42") })).not.toBeNull();
+    expect(await contradict({ messages: edit(held.messages, 0, "say hello") })).not.toBeNull();
+    expect(await contradict({ messages: held.messages.slice(0, -1) })).not.toBeNull();
     const turns = held.timeline!.turns.filter(({ role }) => role !== "assistant");
-    expect(contradict({ timeline: { ...held.timeline!, turns } })).not.toBeNull();
+    expect(await contradict({ timeline: { ...held.timeline!, turns } })).not.toBeNull();
     const whole = [{ ...held.timeline!.turns[0]!, end: held.tokenIds.length }];
-    expect(contradict({ timeline: { ...held.timeline!, turns: whole } })).not.toBeNull();
+    expect(await contradict({ timeline: { ...held.timeline!, turns: whole } })).not.toBeNull();
   });
 
   it("whose turns were rewritten is compared bit by bit, and only in its own class", async () => {

@@ -1,13 +1,10 @@
 import { hasFailed } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { findOtherText, makeReadCalls, RecordedAnswers, RecordedTokens, replayedLoops } from "@cria/records";
-import { type ConversationWork, holdConversation } from "@cria/rollout";
+import { findOtherText, makeReadCalls, RecordedAnswers, RecordedTokens } from "@cria/records";
+import { agentLoops, type ConversationWork, holdConversation } from "@cria/rollout";
 import type { CoordinatedRun } from "@cria/trainer";
-import { pack } from "../jobs/pack.js";
-import { compareBits } from "./audit.js";
-
-/** The result of auditing a conversation. `open`: undecided; `none`: it cannot be replayed. */
-export type Verdict = { is: "same" | "none" } | { is: "different" | "open"; reason: string };
+import { auditAgent, repeatAgent } from "./audit-agent.js";
+import { compareFields, compareTokens, isEqual, type Verdict } from "./compare-records.js";
 
 type Run = Pick<CoordinatedRun, "policy" | "environment" | "signal">;
 
@@ -15,15 +12,18 @@ type Run = Pick<CoordinatedRun, "policy" | "environment" | "signal">;
  * A contradiction within a record, which calls for a replay; null: there is none. Judges see the messages, but training
  * uses the tokens, so both must agree.
  */
-export function findContradiction(
-  { policy, environment }: Run,
-  { row }: ConversationWork,
+export async function findContradiction(
+  run: Run,
+  work: ConversationWork,
   held: UnjudgedTrajectory,
-): string | null {
+): Promise<string | null> {
+  const { policy, environment } = run;
+  const { prompt } = work.row;
+  const recorded = findRecorded(run, work.row);
+  if (recorded === undefined || hasFailed(held)) return null;
+  if (recorded === "calls") return repeatAgent(run, work, held, "record");
   // A rewritten conversation no longer has all of its messages.
-  const isRewritten = environment.multiTurn.useInferenceChatTemplate;
-  if (!isReplayed({ environment }, row) || hasFailed(held) || isRewritten) return null;
-  const { prompt } = row;
+  if (environment.multiTurn.useInferenceChatTemplate) return null;
   if (!isEqual(held.messages.slice(0, prompt.length), prompt)) return "another prompt";
   return findOtherText(held, prompt.length, { engine: policy.engine, tokenizer: policy.tokenizer });
 }
@@ -35,13 +35,16 @@ export function findContradiction(
  * sampler computes other ones.
  */
 export async function auditConversation(
-  { policy, environment, signal }: Run,
+  run: Run,
   work: ConversationWork,
   held: UnjudgedTrajectory,
   isOwnClass: boolean,
 ): Promise<Verdict> {
-  const isRewritten = environment.multiTurn.useInferenceChatTemplate;
-  if (!isReplayed({ environment }, work.row) || hasFailed(held) || (isRewritten && !isOwnClass)) return { is: "none" };
+  const { policy, environment, signal } = run;
+  const recorded = findRecorded(run, work.row);
+  if (recorded === undefined || hasFailed(held)) return { is: "none" };
+  if (recorded === "calls") return auditAgent(run, work, held, isOwnClass);
+  if (environment.multiTurn.useInferenceChatTemplate && !isOwnClass) return { is: "none" };
   const { tokenizer, engine } = policy;
   const record = {
     messages: held.messages,
@@ -80,8 +83,11 @@ export async function auditConversation(
   return { is: "open", reason: `a tool or an interaction answered differently: ${answered}` };
 }
 
-const isReplayed = ({ environment }: Pick<Run, "environment">, row: ConversationWork["row"]) =>
-  replayedLoops.includes(row.agentName ?? environment.defaultAgentLoop);
+/** What the record of a row's conversation contains, by its agent loop. */
+function findRecorded({ environment }: Pick<Run, "environment">, row: ConversationWork["row"]) {
+  const { agentLoops: loops = agentLoops, defaultAgentLoop } = environment;
+  return loops.find(row.agentName ?? defaultAgentLoop)?.recorded;
+}
 
 /** Results of tools and interaction besides their texts. */
 const earnings = ["turnScores", "toolRewards", "toolScore", "interactionScore"] as const;
@@ -91,27 +97,18 @@ const fields = [
 ] as const;
 
 function compareRecords(held: UnjudgedTrajectory, own: UnjudgedTrajectory, isLive: boolean): string | null {
-  const bits =
-    compareBits("token", held.tokenIds, own.tokenIds) ??
-    compareBits("mask", held.responseMask, own.responseMask) ??
-    compareBits("logprob", held.rolloutLogprobs, own.rolloutLogprobs);
+  const bits = compareTokens(held, own);
   if (bits !== null) return bits;
   const pick = ({ extraFields, ...record }: UnjudgedTrajectory): Record<string, unknown> => ({
     ...record,
     extraFields: isLive ? extraFields : { tokenization: extraFields.tokenization },
     isUnscored: isLive && record.scoreError !== undefined,
   });
-  const [found, wanted] = [pick(held), pick(own)];
-  for (const field of [...fields, "extraFields", "isUnscored", ...(isLive ? earnings : [])])
-    if (!isEqual(found[field], wanted[field])) return `${field}: ${show(found[field])}, here ${show(wanted[field])}`;
-  return null;
-}
-
-function isEqual(one: unknown, other: unknown): boolean {
-  const [left, right] = [one, other].map((value) => pack({ value }, () => undefined));
-  return Buffer.compare(left!, right!) === 0;
+  return compareFields(pick(held), pick(own), [
+    ...fields,
+    ...["extraFields", "isUnscored"],
+    ...(isLive ? earnings : []),
+  ]);
 }
 
 const quote = (text: string) => JSON.stringify(text.slice(0, 100));
-const show = (value: unknown) =>
-  (JSON.stringify(value, (_, each) => (ArrayBuffer.isView(each) ? "bytes" : each)) ?? "nothing").slice(0, 200);

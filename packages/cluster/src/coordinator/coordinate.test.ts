@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ClusterError } from "@cria/core";
+import { ClusterError, type TrajectorySegment } from "@cria/core";
 import { makeTinyModel } from "@cria/engine/testing";
 import { defineTask, type RunEvent, type TrainOptions, train } from "@cria/trainer";
 import { context, propagation, trace } from "@opentelemetry/api";
@@ -26,11 +26,11 @@ let folder: string;
 let plain: string;
 let events: RunEvent[] = [];
 
-const config = (overrides: object = {}, rank = 4) => ({
+const config = (overrides: object = {}, rank = 4, agent = {}) => ({
   actor_rollout_ref: {
     model: { path: "model.gguf", lora_rank: rank },
     actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: 1, ppo_max_token_len: 128 },
-    rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 8, seed: 1 },
+    rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 8, seed: 1, agent },
   },
   data: { train_files: "rows.jsonl", train_batch_size: 2, max_prompt_length: 48, max_response_length: 8 },
   custom_reward_function: { path: "reward.mjs" },
@@ -52,6 +52,16 @@ beforeAll(async () => {
     join(folder, "reward.mjs"),
     "export const computeScore = (source, text) => [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length);\n",
   );
+  writeFileSync(join(folder, "agents.yaml"), "- name: mine\n  agent: ./agent.mjs#agent\n");
+  writeFileSync(
+    join(folder, "agent.mjs"),
+    `export async function agent({ row, session }) {
+      const asked = [...row.prompt];
+      const { message } = await session.complete({ messages: asked, maxTokens: 4 });
+      for (const content of ["x", "y"])
+        await session.complete({ messages: [...asked, message, { role: "user", content }], maxTokens: 4 });
+    }\n`,
+  );
   plain = (await trainIt("plain")).sha;
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -66,10 +76,16 @@ async function trainIt(
     overrides,
     tracing = "off",
     rank = 4,
+    agent,
     ...options
-  }: Partial<TrainOptions> & { overrides?: object; tracing?: "off" | "otel"; rank?: number } = {},
+  }: Partial<Omit<TrainOptions, "agent">> & {
+    overrides?: object;
+    tracing?: "off" | "otel";
+    rank?: number;
+    agent?: object;
+  } = {},
 ) {
-  const given = config(overrides, rank);
+  const given = config(overrides, rank, agent);
   const result = await train({
     config: { ...given, trainer: { ...given.trainer, tracing } },
     configFolder: folder,
@@ -445,6 +461,43 @@ describe("a training with workers", () => {
         expect(warnings().join("\n")).toContain("worker cheat");
       });
     }
+  });
+
+  const bends: [string, (held: Held & { segments: TrajectorySegment[] }) => object][] = [
+    ["edits a token", ({ tokenIds }) => ({ tokenIds: tokenIds.with(-1, (tokenIds.at(-1)! + 1) % 32) })],
+    [
+      "says what it did not sample in a branch",
+      ({ segments }) => ({
+        segments: segments.map((segment) => ({
+          ...segment,
+          messages: segment.messages.map((each) => (each.role === "assistant" ? { ...each, content: "aaa" } : each)),
+        })),
+      }),
+    ],
+    [
+      "says another question",
+      ({ messages }) => ({ messages: [{ ...messages[0]!, content: "aaa" }, ...messages.slice(1)] }),
+    ],
+  ];
+  it.each(bends)("learns nothing from a worker that %s of an agent's conversation", async (_, bend) => {
+    const agent = { default_agent_loop: "mine", agent_loop_config_path: "agents.yaml" };
+    const change = (held: Held & { segments: TrajectorySegment[] }) => ({ ...held, ...bend(held) });
+    const { sha } = await trainIt("agent", { agent });
+    for (const audit of [0, 1]) {
+      await withWorkers([{ id: "cheat", change: cheat("rollout", change) }], async (bus) => {
+        const shared = await trainIt("agent", { agent, bus, overrides: { audit, wait_for_workers: 1 } });
+        expect(shared.sha).toBe(sha);
+        expect(shared.sum("cluster/audits_failed")).toBeGreaterThan(0);
+        expect(warnings().join("\n")).toContain("worker cheat is shut out");
+      });
+    }
+    events = [];
+    await withWorkers([{ id: "honest" }], async (bus) => {
+      const shared = await trainIt("agent", { agent, bus, overrides: { audit: 1, wait_for_workers: 1 } });
+      expect(shared.sha).toBe(sha);
+      expect(shared.sum("cluster/audits")).toBeGreaterThan(0);
+      expect(shared.sum("cluster/audits_failed") + shared.sum("cluster/audits_open")).toBe(0);
+    });
   });
 
   const escapes: [string, (held: Held) => object, object?][] = [

@@ -17,7 +17,8 @@ import { readGradient, readScores } from "../jobs/results.js";
 import type { WeightsEngine } from "../jobs/weights.js";
 import { Announcer } from "./announce-workers.js";
 import { auditGradient, auditScores } from "./audit.js";
-import { auditConversation, findContradiction, type Verdict } from "./audit-conversation.js";
+import { auditConversation, findContradiction } from "./audit-conversation.js";
+import type { Verdict } from "./compare-records.js";
 import { Dispatcher } from "./dispatcher.js";
 import type { Leader } from "./lead.js";
 import { Ledger } from "./ledger.js";
@@ -64,7 +65,7 @@ interface SharedWork<T> {
   /** Computes the job again. */
   audit: (taken: Taken<T>) => Promise<{ verdict: Verdict; own: T }>;
   /** Whether it must be computed again. */
-  isSuspect?: (taken: Taken<T>) => boolean;
+  isSuspect?: (taken: Taken<T>) => boolean | Promise<boolean>;
 }
 
 /** Hands out a run's work over a bus; implements `TrainingBus.coordinate`. */
@@ -168,7 +169,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
       away: async (stop) => {
         const taken = await survival.repeat((lost) => away(AbortSignal.any([stop, ...signals, lost])));
         // Chosen by chance: if it depended on the job, a worker could tell which ones are audited.
-        if (randomInt(DRAWS) >= cluster.audit * DRAWS && !isSuspect(taken)) return taken.value;
+        if (randomInt(DRAWS) >= cluster.audit * DRAWS && !(await isSuspect(taken))) return taken.value;
         const { verdict, own } = await audit(taken);
         ledger.audited(taken.worker, verdict.is);
         if (verdict.is === "different")
@@ -249,8 +250,9 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
             // Repeated only if necessary, since its tools run again.
             return { verdict, own: verdict.is === "different" ? await here() : taken.value };
           },
-          isSuspect: ({ value, worker }) =>
-            ledger.failuresInRow(worker) >= MANY_FAILURES || findContradiction(run, work, value) !== null,
+          isSuspect: async ({ value, worker }) =>
+            ledger.failuresInRow(worker) >= MANY_FAILURES ||
+            (await findContradiction({ ...run, policy }, work, value)) !== null,
         });
       };
     },

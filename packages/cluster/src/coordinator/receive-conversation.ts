@@ -1,6 +1,5 @@
 import { ClusterError } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { replayedLoops } from "@cria/records";
 import { agentLoops, type ConversationWork, scoresConversations, selectInteraction, selectTools } from "@cria/rollout";
 import type { CoordinatedRun } from "@cria/trainer";
 import { z } from "zod";
@@ -48,20 +47,20 @@ function findUnearned(
   { agentLoops: loops = agentLoops, defaultAgentLoop, tools, interactions }: CoordinatedRun["environment"],
 ): { expected: string; received: string } | null {
   const loop = row.agentName ?? defaultAgentLoop;
-  const { traits } = loops.get(loop);
+  const { traits, recorded } = loops.get(loop);
   const refuse = (what: string, received: unknown) => ({
     expected: `no ${what}: agent loop ${loop} has none here`,
     received: JSON.stringify(received).slice(0, 200),
   });
   if (!traits.scores && score !== null) return refuse("score of its own", score);
-  // Only the user's loops know what they return.
-  if (!replayedLoops.includes(loop)) return null;
+  // Only a user's loop knows what it returns. An agent scores its episode and its answers, and has no tools of a task.
+  if (recorded === undefined) return null;
   const names = traits.tools ? selectTools(tools, row) : [];
   if (names.length === 0 && toolRewards.length > 0) return refuse("rewards of tools", toolRewards);
   if (toolScore !== null && !names.some((name) => scoresConversations(tools.get(name)!)))
     return refuse("score of tools", toolScore);
   const hasInteraction = traits.interactions && selectInteraction(interactions ?? null, row) !== null;
-  if (!hasInteraction && turnScores.length > 0) return refuse("scores of turns", turnScores);
+  if (!hasInteraction && recorded === "answers" && turnScores.length > 0) return refuse("scores of turns", turnScores);
   if (!hasInteraction && interactionScore !== null) return refuse("score of an interaction", interactionScore);
   return null;
 }

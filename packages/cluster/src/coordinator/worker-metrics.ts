@@ -1,5 +1,11 @@
-import { replayedLoops } from "@cria/records";
-import { type DatasetRow, loopCounters, loopMeasures, selectInteraction, selectTools } from "@cria/rollout";
+import {
+  agentLoops as builtInLoops,
+  type DatasetRow,
+  loopCounters,
+  loopMeasures,
+  selectInteraction,
+  selectTools,
+} from "@cria/rollout";
 import type { CoordinatedRun, Report } from "@cria/trainer";
 import { OTHER_CLASS } from "@cria/trainer/internal";
 
@@ -30,9 +36,9 @@ export class WorkerMetrics {
   ) {}
 
   ofConversation(metrics: Metrics, row: DatasetRow): Metrics {
-    const { defaultAgentLoop, tools, interactions } = this.environment;
-    // Only the user's loops know what they count.
-    if (!replayedLoops.includes(row.agentName ?? defaultAgentLoop))
+    const { agentLoops: loops = builtInLoops, defaultAgentLoop, tools, interactions } = this.environment;
+    // Only the user's loops and agents know what they count.
+    if (loops.get(row.agentName ?? defaultAgentLoop).recorded !== "answers")
       return this.take(metrics, (name) => !OWN.has(name) && (COUNTED.has(name) || this.isNew(name)));
     const interaction = selectInteraction(interactions ?? null, row)?.name;
     const fixed = new Set(COUNTED);

@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type { PolicyEngine, Trajectory, TrajectoryImage } from "@cria/core";
 import { countPromptMessages, type DatasetRow, hideVectors, listToolSchemas, toPlainData } from "@cria/rollout";
 import type { BaseTool } from "@cria/tools";
+import { describeCall } from "./describe-call.js";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import { DUMP_FORMAT_VERSION, type DumpImage, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 import { TokenTexts } from "./token-texts.js";
@@ -63,13 +64,14 @@ function describeRecord(
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
   const { rewards, timeline, sampling, images } = trajectory;
   const turns = (timeline?.turns ?? []).map(
-    ({ role, start, end, toolCalls, failures, state, startedAt, endedAt }): DumpTurn => ({
+    ({ role, start, end, toolCalls, failures, state, call, startedAt, endedAt }): DumpTurn => ({
       role,
       start,
       end,
       ...(toolCalls ? { tool_calls: toolCalls } : {}),
       ...(failures ? { failures } : {}),
       ...(state === undefined ? {} : { state }),
+      ...(call ? { call: describeCall(call) } : {}),
       ...(times ? { started_at: startedAt, ended_at: endedAt } : {}),
     }),
   );

@@ -41,6 +41,16 @@ export interface DumpImage {
   length: number;
 }
 
+/** What an agent asked to be given a turn, see TurnCall. */
+export interface DumpCall {
+  messages: number;
+  sibling: number;
+  last?: true;
+  tools?: readonly ToolSchema[];
+  /** `tool_choice`, `response_format`, `max_tokens`, `stop`, `top_logprobs`, `choice`: those that it gave. */
+  request: Readonly<Record<string, unknown>>;
+}
+
 /** One turn after the prompt. Token indices count from the start of the prompt. */
 export interface DumpTurn {
   role: "assistant" | "tool" | "user";
@@ -52,6 +62,8 @@ export interface DumpTurn {
   failures?: (string | null)[];
   /** Of a turn of others: name of the state that it shows, where somebody gave one. */
   state?: string;
+  /** Of an agent's assistant turn: the call of the policy that gave it. Runs of earlier versions do not say it. */
+  call?: DumpCall;
   /** Milliseconds since 1970; `cria rollout` and `trainer.rollout_data_detail: full` write them. */
   started_at?: number;
   ended_at?: number;

@@ -1,6 +1,13 @@
 export { type DumpContext, describeTrajectories, type TokenDetails } from "./describe-trajectories.js";
-export { DumpImages, nameImageFile } from "./dump-images.js";
-export { DUMP_FORMAT_VERSION, type DumpImage, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
+export { DumpImages, describeMessages, nameImageFile } from "./dump-images.js";
+export {
+  DUMP_FORMAT_VERSION,
+  type DumpCall,
+  type DumpImage,
+  type DumpLine,
+  type DumpSpan,
+  type DumpTurn,
+} from "./dump-line.js";
 export { findMismatch } from "./find-mismatch.js";
 export { type JudgeAgainOptions, type JudgedAgain, judgeAgain } from "./judge-again.js";
 export { makeTrainingMessages, type TrainingMessages, type TrainingMessagesOptions } from "./make-training-messages.js";

@@ -96,7 +96,9 @@ export function isOfRow(line: DumpLine, row: DatasetRow): boolean {
   if (row.dataSource !== line.data_source) return false;
   const truth = toJson(row.groundTruth);
   if (JSON.stringify(truth) !== JSON.stringify(line.ground_truth)) return false;
-  return truth !== null || countPromptMessages(row, line.messages) > 0;
+  // An agent asks what it likes.
+  const isAgents = line.turns.some(({ call }) => call !== undefined);
+  return truth !== null || isAgents || countPromptMessages(row, line.messages) > 0;
 }
 
 /** As much of its row as a line has: all but `extra_info`. */

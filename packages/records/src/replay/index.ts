@@ -4,7 +4,7 @@ export {
   makeReadCalls,
   RecordedAnswers,
   type RecordedAnswersOptions,
-  replayedLoops,
 } from "./recorded-answers.js";
+export { listLineCalls } from "./recorded-calls.js";
 export { RecordedTokens, type TokenRecord } from "./recorded-tokens.js";
 export { type Change, Steering } from "./steered-sequence.js";

@@ -31,9 +31,6 @@ export interface RecordedAnswersOptions {
   onOtherAnswer?: (recorded: string, live: string) => void;
 }
 
-/** Loops that ask nobody but the policy, tools and the interaction: a record has every answer. */
-export const replayedLoops: readonly string[] = ["tool_agent", "single_turn_agent"];
-
 /** What is needed of a record: a dump's line has it, and so has a conversation that just ended. */
 export type AnswerRecord = Pick<DumpLine, "messages" | "prompt_messages" | "finish_reason" | "turns">;
 

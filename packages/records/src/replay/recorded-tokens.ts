@@ -8,7 +8,7 @@ import {
 import type { UnjudgedTrajectory } from "@cria/episodes";
 
 /** What is needed of a conversation to hold it with the tokens that it has. */
-export type TokenRecord = Pick<UnjudgedTrajectory, "tokenIds" | "rolloutLogprobs" | "timeline">;
+export type TokenRecord = Pick<UnjudgedTrajectory, "tokenIds" | "responseMask" | "rolloutLogprobs" | "timeline">;
 
 /**
  * The sequences of a conversation that is held again with the tokens of its record: nothing is sampled or evaluated. Everything
@@ -36,16 +36,16 @@ export class RecordedTokens {
   });
 
   /** @throws ConfigError "replay/no-such-turn" where the record has no turn that could end there. */
-  private next({ maxTokens, stopTokens, stopStrings = [] }: GenerateOptions): GenerateResult {
+  private next({ maxTokens, stopTokens, stopStrings = [], grammar }: GenerateOptions): GenerateResult {
     const place = this.turns[this.turn++];
     if (!place) throw this.makeError("no further turn");
-    const { tokenIds, rolloutLogprobs } = this.record;
+    const { tokenIds, responseMask, rolloutLogprobs } = this.record;
     const tokens = tokenIds.slice(place.start, place.end);
     const { length } = tokens;
     if (length === 0 || length > maxTokens) throw this.makeError(`${length} tokens where 1 to ${maxTokens} fit`);
     const isEnd = (stopTokens ?? this.engine.info.endOfGenerationTokens).includes(tokens.at(-1)!);
     const text = this.engine.detokenize(isEnd ? tokens.subarray(0, -1) : tokens);
-    const stopString = isEnd ? undefined : stopStrings.find((stop) => text.includes(stop));
+    const stopString = isEnd ? undefined : findStop(text, stopStrings);
     const isStopped = isEnd || stopString !== undefined;
     if (!isStopped && length < maxTokens) throw this.makeError(`${length} of ${maxTokens} tokens, and nothing ends it`);
     return {
@@ -53,7 +53,9 @@ export class RecordedTokens {
       logprobs: rolloutLogprobs.slice(place.start, place.end),
       finishReason: isStopped ? "stop" : "length",
       ...(stopString === undefined ? {} : { stopString }),
-      text,
+      // Which tokens it took probability from only the sampler knows: those that the record leaves out may be.
+      ...(grammar ? { constrained: responseMask.slice(place.start, place.end).map((bit) => 1 - bit) } : {}),
+      text: stopString === undefined ? text : text.slice(0, text.indexOf(stopString)),
       stats: { prefillTokens: 0, reusedTokens: 0, decodeTokens: 0, queueMs: 0, prefillMs: 0, decodeMs: 0 },
     };
   }
@@ -66,4 +68,10 @@ export class RecordedTokens {
       received,
     });
   }
+}
+
+/** The text that ends a turn where several could: the one that begins first. */
+function findStop(text: string, stops: readonly string[]): string | undefined {
+  const found = stops.filter((stop) => text.includes(stop));
+  return found.length === 0 ? undefined : found.reduce((a, b) => (text.indexOf(b) < text.indexOf(a) ? b : a));
 }

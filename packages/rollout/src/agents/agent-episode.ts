@@ -10,6 +10,7 @@ import { describeData, toPlainRecord } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import type { AgentResult } from "./agent-function.js";
+import { repeatCalls } from "./repeat-calls.js";
 
 /**
  * One episode of an agent that calls the policy by itself: opens its session, runs it under the episode's deadline, and gives what
@@ -22,7 +23,7 @@ export async function runAgentEpisode(
   row: DatasetRow,
   run: (session: ChatSession, signal: AbortSignal) => AgentResult | Promise<AgentResult>,
 ): Promise<AgentLoopOutput> {
-  const { engine, tokenizer, multiTurn, agent, signal, request, onWarning } = context;
+  const { engine, tokenizer, multiTurn, agent, calls, signal, request, onWarning } = context;
   const { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed } = sampling;
   const log = createAgentLog();
   const session = new ChatSession({
@@ -51,7 +52,9 @@ export async function runAgentEpisode(
   let error: string | undefined;
   let isOut = false;
   try {
-    result = await runWithDeadline(agent.timeoutS, signal, (ending) => run(session, ending));
+    // A record has no clock: it was made in time.
+    if (calls) await repeatCalls(session, calls);
+    else result = await runWithDeadline(agent.timeoutS, signal, (ending) => run(session, ending));
   } catch (cause) {
     if (signal?.aborted || endsRun(cause)) throw cause;
     isOut = session.refusal !== null && !isDeadlineExceeded(cause);

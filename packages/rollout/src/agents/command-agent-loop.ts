@@ -30,7 +30,7 @@ export function makeCommandAgent(command: readonly string[], cwd: string): Agent
         }),
     }),
     traits: { prompt: false, tools: false, interactions: false, scores: true },
-    isOurs: true,
+    recorded: "calls",
   };
 }
 

@@ -28,7 +28,7 @@ export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
         }),
     }),
     traits: { prompt: false, tools: false, interactions: false, scores: true },
-    isOurs: true,
+    recorded: "calls",
   };
 }
 

@@ -26,6 +26,7 @@ import {
   nameCalls,
   now,
   type Place,
+  type RecordedCall,
   readTurn,
   type Said,
   type TurnForm,
@@ -209,6 +210,26 @@ export class ChatSession implements ChatModel {
     return heard;
   }
 
+  /**
+   * Asks a recorded call again, at the place that it had: nothing is looked up by messages. Its answer is one that was heard.
+   * @param parent the answer that it goes on from; null: it begins a conversation.
+   */
+  async repeat(
+    parent: AnswerNode | null,
+    { messages, tools, request, sibling, last }: RecordedCall,
+  ): Promise<AnswerNode> {
+    const asked: ChatRequest = { ...request, messages, tools };
+    checkRequest(asked);
+    this.checkOpen(undefined);
+    const loaded = await loadRequest(copyData([...messages]), this.options.engine.images, this.options.images);
+    const input = await this.render(this.graph.openBehind(parent, loaded, tools));
+    const answer = this.graph.answerAt(input, this.nameQuestion(asked), sibling);
+    if (answer.state === "new") await this.start(answer, sibling, asked).join();
+    this.settle(answer);
+    if (last) answer.order = Number.POSITIVE_INFINITY;
+    return answer;
+  }
+
   /** An answer counts once somebody has heard it: until then an equal question gets it. */
   private settle(answer: AnswerNode): void {
     if (answer.state === "done") return;
@@ -339,7 +360,7 @@ export class ChatSession implements ChatModel {
     const path = listPath(input).flatMap((node) => (isAnswer(node) ? [formAnswer(node, form)] : node.messages));
     const root = listPath(input)[0] as InputNode;
     this.count("chat_branches", 1);
-    const whole = await this.render(this.graph.openRoot(path, root.tools));
+    const whole = await this.render(this.graph.openBehind(null, path, root.tools));
     this.graph.move(input, whole);
     return whole;
   }
@@ -351,9 +372,9 @@ export class ChatSession implements ChatModel {
 
   /** What is asked for beside the messages. */
   private nameQuestion(request: ChatRequest): string {
-    const { toolChoice = "auto", responseFormat, maxTokens, stop, choice, topLogprobs } = request;
+    const { toolChoice = "auto", ...beside } = pickAsked(request);
     const sampling = this.options.enforceSampling ? undefined : request.sampling;
-    const asked = { toolChoice, responseFormat, maxTokens, stop, choice, sampling, topLogprobs };
+    const asked = { toolChoice, ...beside, sampling };
     return JSON.stringify(asked) === '{"toolChoice":"auto"}' ? "" : hashValue(asked);
   }
 
@@ -366,6 +387,7 @@ export class ChatSession implements ChatModel {
     if (sibling > 0) this.count("chat_siblings", 1);
     const sampling = this.chooseSampling(request, answer, sibling);
     answer.state = "pending";
+    answer.call = { sibling, request: copyData(dropUndefined(pickAsked(request))) };
     const turn = new RunningTurn(async (signal, emit) => {
       try {
         return await this.sample(answer, request, { ...sampling, maxTokens: room }, signal, emit);
@@ -565,6 +587,11 @@ function findOverridden(wanted: ChatSampling, own: ChatSampling): string[] {
   return Object.entries(wanted)
     .filter(([name, value]) => value !== undefined && value !== defaults[name as keyof ChatSampling])
     .map(([name, value]) => `${name} ${value} (here ${defaults[name as keyof ChatSampling] ?? "by the run's seed"})`);
+}
+
+/** What is asked beside messages, tools and how tokens are drawn. */
+function pickAsked({ toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs }: ChatRequest) {
+  return { toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs };
 }
 
 function dropUndefined<T extends object>(given: T): Partial<T> {

@@ -12,6 +12,7 @@ import type {
   TrajectorySegment,
   TurnRecord,
 } from "@cria/core";
+import type { RecordedCall } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool, GivenToolFormat, ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
@@ -114,6 +115,8 @@ export interface AgentLoopContext {
   contextLength: number;
   /** Who answers instead of tools and interaction; left out: they do. */
   answers?: AnswerSource;
+  /** What an agent asked the policy, in the place of its code; left out: it asks. */
+  calls?: readonly RecordedCall[];
   /** Limits of images, and what fetches addresses. */
   imageAccess: ImageAccess;
   /**

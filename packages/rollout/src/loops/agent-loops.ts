@@ -6,8 +6,11 @@ import { ToolAgentLoop } from "./tool-agent-loop.js";
 export interface AgentLoopEntry {
   factory: AgentLoopFactory;
   traits: Required<AgentLoopTraits>;
-  /** Whether it is one of Cria's, which lay a message graph out: its output is not checked and copied. */
-  isOurs?: boolean;
+  /**
+   * For Cria's loops, which lay a message graph out: what a record has besides the policy's tokens, so that it can be replayed: all
+   * answers of tools and interaction, or all calls of an agent. Their output is not checked and copied. Left out: a user's loop.
+   */
+  recorded?: "answers" | "calls";
 }
 
 /** By `agent_name` of rows and `agent.default_agent_loop`. */
@@ -17,7 +20,7 @@ export const agentLoops = new Registry<AgentLoopEntry>(
     tool_agent: {
       factory: (context) => new ToolAgentLoop(context),
       traits: { prompt: true, tools: true, interactions: true, scores: false },
-      isOurs: true,
+      recorded: "answers",
     },
     // One assistant turn, and nobody to answer it.
     single_turn_agent: {
@@ -29,7 +32,7 @@ export const agentLoops = new Registry<AgentLoopEntry>(
           multiTurn: { ...context.multiTurn, maxAssistantTurns: 1 },
         }),
       traits: { prompt: true, tools: false, interactions: false, scores: false },
-      isOurs: true,
+      recorded: "answers",
     },
   },
   {

@@ -181,6 +181,12 @@ describe("an agent loop of the user's", () => {
       /finishReason: [\s\S]*stop, length, tool_calls, aborted[\s\S]*done/,
     ],
     ["fields that JSON cannot hold", { extraFields: cyclic }, /extraFields: [\s\S]*circular/],
+    ["a state that is no text", { turns: [{ ...turn, state: 3 as never }] }, /turns\[0\]\.state[\s\S]*a text/],
+    [
+      "a call without its request",
+      { turns: [{ ...turn, call: { messages: 1, sibling: 0 } as never }] },
+      /turns\[0\]\.call\.request/,
+    ],
     ["a turn beyond the tokens", { turns: [{ ...turn, end: 999 }] }, /turns\[0\]\.end[\s\S]*below \d+/],
     [
       "a turn that ends before it starts",

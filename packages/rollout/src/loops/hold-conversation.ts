@@ -1,6 +1,5 @@
 import type { PolicyEngine } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import type { AnswerSource } from "./agent-loop.js";
 import type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 import { startRollouts } from "./run-rollouts.js";
 
@@ -18,12 +17,9 @@ export type ConversationEnvironment = Omit<
   | "converse"
   | "replay"
   | "onTrajectory"
-> & {
-  /** Answers in the place of tools and interaction; default: theirs. */
-  answers?: AnswerSource;
-  /** What its tokens are sampled in; default: sequences of the engine. */
-  steer?: ConversationReplay["steer"];
-};
+> &
+  /** Of its record; default: tools, interaction or agent take part, and tokens are sampled. */
+  Pick<ConversationReplay, "answers" | "calls" | "steer">;
 
 /**
  * Holds a conversation for a rollout of another process: what `RolloutOptions.converse` asks for. It is not judged here.
@@ -32,7 +28,7 @@ export type ConversationEnvironment = Omit<
 export async function holdConversation(
   engine: PolicyEngine,
   { row, sample, step, policyVersion, sampling }: ConversationWork,
-  { answers, steer, ...environment }: ConversationEnvironment,
+  { answers, calls, steer, ...environment }: ConversationEnvironment,
 ): Promise<UnjudgedTrajectory> {
   const { seed, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
   const { conversations } = await startRollouts(engine, [row], {
@@ -46,7 +42,7 @@ export async function holdConversation(
     policyVersion,
     seed: 0,
     ...{ temperature, topP, topK, minP, stop, maxTokensPerTurn },
-    replay: () => ({ seed, answers, steer }),
+    replay: () => ({ seed, answers, calls, steer }),
   });
   environment.signal?.throwIfAborted();
   return { ...conversations[0]!, sampleIndex: sample };

@@ -361,7 +361,7 @@ export class RolloutGroup {
     const name = row.agentName ?? options.defaultAgentLoop;
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);
-    const { factory, traits, isOurs } = findLoop(row, options);
+    const { factory, traits, recorded } = findLoop(row, options);
     try {
       const loop = factory({
         engine: replay?.steer ? steerEngine(engine, replay.steer) : engine,
@@ -381,13 +381,14 @@ export class RolloutGroup {
         promptIsWhole: prompt.isWhole,
         request,
         ...(replay?.answers ? { answers: replay.answers } : {}),
+        ...(replay?.calls ? { calls: replay.calls } : {}),
         ...(trace?.scope ? { trace: trace.scope } : {}),
         signal,
         onWarning: options.onWarning,
       });
       const sampling = this.chooseSampling(sample, attempt);
       const output = await loop.run(sampling, copyRow(row));
-      if (isOurs) return output;
+      if (recorded !== undefined) return output;
       return checkOutput(output, {
         loop: name,
         row,

@@ -1,5 +1,5 @@
 import type { PolicySequence, Registry, Trajectory } from "@cria/core";
-import type { UnjudgedTrajectory } from "@cria/episodes";
+import type { RecordedCall, UnjudgedTrajectory } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
@@ -20,7 +20,9 @@ export interface ConversationReplay {
   seed: number;
   /** Of built-in loops. */
   answers?: AnswerSource;
-  /** What its tokens are sampled in, made of each sequence that it begins with. Of built-in loops. */
+  /** Of agents: what they asked, in the place of their code. */
+  calls?: readonly RecordedCall[];
+  /** What its tokens are sampled in, made of each sequence that it begins with. Of built-in loops and agents. */
   steer?: (sequence: PolicySequence) => PolicySequence;
 }
 

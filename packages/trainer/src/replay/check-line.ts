@@ -1,5 +1,5 @@
-import { type DumpLine, replayedLoops, restoreRow } from "@cria/records";
-import type { DatasetRow } from "@cria/rollout";
+import { type DumpLine, listLineCalls, restoreRow } from "@cria/records";
+import type { AgentLoopEntry, DatasetRow } from "@cria/rollout";
 import { refuseReplay } from "./check-run.js";
 
 /** Name of a conversation in errors. */
@@ -7,16 +7,21 @@ export function nameLine({ uid, sample, step }: DumpLine): string {
   return `sample ${sample} of ${uid}${step === null ? "" : `, step ${step}`}`;
 }
 
-/** @throws ConfigError where a dumped conversation does not say enough to be held again, or code outside held it. */
-export function checkLineReplays(line: DumpLine, defaultLoop: string, row: DatasetRow | undefined): void {
+/**
+ * @param loop that held it, and what a record has of its conversations.
+ * @throws ConfigError where a dumped conversation does not say enough to be held again, or a loop outside held it.
+ */
+export function checkLineReplays(
+  line: DumpLine,
+  { name, recorded }: { name: string; recorded: AgentLoopEntry["recorded"] },
+): void {
   const subject = nameLine(line);
-  const loop = row?.agentName ?? defaultLoop;
-  if (line.segments || !replayedLoops.includes(loop)) {
-    throw refuseReplay("own-loop", "was held by code of its own", {
+  if (recorded === undefined || (recorded === "answers" && line.segments)) {
+    throw refuseReplay("own-loop", "was held by a loop of its own", {
       subject,
-      expected: `a conversation of ${replayedLoops.join(" or ")}`,
-      received: `${loop}: what its code said and did between the calls of the policy was not recorded`,
-      remedy: "run the agent again",
+      expected: "a conversation of tool_agent, single_turn_agent or an agent",
+      received: `${name}: what its code said and did between the turns of the policy was not recorded`,
+      remedy: "run it again",
     });
   }
   if (line.error !== null || line.finish_reason === "aborted") {
@@ -27,10 +32,11 @@ export function checkLineReplays(line: DumpLine, defaultLoop: string, row: Datas
     });
   }
   const missing = listMissing(line);
+  if (missing.length === 0 && recorded === "calls" && !listLineCalls(line)) missing.push("turns[].call");
   if (missing.length > 0) {
     throw refuseReplay("not-recorded", "lacks what a replay needs", {
       subject,
-      expected: "step, token ids, a logprob for each, and turns",
+      expected: `step, token ids, a logprob for each, and turns${recorded === "calls" ? " with their calls" : ""}`,
       received: `none of ${missing.join(", ")}`,
       remedy: "train again with this version, or replay a conversation of a later step",
     });
@@ -44,6 +50,17 @@ function listMissing({ step, token_ids, rollout_logprobs, turns }: DumpLine): st
     ...(rollout_logprobs.length !== token_ids.length ? ["rollout_logprobs"] : []),
     ...(turns.length === 0 ? ["turns"] : []),
   ];
+}
+
+/** @throws ConfigError for a conversation of an agent: what it would ask next, only the agent knows. */
+export function checkGoesOn(line: DumpLine): void {
+  if (!listLineCalls(line)) return;
+  throw refuseReplay("own-loop", "does not go on without its agent", {
+    subject: nameLine(line),
+    expected: "a conversation of tool_agent or single_turn_agent",
+    received: "one of an agent: what it would ask next was not recorded",
+    remedy: "cria replay without --edit holds what was recorded again",
+  });
 }
 
 /** @throws ConfigError where the data no longer has the row, and its tools or interaction may be told by it. */

@@ -1,5 +1,6 @@
+import type { TrajectorySegment } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import type { DumpLine } from "@cria/records";
+import { type DumpLine, describeMessages } from "@cria/records";
 
 export interface RecordedToken {
   id: number;
@@ -11,19 +12,24 @@ export interface ReplayResult {
   uid: string;
   sample: number;
   step: number;
-  /** Token ids are equal, and logprobs bit for bit (of runs of earlier versions: to the six digits that they wrote). */
+  /**
+   * Token ids and masks are equal, logprobs bit for bit (of runs of earlier versions: to the six digits that they wrote), and
+   * messages and segments too, where all of the conversation was compared and its line says how it was drawn.
+   */
   equal: boolean;
   /** Tokens that were compared, and those of them that the policy sampled. */
   tokens: number;
   sampled: number;
-  /** The first token that differs; null on a side that has no token there. */
+  /** The first token that differs; null: none. Null on a side that has no token there. */
   difference: { token: number; recorded: RecordedToken | null; replayed: RecordedToken | null } | null;
+  /** What else differs first, by its name in the line (`response_mask[7]`, `messages[2].content`); null: nothing, or a token does. */
+  otherwise: { field: string; recorded: unknown; replayed: unknown } | null;
 }
 
 /** @param until tokens before this index are compared; default: all. */
 export function compareReplay(
   line: DumpLine,
-  replayed: Pick<UnjudgedTrajectory, "tokenIds" | "rolloutLogprobs">,
+  replayed: Pick<UnjudgedTrajectory, "tokenIds" | "rolloutLogprobs" | "responseMask" | "messages" | "segments">,
   until = Number.POSITIVE_INFINITY,
 ): ReplayResult {
   const recordedEnd = Math.min(until, line.token_ids.length);
@@ -35,15 +41,20 @@ export function compareReplay(
   const most = Math.max(recordedEnd, replayedEnd);
   let token = 0;
   while (token < Math.min(recordedEnd, replayedEnd) && isSame(token)) token++;
-  const equal = token === most;
+  const areTokensEqual = token === most;
+  const isWhole = until === Number.POSITIVE_INFINITY && isExact;
+  const masks = [line.response_mask, [...replayed.responseMask]].map((mask) => mask.slice(0, recordedEnd));
+  const otherwise = areTokensEqual
+    ? (findDifference("response_mask", masks[0], masks[1]) ?? (isWhole ? findOtherMessage(line, replayed) : null))
+    : null;
   return {
     uid: line.uid,
     sample: line.sample,
     step: line.step!,
-    equal,
+    equal: areTokensEqual && otherwise === null,
     tokens: recordedEnd,
     sampled: line.response_mask.slice(0, recordedEnd).reduce((sum, bit) => sum + bit, 0),
-    difference: equal
+    difference: areTokensEqual
       ? null
       : {
           token,
@@ -51,9 +62,41 @@ export function compareReplay(
           replayed:
             token < replayedEnd ? { id: replayed.tokenIds[token]!, logprob: replayed.rolloutLogprobs[token]! } : null,
         },
+    otherwise,
   };
 }
 
 function isSameLogprob(recorded: number, replayed: number, isExact: boolean): boolean {
   return isExact ? Math.fround(recorded) === replayed : recorded === Number(replayed.toFixed(6));
+}
+
+function findOtherMessage(
+  line: DumpLine,
+  replayed: Pick<UnjudgedTrajectory, "messages" | "segments">,
+): ReplayResult["otherwise"] {
+  const messages = [line.messages, replayed.messages].map(describeMessages);
+  const segments = [line.segments, replayed.segments].map((all) => all?.map(describeSegment));
+  return findDifference("messages", messages[0], messages[1]) ?? findDifference("segments", segments[0], segments[1]);
+}
+
+const describeSegment = ({ messages, ...segment }: TrajectorySegment) => ({
+  ...segment,
+  messages: describeMessages(messages),
+});
+
+/** The first place where two values differ that JSON can hold. */
+function findDifference(field: string, recorded: unknown, replayed: unknown): ReplayResult["otherwise"] {
+  if (Object.is(recorded, replayed)) return null;
+  const isBranch = isObject(recorded) && isObject(replayed) && Array.isArray(recorded) === Array.isArray(replayed);
+  if (!isBranch) return { field, recorded, replayed };
+  for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
+    const name = Array.isArray(recorded) ? `${field}[${key}]` : `${field}.${key}`;
+    const found = findDifference(name, recorded[key], replayed[key]);
+    if (found) return found;
+  }
+  return null;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
 }

@@ -3,6 +3,7 @@ import type { UnjudgedTrajectory } from "@cria/episodes";
 import {
   type Change,
   type DumpLine,
+  listLineCalls,
   makeReadCalls,
   RecordedAnswers,
   type RecordedAnswersOptions,
@@ -69,7 +70,9 @@ function makeReplay(
   { line, row, change, answers }: HeldAgain,
   seed: number,
 ): ConversationReplay {
-  const readCalls = makeReadCalls(environment, row);
   const { steer } = new Steering(policy.engine, change);
+  const calls = listLineCalls(line);
+  if (calls) return { seed, steer, calls };
+  const readCalls = makeReadCalls(environment, row);
   return { seed, steer, answers: new RecordedAnswers(line, { ...answers, readCalls }) };
 }

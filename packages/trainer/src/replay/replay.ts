@@ -1,13 +1,13 @@
 import { type ChatMessage, hashSeed, type TokenCandidate, type TrajectorySampling } from "@cria/core";
 import { listPaths, showContent } from "@cria/core/internal";
-import { type Change, type DumpLine, isOfRow } from "@cria/records";
-import { type DatasetRow, Semaphore } from "@cria/rollout";
+import { type Change, type DumpLine, isOfRow, listLineCalls } from "@cria/records";
+import { agentLoops as builtInLoops, type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Session } from "../run/session.js";
 import { versionOf } from "../step/schedule.js";
 import { dumpTrajectories } from "../validation/dump-trajectories.js";
-import { checkLineReplays, findRow, nameLine } from "./check-line.js";
+import { checkGoesOn, checkLineReplays, findRow, nameLine } from "./check-line.js";
 import { checkDeterministic, checkMachine, refuseReplay } from "./check-run.js";
 import { compareReplay, type ReplayResult } from "./compare.js";
 import { holdAgain } from "./hold-again.js";
@@ -94,7 +94,9 @@ export class Replay {
         const batch = indices.map((i) => shown[i]!.line);
         const rows = await this.check(batch, validation);
         const held = batch.map((line, k) => {
-          const change = until === undefined ? null : stopAt(line, until);
+          const stop = until === undefined ? null : stopAt(line, until);
+          // Which of an agent's conversations is trained on depends on all of them.
+          const change = listLineCalls(line) ? null : stop;
           return { line, row: rows[k]!, change, answers: { onOtherTurn: "abort" as const } };
         });
         await this.goTo(batch[0]!, validation, signal);
@@ -121,6 +123,7 @@ export class Replay {
       const [shown] = await this.show([given], validation);
       const { line } = shown!;
       const [row] = await this.check([line], validation);
+      checkGoesOn(line);
       const { turn, keep } = findPlace(line, token);
       this.checkToken(replacement);
       await this.goTo(line, validation, signal);
@@ -249,10 +252,13 @@ export class Replay {
   private async check(lines: readonly DumpLine[], validation: boolean): Promise<DatasetRow[]> {
     const { path, config, origin, weights } = this.parts;
     checkDeterministic(path, config);
-    const { defaultAgentLoop } = this.session.environment;
+    const { defaultAgentLoop, agentLoops: loops = builtInLoops } = this.session.environment;
     const given = validation ? this.session.valRows : this.session.trainRows;
     const rows = new Map(given.map((row) => [row.uid, row]));
-    for (const line of lines) checkLineReplays(line, defaultAgentLoop, rows.get(line.uid));
+    for (const line of lines) {
+      const name = rows.get(line.uid)?.agentName ?? defaultAgentLoop;
+      checkLineReplays(line, { name, recorded: loops.find(name)?.recorded });
+    }
     const found = lines.map((line) => findRow(line, rows, (row) => isOfRow(line, row)));
     const { device } = this.engine.info;
     await checkMachine(path, lines[0]!.step!, { store: weights.store, device, origin });
@@ -260,7 +266,7 @@ export class Replay {
   }
 
   private async goTo(line: DumpLine, validation: boolean, signal: AbortSignal | undefined): Promise<void> {
-    if (line.step === null) checkLineReplays(line, "tool_agent", undefined);
+    if (line.step === null) checkLineReplays(line, { name: "tool_agent", recorded: "answers" });
     this.trainedSteps += await this.parts.weights.goTo(this.findWeights(line, validation), signal);
   }
 
