@@ -1,5 +1,7 @@
 /** Kernels that this CPU can run, the best first. */
 export const usableKernels: string[];
+/** The one that this process chose. */
+export const ownKernel: string;
 export function nameRecord(kernel: string): string;
 
 export interface RecordedTraining {

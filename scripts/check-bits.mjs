@@ -38,7 +38,7 @@ const TRAINING = [
 /** Metrics that depend on the clock, or on the cache's content when a request arrived. */
 const VARYING = /^(timing_|perf\/|engine\/)/;
 
-export const usableKernels = loadAddon().runtimeInfo().usableCpuKernels;
+export const { usableCpuKernels: usableKernels, cpuKernel: ownKernel } = loadAddon().runtimeInfo();
 
 /** Architecture, kernel, and the build of ggml that comes with it, for example "x64 avx2 haswell". */
 export function nameRecord(kernel) {

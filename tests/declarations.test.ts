@@ -40,10 +40,13 @@ describe("declarations of the built packages", () => {
     expect(files.length).toBeGreaterThan(20);
     expect(files.filter((file) => !existsSync(file))).toEqual([]);
     const program = ts.createProgram(files, strictest);
-    // Errors in other packages' declarations do not count.
-    const ours = ts
-      .getPreEmitDiagnostics(program)
-      .filter(({ file }) => file && !file.fileName.includes("/node_modules/"));
+    // Errors in other packages' declarations do not count, so these are not checked: that takes most of the time.
+    const sources = program.getSourceFiles().filter(({ fileName }) => !fileName.includes("/node_modules/"));
+    expect(sources.length).toBeGreaterThan(files.length);
+    const ours = [
+      ...program.getOptionsDiagnostics(),
+      ...sources.flatMap((source) => [...ts.getPreEmitDiagnostics(program, source)]),
+    ].filter(({ file }) => file);
     const shown = ours.map(
       ({ file, messageText }) => `${file!.fileName}: ${ts.flattenDiagnosticMessageText(messageText, " ")}`,
     );

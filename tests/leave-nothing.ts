@@ -1,13 +1,33 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { afterAll, expect, vi } from "vitest";
+import {
+  advantageEstimators,
+  aggregations,
+  klEstimates,
+  policyLosses,
+  rewardStrategies,
+} from "../packages/algorithms/src/index.js";
+import type { Registry } from "../packages/core/src/index.js";
+import { agentLoops, rewardFunctions, rewardManagers } from "../packages/rollout/src/index.js";
+import { interactionClasses, toolClasses, toolFormats } from "../packages/tools/src/index.js";
 
-// Most test files share a process in `npm test` (scripts/test.mjs): anything that one of them leaves there would affect
-// the next.
+// Most test files share a process in `npm test` (scripts/test.mjs), and our modules with it: loading them anew for each
+// file takes longer than most files do. Anything that a file leaves there would affect the next. State of our modules
+// are the registries: they get back the entries that they had.
+const registries: readonly Registry<unknown>[] = [
+  ...[advantageEstimators, policyLosses, klEstimates, aggregations, rewardStrategies],
+  ...[toolClasses, toolFormats, interactionClasses, agentLoops, rewardManagers, rewardFunctions],
+] as Registry<unknown>[];
+const entries = registries.map((registry) => new Map(registry["own"]));
 
-// State of our modules, such as registries, is reset: each file imports them anew. Only modules that Node itself has
-// loaded stay: node_modules and the addon. Evaluating ours again is cheap, since V8 caches the code.
-vi.resetModules();
+function restoreRegistries(): void {
+  for (const [i, registry] of registries.entries()) {
+    const own = registry["own"];
+    own.clear();
+    for (const [name, entry] of entries[i]!) own.set(name, entry);
+  }
+}
 
 // node-llama-cpp's `proper-lockfile` listens to every signal that ends a process, once it is loaded, and for good: it
 // removes its locks then, and ends the process as if it had not listened. It is loaded here, so that no file is the
@@ -40,6 +60,7 @@ afterAll(() => {
   vi.unstubAllEnvs();
   vi.unstubAllGlobals();
   vi.useRealTimers();
+  restoreRegistries();
   expect(
     look(),
     "what this file left in its process; scripts/test.mjs lists files with a process of their own",

@@ -1,15 +1,17 @@
 import { describe, expect, it } from "vitest";
+import { isNightly } from "../packages/core/src/testing/nightly.js";
 import {
   compareBits,
   computeBits,
   describePlatform,
   nameRecord,
+  ownKernel,
   readRecords,
   usableKernels,
 } from "../scripts/check-bits.mjs";
 
-// Rearranged code computes the same: short trainings and a short demo, with each kernel that this CPU has, from the
-// command line to the files. A change that means to compute something else records it: node scripts/check-bits.mjs
+// Rearranged code computes the same: short trainings and a short demo, from the command line to the files; nightly with each
+// kernel that this CPU has. A change that means to compute something else records it: node scripts/check-bits.mjs
 // --write.
 describe("trainings and the demo compute the recorded bits", () => {
   const records = readRecords();
@@ -18,6 +20,10 @@ describe("trainings and the demo compute the recorded bits", () => {
     const record = records[name];
     if (!record) {
       it.skip(`${name}: nothing is recorded, see node scripts/check-bits.mjs --write`, () => undefined);
+      continue;
+    }
+    if (kernel !== ownKernel && !isNightly) {
+      it.skip(`${name}: nightly, as scripts/nightly/tests.mjs does`, () => undefined);
       continue;
     }
     // The whole demo takes minutes: the script's --demo.

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { GenerateOptions, JsonSchema, ToolSchema } from "@cria/core";
+import { amount } from "@cria/core/testing";
 import { type LlamaModel, loadModel, writeGguf } from "@cria/engine";
 import { describeTinyModel, TinyModels } from "@cria/engine/testing";
 import {
@@ -174,7 +175,7 @@ describe("jsonSchemaToGrammar", () => {
         const value: unknown = JSON.parse(written);
         expect(findProblem(one, value), `${written}\n${JSON.stringify(one)}`).toBeNull();
       }),
-      { numRuns: 150 },
+      { numRuns: amount(50, 150) },
     );
     expect(finished).toBeGreaterThan(120);
   });
@@ -229,7 +230,7 @@ describe("toolCallGrammar", () => {
           expect(called, where).toBeDefined();
           expect(findArgumentError(called!, calls[0]!.arguments), where).toBeNull();
         }),
-        { numRuns: 60 },
+        { numRuns: amount(20, 60) },
       );
       expect(finished).toBeGreaterThan(40);
     },

@@ -1,4 +1,5 @@
 import { makeUniform } from "@cria/core";
+import { amount } from "@cria/core/testing";
 import {
   defineToolSchema,
   getToolFormat,
@@ -161,7 +162,7 @@ describe.each(readers)("%s", (_, reader) => {
           for (const event of all) if (event.type !== "tool_call") expect(event.text).not.toBe("");
         }
       }),
-      { numRuns: 150 },
+      { numRuns: amount(50, 150) },
     );
   });
 
@@ -178,7 +179,7 @@ describe.each(readers)("%s", (_, reader) => {
         const right = given.filter(({ json }) => found.some((each) => JSON.stringify(each.arguments) === json));
         expect(right.length).toBe(found.length);
       }),
-      { numRuns: 150 },
+      { numRuns: amount(50, 150) },
     );
   });
 

@@ -1,12 +1,13 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { amount } from "@cria/core/testing";
 import { BaseInteraction, BaseTool, defineToolSchema, type ToolResult } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
 
-const conversations = 2000;
+const conversations = amount(700, 2000);
 const megabyte = 1_000_000;
 const behaviours = ["sleep", "fail", "hang", "megabyte", "megabyte_error", "slow_create", "fine"] as const;
 
@@ -112,7 +113,7 @@ function makeLoad() {
 }
 
 describe("load", () => {
-  it("2,000 conversations at once: all end in a record, nothing leaks, and the event loop stays free", async () => {
+  it(`${conversations} conversations at once: all end in a record, nothing leaks, and the event loop stays free`, async () => {
     // The first conversations pay for compilation and templates; that is not what is measured.
     const warm = makeLoad();
     await warm.run(warm.rows.slice(0, 100));

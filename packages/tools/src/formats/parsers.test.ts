@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ToolSchema } from "@cria/core";
+import { amount, someOf } from "@cria/core/testing";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { thinkingTags } from "../parsers/thinking.js";
@@ -820,7 +821,7 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
           expect(Object.prototype.toString.call(call.arguments)).toBe("[object Object]");
         }
       }),
-      { numRuns: 500 },
+      { numRuns: amount(200, 500) },
     );
   });
 
@@ -833,7 +834,7 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
       numRuns: 100,
       seed: 7,
     });
-    const cases = [...pieces.map((piece) => [piece]), ...opened, ...random].map((unit, i) => ({
+    const cases = someOf([...pieces.map((piece) => [piece]), ...opened, ...random]).map((unit, i) => ({
       unit: unit.join(""),
       tail: tails[i % tails.length]!,
     }));

@@ -1,4 +1,5 @@
 import { makeUniform, type ToolSchema } from "@cria/core";
+import { amount } from "@cria/core/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toolCallGrammar } from "../grammar/tool-call-grammar.js";
@@ -67,7 +68,7 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (na
           fc.property(turnsOf(other), (turn) => {
             expect(format.parse(turn, tools).calls.filter((call) => call.error === undefined)).toEqual([]);
           }),
-          { numRuns: 20 },
+          { numRuns: amount(8, 20) },
         );
     });
 
@@ -115,7 +116,7 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (na
           for (let end = at + 1; end < text.length; end++)
             expect(format.callStart!.look(text.slice(0, end), at, at === 0)).not.toBeTypeOf("number");
         }),
-        { numRuns: 30 },
+        { numRuns: amount(12, 30) },
       );
     });
 

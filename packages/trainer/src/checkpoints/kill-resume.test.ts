@@ -1,11 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { amount } from "@cria/core/testing";
 import { expect, it } from "vitest";
 
 // The built command line, as a user runs it: `npm test` builds first. `scripts/nightly` does it 50 times.
 for (const [kinds, kills] of [
-  ["train,train-ahead", 6],
-  ["sft,sft-full", 3],
+  ["train,train-ahead", amount(4, 12)],
+  ["sft,sft-full", amount(2, 6)],
 ] as const) {
   it(`${kinds}: killed ${kills} times at random instants, a run goes on as if it had never stopped`, () => {
     const script = join(import.meta.dirname, "..", "..", "..", "..", "scripts", "nightly", "kill-resume.mjs");

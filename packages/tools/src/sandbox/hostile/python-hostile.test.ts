@@ -1,3 +1,4 @@
+import { amount, someOf } from "@cria/core/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { PythonSandbox } from "../python-sandbox.js";
 import { pythonPrograms } from "./python-programs.mjs";
@@ -11,12 +12,14 @@ describe("hostile programs in Python", () => {
   it("end themselves only, within their limits, and the next program is right", async () => {
     const programs = pythonPrograms.filter(({ isSlow }) => !isSlow);
     expect(programs.length).toBeGreaterThan(60);
-    expect(await runHostile(programs, PythonSandbox)).toEqual([]);
+    expect(await runHostile(someOf(programs), PythonSandbox)).toEqual([]);
   });
 
-  it("64 programs at once, 8 of them endless: 56 right answers and 8 that are stopped", {
+  it("an eighth of the programs that run at once is endless: these are stopped, the others are right", {
     timeout: 120_000,
   }, async () => {
-    expect(await runBatch("python", pool)).toMatchObject({ right: 56, stopped: 8, wrong: [] });
+    const eighths = amount(2, 8);
+    const result = await runBatch("python", pool, 8 * eighths);
+    expect(result).toMatchObject({ right: 7 * eighths, stopped: eighths, wrong: [] });
   });
 });

@@ -22,4 +22,5 @@ export function runHostile(
 export function runBatch(
   language: "javascript" | "python",
   sandbox: Sandbox,
+  count?: number,
 ): Promise<{ right: number; stopped: number; wrong: string[]; slowestS: number }>;
