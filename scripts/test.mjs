@@ -27,7 +27,7 @@ const TESTS_OF_BITS = [
 ];
 
 // Files that change their process for good, or measure all of it. Each has a separate process, which loads every module
-// anew (a second of CPU time). All others share two processes and every module in them, and must leave nothing
+// anew (a second of CPU time). All others share a few processes and every module in them, and must leave nothing
 // behind (tests/leave-nothing.ts).
 const TESTS_WITH_OWN_PROCESS = [
   // A CPU kernel is chosen once.

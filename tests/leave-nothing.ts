@@ -10,6 +10,7 @@ import {
 } from "../packages/algorithms/src/index.js";
 import type { Registry } from "../packages/core/src/index.js";
 import { agentLoops, rewardFunctions, rewardManagers } from "../packages/rollout/src/index.js";
+import { registeredFormatNames } from "../packages/tools/src/formats/format-names.js";
 import { interactionClasses, toolClasses, toolFormats } from "../packages/tools/src/index.js";
 
 // Most test files share a process in `npm test` (scripts/test.mjs), and our modules with it: loading them anew for each
@@ -19,13 +20,17 @@ const registries: readonly Registry<unknown>[] = [
   ...[advantageEstimators, policyLosses, klEstimates, aggregations, rewardStrategies],
   ...[toolClasses, toolFormats, interactionClasses, agentLoops, rewardManagers, rewardFunctions],
 ] as Registry<unknown>[];
-const entries = registries.map((registry) => new Map(registry["own"]));
+/** Of each registry; the last are names of formats, which are known without the formats. */
+const maps: readonly Map<string, unknown>[] = [
+  ...registries.map((registry) => registry["own"]),
+  registeredFormatNames as Map<string, unknown>,
+];
+const entries = maps.map((map) => new Map(map));
 
 function restoreRegistries(): void {
-  for (const [i, registry] of registries.entries()) {
-    const own = registry["own"];
-    own.clear();
-    for (const [name, entry] of entries[i]!) own.set(name, entry);
+  for (const [i, map] of maps.entries()) {
+    map.clear();
+    for (const [name, entry] of entries[i]!) map.set(name, entry);
   }
 }
 

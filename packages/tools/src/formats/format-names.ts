@@ -39,20 +39,21 @@ const otherNames = [
   "phi4_mini",
   "lfm2",
 ];
-const names = new Set<string>(builtIn);
 const known = new Set<string>([...builtIn, ...otherNames]);
+
+/** Formats that programs registered beside the built-in ones, with their aliases. */
+export const registeredFormatNames = new Map<string, readonly string[]>();
 
 /** Formats that every run has, in the order of registration. */
 export function listToolFormatNames(): string[] {
-  return [...names];
+  return [...new Set([...builtIn, ...registeredFormatNames.keys()])];
 }
 
 /** Whether every run has a format of this name or alias. */
 export function isToolFormatName(name: string): boolean {
-  return known.has(name);
+  return known.has(name) || [...registeredFormatNames].some(([own, aliases]) => own === name || aliases.includes(name));
 }
 
 export function addToolFormatName(name: string, aliases: readonly string[]): void {
-  names.add(name);
-  for (const one of [name, ...aliases]) known.add(one);
+  registeredFormatNames.set(name, aliases);
 }

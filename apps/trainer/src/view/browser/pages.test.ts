@@ -288,7 +288,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     const { page } = await open("#/?runs=healthy,taught");
     const table = page.getByRole("region", { name: "Differences" });
     await table.getByText("actor_rollout_ref").waitFor();
-    expect(await table.getByRole("row").count()).toBe(6);
+    await expect.poll(() => table.getByRole("row").count()).toBe(6);
     expect(await page.getByRole("combobox", { name: "Metric" }).count()).toBe(2);
     await page.goto(`${server.url}#/runs/healthy`);
     const words = page.getByRole("heading", { name: "Groups without a signal" });
