@@ -62,3 +62,23 @@ export function cutTrainSequences(
     return [{ tokenIds: indices.map((t) => tokenIds[t]!), lossMask: mask, columns: cutColumns }];
   });
 }
+
+/**
+ * The reverse: values of a trajectory's tokens from those of its conversations, as `cutTrainSequences` gives them with the same mask.
+ * Tokens that are not in the loss have 0.
+ */
+export function joinTrainSequences(
+  { tokenIds, segments }: Tokens,
+  lossMask: ArrayLike<number>,
+  values: readonly Float32Array[],
+): Float32Array {
+  if (!segments) return values[0]!;
+  const joined = new Float32Array(tokenIds.length);
+  let next = 0;
+  for (const { indices, own } of listPaths({ tokenIds, segments })) {
+    if (!indices.some((t, i) => i >= own && lossMask[t])) continue;
+    const found = values[next++]!;
+    for (let i = own; i < indices.length; i++) if (lossMask[indices[i]!]) joined[indices[i]!] = found[i]!;
+  }
+  return joined;
+}

@@ -51,6 +51,7 @@ const updateChecks: ChecksOf<Required<UpdateOptions>> = {
   microBatchTokens: any,
   isOnPolicy: flag,
   algorithms: any,
+  onScores: any,
   beforeStep: any,
   compute: any,
 };
@@ -108,8 +109,8 @@ export class Policy {
   }
 
   /**
-   * One update: an optimizer step for each mini-batch of each epoch. A batch that is not scored is scored first, at the
-   * temperature it was sampled at.
+   * One update: an optimizer step for each mini-batch of each epoch, at the temperature that the batch was sampled at. Old logprobs
+   * that the batch does not have are those of the update's own forward pass if it makes one optimizer step, else of a pass before it.
    * @returns a result for each optimizer step; none where no trajectory has a gradient.
    * @throws ConfigError when the loss needs a reference and the policy has none.
    */

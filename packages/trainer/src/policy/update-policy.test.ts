@@ -36,7 +36,7 @@ async function update(options: Partial<UpdateOptions> = {}, loss = losses.ppo(),
   const score = async (sequences: readonly TrainSequence[]) =>
     sequences.map((sequence) => ({ oldLogprobs: scoreless(sequence).columns.oldLogprobs, refLogprobs: undefined }));
   const given = { seed: 1, step: 1, learningRate: 1, miniBatchSize: 2, ...options };
-  await updatePolicy({ engine, score: score as never }, batch, loss, given);
+  await updatePolicy({ engine, score: score as never, scoreReference: async () => [] }, batch, loss, given);
   return steps;
 }
 

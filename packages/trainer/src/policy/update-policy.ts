@@ -4,6 +4,7 @@ import {
   EngineError,
   type GradientShard,
   hashSeed,
+  type LossFunction,
   type LossInputs,
   makeUniform,
   type OptimizerOptions,
@@ -16,6 +17,7 @@ import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
+import type { Policy } from "./policy.js";
 import type { ScoreTokens } from "./token-scores.js";
 
 /** How a policy is updated. The defaults are those of the config. */
@@ -36,6 +38,11 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   isOnPolicy?: boolean;
   /** Where names in the loss are looked up; default: built-in and registered algorithms. */
   algorithms?: Algorithms;
+  /**
+   * Called with the logprobs of the first optimizer step's own forward pass, by index of trajectory in the batch: those of its
+   * sequences, in their order.
+   */
+  onScores?: (scores: ReadonlyMap<number, readonly SequenceScores[]>) => void;
   /** Called before each optimizer step, while the engine is free. */
   beforeStep?: () => Promise<void>;
   /**
@@ -43,6 +50,13 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
    * that is, if the weights are. Default: `here`.
    */
   compute?: (work: GradientWork, here: () => Promise<ShardGradient>) => Promise<ShardGradient>;
+}
+
+/** Of the tokens of a sequence that are in the loss; 0 at the others. */
+export interface SequenceScores {
+  logprobs: Float32Array;
+  /** In nats. */
+  entropy: Float32Array;
 }
 
 /** A micro-batch of an update with all that its gradient depends on beside the weights: a value. */
@@ -67,8 +81,17 @@ export function computePolicyGradient(
       received: "one without",
     });
   }
-  const compute = composePolicyLoss(loss, algorithms);
+  const compute = composeUpdateLoss(loss, algorithms);
   return engine.computeGradient(shard, (inputs) => compute({ ...inputs, totals }), { signal });
+}
+
+/** The loss of an update. Sequences without `oldLogprobs` have those of the update's own pass: it is the only one. */
+function composeUpdateLoss(loss: PolicyLossOptions, algorithms: Algorithms): LossFunction {
+  const compute = composePolicyLoss(loss, algorithms);
+  return (inputs) =>
+    compute(
+      inputs.columns.oldLogprobs ? inputs : { ...inputs, columns: { ...inputs.columns, oldLogprobs: inputs.logprobs } },
+    );
 }
 
 /** Defaults of an update. */
@@ -78,6 +101,7 @@ const usual = updateOptions.parse({});
 interface Trainable {
   engine: Pick<PolicyEngine, "score" | "train">;
   score: ScoreTokens;
+  scoreReference: Policy["scoreReference"];
 }
 
 /** Updates in mini-batches of prompts; one optimizer step each. */
@@ -90,14 +114,17 @@ export async function updatePolicy(
   const { algorithms = defaultAlgorithms, isOnPolicy = true, microBatchTokens, seed: base, step } = options;
   const { lossMasks, temperature } = batch;
   const lossOptions = { ...loss, lossScaleFactor: loss.lossScaleFactor ?? batch.responseLength };
-  const compute = composePolicyLoss(lossOptions, algorithms);
-  const scored = batch.isScored ? batch.sequences : await scoreBatch(policy, batch, lossOptions, algorithms);
+  const compute = composeUpdateLoss(lossOptions, algorithms);
   const cut = {
     miniBatchSize: options.miniBatchSize ?? batch.groups.length,
     shuffle: options.shuffle ?? usual.shuffle,
   };
+  const epochs = options.epochs ?? usual.epochs;
+  const isOneUpdate = epochs === 1 && new Set(batch.groups).size <= cut.miniBatchSize;
+  const needsOld = !isOneUpdate || needsPreparation(lossOptions, algorithms);
+  const scored = batch.isScored ? batch.sequences : await scoreBatch(policy, batch, lossOptions, algorithms, needsOld);
   const results: TrainResult[] = [];
-  for (let round = 0; round < (options.epochs ?? usual.epochs); round++) {
+  for (let round = 0; round < epochs; round++) {
     const seed = hashSeed(base, step, round);
     for (const [k, indices] of cutMiniBatches(batch.groups, cut, seed).entries()) {
       let sequences = indices.flatMap((i) => scored.get(i) ?? []);
@@ -115,12 +142,17 @@ export async function updatePolicy(
         tokens: tokens.reduce((sum, count) => sum + count, 0),
         sequences: tokens.filter((count) => count > 0).length,
       };
-      const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere } = options;
+      const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere, onScores } = options;
+      // Other machines do not send theirs.
+      const seen = onScores && !elsewhere && results.length === 0 ? new SeenScores(sequences) : null;
       await options.beforeStep?.();
       results.push(
         await policy.engine.train(
           sequences,
-          (inputs) => compute({ ...inputs, totals }),
+          (inputs) => {
+            seen?.take(inputs);
+            return compute({ ...inputs, totals });
+          },
           {
             learningRate,
             betas: betas ?? usual.betas,
@@ -135,40 +167,90 @@ export async function updatePolicy(
           },
         ),
       );
+      if (seen) onScores!(seen.byTrajectory(indices, scored));
     }
   }
   return results;
 }
 
+/** What the loss of an optimizer step is given of its sequences, micro-batch by micro-batch. */
+class SeenScores {
+  private readonly scores: SequenceScores[];
+
+  constructor(private readonly sequences: readonly TrainSequence[]) {
+    this.scores = sequences.map(({ tokenIds: { length } }) => ({
+      logprobs: new Float32Array(length),
+      entropy: new Float32Array(length),
+    }));
+  }
+
+  take({ sequenceIndices, offsets, logprobs, entropy }: LossInputs): void {
+    sequenceIndices.forEach((index, i) => {
+      const { lossMask } = this.sequences[index]!;
+      const own = this.scores[index]!;
+      let at = offsets[i]!;
+      for (let t = 1; t < lossMask.length; t++) {
+        if (!lossMask[t]) continue;
+        own.logprobs[t] = logprobs[at]!;
+        own.entropy[t] = entropy[at++]!;
+      }
+    });
+  }
+
+  /** @param indices of the mini-batch, in the order that its sequences have. */
+  byTrajectory(
+    indices: readonly number[],
+    batch: ReadonlyMap<number, readonly TrainSequence[]>,
+  ): Map<number, SequenceScores[]> {
+    let next = 0;
+    const found = indices.map((i) => {
+      const { length } = batch.get(i) ?? [];
+      next += length;
+      return [i, this.scores.slice(next - length, next)] as const;
+    });
+    return new Map(found.filter(([, sequences]) => sequences.length > 0));
+  }
+}
+
 /**
- * The sequences of a batch with `oldLogprobs`, and `refLogprobs` where the loss has a KL term. A trajectory without advantage is
- * left out unless it has a gradient all the same.
+ * The sequences of a batch with `oldLogprobs` where they are needed before the update, and `refLogprobs` where the loss has a KL
+ * term. A trajectory without advantage is left out unless it has a gradient all the same.
  */
 async function scoreBatch(
   policy: Trainable,
   { sequences, temperature }: Batch,
   loss: PolicyLossOptions,
   { policyLosses }: Algorithms,
+  needsOld: boolean,
 ): Promise<Map<number, readonly TrainSequence[]>> {
   const needsAll =
     loss.kl !== null || loss.entropyCoeff !== 0 || !policyLosses.resolve(loss.lossMode).vanishesWithoutAdvantage;
   const isWanted = ({ columns }: TrainSequence) => needsAll || hasAdvantage(columns!.advantages!);
   const wanted = [...sequences].filter(([, paths]) => paths.some(isWanted));
-  const scores = await policy.score(
-    wanted.flatMap(([, paths]) => paths),
-    { temperature, reference: loss.kl !== null },
-  );
+  const paths = wanted.flatMap(([, paths]) => paths);
+  const old = needsOld ? await policy.score(paths, { temperature }) : null;
+  const reference = loss.kl !== null && paths.length > 0 ? await scoreReference(policy, paths, temperature) : null;
   let next = 0;
   return new Map(
     wanted.map(([index, paths]) => [
       index,
       paths.map((sequence) => {
-        const { oldLogprobs, refLogprobs } = scores[next++]!;
-        const columns = { ...sequence.columns, oldLogprobs, ...(refLogprobs ? { refLogprobs } : {}) };
-        return { ...sequence, columns };
+        const [oldLogprobs, refLogprobs] = [old?.[next]?.oldLogprobs, reference?.[next]];
+        next++;
+        const columns = { ...sequence.columns, ...(oldLogprobs ? { oldLogprobs } : {}) };
+        return { ...sequence, columns: refLogprobs ? { ...columns, refLogprobs } : columns };
       }),
     ]),
   );
+}
+
+function scoreReference(
+  policy: Trainable,
+  sequences: readonly TrainSequence[],
+  temperature: number,
+): Promise<Float32Array[]> {
+  const ranges = sequences.map(({ tokenIds, lossMask }) => ({ tokenIds, from: Array.from(lossMask).indexOf(1) }));
+  return policy.scoreReference(ranges, { temperature });
 }
 
 /** Whether a trajectory has a gradient through its advantages. */

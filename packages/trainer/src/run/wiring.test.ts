@@ -319,6 +319,7 @@ const TABLE: Row[] = [
 
 /** Keys that decide something else than an argument of the engines; what tests them. */
 const ELSEWHERE: Record<string, string[]> = {
+  "step/old-logprobs.test.ts": [`${ACTOR}.old_log_prob`],
   "load-policy.ts, where the model is loaded": [
     `${ROLLOUT}.prompt_length`,
     `${ROLLOUT}.max_model_len`,

@@ -208,7 +208,7 @@ describe("a critic", () => {
   const openWithCritic = async (warmup: number): Promise<TinySession> => {
     const session = await open({
       algorithm: { adv_estimator: "gae", lam: 0.95 },
-      actor: { optim: { lr: 2e-2 } },
+      actor: { optim: { lr: 2e-2 }, old_log_prob: "separate" },
       critic: { ppo_epochs: 2, optim: { lr: 2e-2 } },
       rollout: { n: 8 },
       trainer: { critic_warmup: warmup },
@@ -400,7 +400,10 @@ describe("rollout correction", () => {
   });
 
   it("and the differences of probabilities have an unbiased spread", async () => {
-    const { session, trajectories, metrics } = await takeWithOddGroup({}, { skip_zero_advantage: false });
+    const { session, trajectories, metrics } = await takeWithOddGroup(
+      {},
+      { skip_zero_advantage: false, old_log_prob: "separate" },
+    );
     const differences: number[] = [];
     for (const { tokenIds, columns } of session.batches.flat()) {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;

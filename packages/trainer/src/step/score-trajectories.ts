@@ -3,12 +3,13 @@ import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
 import type { PolicyScoreOptions, TokenScores } from "../policy/token-scores.js";
 import type { Stopwatch } from "../stopwatch.js";
+import type { OldLogprobsSource } from "./old-logprobs.js";
 
 export interface ScoreTrajectoriesOptions {
   /** At which they were sampled. */
   temperature: number;
-  /** Take the sampler's logprobs as `oldLogprobs`, without evaluating the trajectories. */
-  bypass: boolean;
+  /** Of `oldLogprobs`. Without a pass they are the sampler's, until an update's own pass replaces them. */
+  source: OldLogprobsSource;
   sumPiSquared: boolean;
   reference: boolean;
   signal?: AbortSignal;
@@ -25,7 +26,7 @@ export async function scoreTrajectories(
   >[],
   indices: readonly number[],
   scores: Map<number, TokenScores>,
-  { temperature, bypass, sumPiSquared, reference, signal, compute }: ScoreTrajectoriesOptions,
+  { temperature, source, sumPiSquared, reference, signal, compute }: ScoreTrajectoriesOptions,
   clock: Stopwatch,
 ): Promise<void> {
   const missing = indices.filter((i) => !scores.has(i));
@@ -33,11 +34,12 @@ export async function scoreTrajectories(
   const { sequences, join } = evaluatePaths(missing.map((i) => trajectories[i]!));
   const joinAll = (values: readonly (Float32Array | null)[]) =>
     values.every((array) => array !== null) ? join(values) : null;
-  const scored = bypass
-    ? null
-    : await clock.time("old_log_prob", () =>
-        policy.score(sequences, { temperature, signal, entropy: true, sumPiSquared, compute }),
-      );
+  const scored =
+    source !== "pass"
+      ? null
+      : await clock.time("old_log_prob", () =>
+          policy.score(sequences, { temperature, signal, entropy: true, sumPiSquared, compute }),
+        );
   const old = scored ? join(scored.map(({ oldLogprobs }) => oldLogprobs)) : null;
   const entropy = scored && joinAll(scored.map((scores) => scores.entropy));
   const squares = scored && joinAll(scored.map((scores) => scores.sumPiSquared));

@@ -43,7 +43,7 @@ describe("a training step", () => {
   it("is on policy at temperature 0.7 too: ratio 1, sampler and graph agree, and so does the reference", async () => {
     const session = await open({
       rollout: { temperature: 0.7 },
-      actor: { use_kl_loss: true, kl_loss_type: "abs", optim: { lr: 3e-2 } },
+      actor: { use_kl_loss: true, kl_loss_type: "abs", optim: { lr: 3e-2 }, old_log_prob: "separate" },
     });
     const { metrics, trajectories } = await take(session);
     expect(metrics["actor/ppo_kl"]).toBe(0);
@@ -137,7 +137,7 @@ describe("a training step", () => {
 
   it("measures how far the update moved the policy, by a share of what was scored, and changes nothing by it", async () => {
     const train = async (update_kl_ratio: number, lr = 3e-2) => {
-      const session = await open({ actor: { update_kl_ratio, optim: { lr } } });
+      const session = await open({ actor: { update_kl_ratio, optim: { lr }, old_log_prob: "separate" } });
       const [first, second] = [await take(session), await take(session, 2)];
       const counts = session.scores.map(({ count }) => count);
       return { kl: first.metrics["actor/update_kl"], loss: second.metrics["actor/pg_loss"], counts };
@@ -153,10 +153,12 @@ describe("a training step", () => {
   });
 
   it("scores with the adapter off only when a KL term needs the reference", async () => {
-    const plain = await open();
+    const plain = await open({ actor: { old_log_prob: "separate" } });
     await take(plain);
     expect(plain.scores.map((s) => s.adapter ?? true)).toEqual([true]);
-    const withKl = await open({ actor: { use_kl_loss: true, kl_loss_coef: 0.1, optim: { lr: 3e-2 } } });
+    const withKl = await open({
+      actor: { use_kl_loss: true, kl_loss_coef: 0.1, optim: { lr: 3e-2 }, old_log_prob: "separate" },
+    });
     const first = await take(withKl);
     expect(withKl.scores.map((s) => s.adapter ?? true)).toEqual([true, false]);
     // A new adapter changes nothing yet: policy and reference are the same.

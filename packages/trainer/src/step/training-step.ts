@@ -6,7 +6,7 @@ import type { AlgorithmOptions } from "../config/options/algorithm.js";
 import { makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
-import { hasAdvantage } from "../policy/update-policy.js";
+import { hasAdvantage, type SequenceScores } from "../policy/update-policy.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { Stopwatch } from "../stopwatch.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
@@ -19,6 +19,7 @@ import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { measureUpdate } from "./measure-update.js";
 import { needsEveryTrajectory } from "./needs-every-trajectory.js";
+import { chooseOldLogprobs, compareWithUpdate, takeFromUpdate } from "./old-logprobs.js";
 import { type SampledStep, type SampleInputs, sampleStep } from "./sample-step.js";
 import { measureStaleness, stalenessOf } from "./schedule.js";
 import { scoreTrajectories } from "./score-trajectories.js";
@@ -52,6 +53,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const { branchCredit, rewards } = settings.environment;
   const { responseLength } = environment;
   const { bypass } = settings.correction;
+  const pass = bypass ? "sampler" : "pass";
   const clock = new Stopwatch(onWork);
   const imageMeter = new ImageMeter(policy.engine.images);
   const estimator = registries.advantageEstimators.get(algorithm.advantages);
@@ -66,7 +68,6 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   // 2. While judges are at work the logprobs are recomputed, of all: which of them have an advantage is not known yet.
   const scoring = {
     temperature,
-    bypass,
     sumPiSquared: needs.has("sumPiSquared"),
     reference: policy.reference !== null,
     signal,
@@ -76,7 +77,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   if (collected.isJudging && isWarm) {
     const { conversations } = collected;
     const sampled = [...conversations.keys()].filter((i) => conversations[i]!.responseMask.includes(1));
-    await scoreTrajectories(policy, conversations, sampled, early, scoring, clock);
+    await scoreTrajectories(policy, conversations, sampled, early, { ...scoring, source: pass }, clock);
   }
   const rollouts = await (collected.isJudging ? clock.time("reward", collected.finish) : collected.finish());
 
@@ -94,9 +95,13 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
   const responseMask = join(trajectories.map((t) => t.responseMask));
   const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
+  const taught = algorithm.filtration ? drawByScore(trajectories, algorithm.filtration, seed, step) : undefined;
+  const groups = new Set((taught ?? [...trajectories.keys()]).map((i) => trajectories[i]!.uid)).size;
+  // What was evaluated while judges were at work is not evaluated again.
+  const source = early.size > 0 ? pass : chooseOldLogprobs(parts, groups);
   const score = async (isWanted: (index: number) => boolean) => {
     const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
-    await scoreTrajectories(policy, trajectories, indices, scores, scoring, clock);
+    await scoreTrajectories(policy, trajectories, indices, scores, { ...scoring, source }, clock);
     return indices;
   };
   let tokenLevelRewards = join(trajectories.map((t) => t.rewards.tokenLevel));
@@ -164,10 +169,10 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     );
 
   // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections.
-  const corrected = correction ?? correctRollouts(trajectories, scores, settings.correction);
+  //    Without either it only measures, what the update's own pass gives.
+  let corrected = correction ?? correctRollouts(trajectories, scores, settings.correction);
 
   // 8. The batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their scores.
-  const taught = algorithm.filtration ? drawByScore(trajectories, algorithm.filtration, seed, step) : undefined;
   const batch = makeBatch(trajectories, {
     advantages,
     taught,
@@ -180,7 +185,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
         const { oldLogprobs, refLogprobs } = scores.get(i)!;
         const rolloutIsWeights = corrected.weights?.get(i);
         return {
-          oldLogprobs,
+          ...(source === "update" ? {} : { oldLogprobs }),
           ...(refLogprobs ? { refLogprobs } : {}),
           ...(rolloutIsWeights ? { rolloutIsWeights } : {}),
         };
@@ -214,6 +219,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
           ),
         )
       : [];
+  let seen: ReadonlyMap<number, readonly SequenceScores[]> | null = null;
   const updates =
     learningRate !== null
       ? await clock.time("update_actor", () =>
@@ -229,12 +235,25 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
+            ...(source === "update" || update.oldLogprobs === "compare"
+              ? {
+                  onScores: (found) => {
+                    seen = found;
+                  },
+                }
+              : {}),
             algorithms: registries,
             beforeStep: coordination?.publish,
             compute: coordination?.compute,
           }),
         )
       : [];
+
+  const byTrajectory = seen && readSeen(seen, taught);
+  if (byTrajectory && source === "update") {
+    takeFromUpdate(byTrajectory, trajectories, scores);
+    corrected = correctRollouts(trajectories, scores, settings.correction);
+  }
 
   // 10. How far the updates moved the policy.
   const { updateKlRatio: ratio } = update;
@@ -267,6 +286,9 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   });
   Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
   Object.assign(metrics, measureStaleness(step, settings));
+  metrics["training/old_log_prob_pass"] = source === "pass" && scores.size > 0 ? 1 : 0;
+  if (byTrajectory && source === "pass")
+    metrics["training/old_log_prob_diff_max"] = compareWithUpdate(byTrajectory, trajectories, scores);
   if (critic) metrics["critic/lr"] = criticLearningRate;
   const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
   const tokenDetails = rollouts.trajectories.map((_, original) => detailTokens(early.get(original), null));
@@ -275,6 +297,14 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     tokenDetails[original] = detailTokens(scores.get(i), advantages[i]!);
   });
   return { trajectories: rollouts.trajectories, advantages: meanAdvantages, tokenDetails, metrics };
+}
+
+/** By trajectory: PF-PPO's batch has some of them, some twice. */
+function readSeen(
+  found: ReadonlyMap<number, readonly SequenceScores[]>,
+  taught: readonly number[] | undefined,
+): Map<number, readonly SequenceScores[]> {
+  return new Map([...found].map(([k, sequences]) => [taught ? taught[k]! : k, sequences]));
 }
 
 function detailTokens(scores: TokenScores | undefined, advantages: Float32Array | null): TokenDetails {

@@ -73,6 +73,12 @@ export const updateOptions = makeOptimizerOptions(1e-4).extend({
     .describe(
       "Leave conversations without advantage out of evaluation and update where they have no gradient: it is the same, and cheaper. false: as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/* then cover the whole batch, and a batch without any advantage still takes an optimizer step.",
     ),
+  oldLogprobs: z
+    .enum(["auto", "separate", "compare"])
+    .default("auto")
+    .describe(
+      "Where the logprobs before the update come from. auto: its own forward pass, where a step makes one update and nothing needs them earlier; else a pass of their own. separate: always a pass of their own. compare: the same, and training/old_log_prob_diff_max is the greatest difference to the first update's pass.",
+    ),
   updateKlRatio: z
     .number()
     .min(0)

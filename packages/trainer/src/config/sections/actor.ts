@@ -49,6 +49,7 @@ export const actorSection = z.strictObject({
   loss_scale_factor: terms.lossScaleFactor,
   entropy_coeff: terms.entropyCoeff,
   skip_zero_advantage: updates.skipZeroAdvantage,
+  old_log_prob: updates.oldLogprobs,
   update_kl_ratio: updates.updateKlRatio,
   use_kl_loss: z.boolean().default(false).describe("Add the KL to the reference policy to the loss."),
   kl_loss_coef: z.number().default(0.001).describe("Weight of that KL."),
