@@ -25,7 +25,19 @@ export {
   scalePicture,
   type ToolSchema,
 } from "@cria/core";
-export type { DatasetRow, RewardFunction, RewardInfo, RewardResult } from "@cria/rollout";
+export type {
+  DatasetRow,
+  PickRequest,
+  RewardFunction,
+  RewardInfo,
+  RewardResult,
+  RowOutcome,
+  RowPicker,
+  RowSampler,
+  RowSamplerClass,
+  RowSamplerOptions,
+  StepOutcome,
+} from "@cria/rollout";
 export type {
   CreateOptions,
   ExecuteOptions,

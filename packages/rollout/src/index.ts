@@ -1,7 +1,7 @@
 export * from "./agents/index.js";
 export * from "./chat/index.js";
 export { checkProjector, checkSources } from "./data/check-images.js";
-export { DataLoader, type DataLoaderPlace, type DataLoaderState } from "./data/data-loader.js";
+export { DataLoader, type DataLoaderPlace, type DataLoaderState, hashUids } from "./data/data-loader.js";
 export { copyRow, type DatasetRow, type ParseRowOptions, parseRow } from "./data/dataset-row.js";
 export { filterOverlongPrompts } from "./data/filter-overlong-prompts.js";
 export {
@@ -15,12 +15,22 @@ export {
 export { type LoadDatasetOptions, loadDataset } from "./data/load-dataset.js";
 export { loadExport } from "./data/load-export.js";
 export { loadRow } from "./data/load-row.js";
+export { checkPicked, makeRowSampler, rowSamplers } from "./data/make-row-sampler.js";
 export { mapRecord, type RowMap } from "./data/map-record.js";
 export { messageSchema } from "./data/message-schema.js";
 export { haveImages, placeImages, readImages } from "./data/place-images.js";
 export { type MeasureOptions, measurePrompts } from "./data/prompt-lengths.js";
 export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
+export type {
+  PickRequest,
+  RowOutcome,
+  RowPicker,
+  RowSampler,
+  RowSamplerClass,
+  RowSamplerOptions,
+  StepOutcome,
+} from "./data/row-sampler.js";
 export { listToolSchemas, selectTools } from "./data/select-tools.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
 export { findImages, hideVectors, showVectors, VECTOR } from "./images/find-images.js";

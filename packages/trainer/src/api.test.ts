@@ -8,7 +8,7 @@ import type {
   PolicyLossOptions,
 } from "@cria/algorithms";
 import type { ChatMessage } from "@cria/core";
-import type { DatasetRow } from "@cria/rollout";
+import type { DatasetRow, PickRequest } from "@cria/rollout";
 import { BaseTool, type CreateOptions, interaction, type ToolFormatName, type ToolStart, tool } from "@cria/tools";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
@@ -183,6 +183,32 @@ describe("the types of the API", () => {
       // @ts-expect-error rows of an agent are of one type, too
       train({ model: "m.gguf", rows, agent: ({ row }) => row.truth, validation: { rows: [{ question: "3+3" }] } });
       train({ config: {}, validation: { rows: [{ question: "3+3" }] } });
+    };
+    expectTypeOf(check).returns.toEqualTypeOf<void>();
+  });
+
+  it("a sampler sees the task's rows", () => {
+    class Short {
+      constructor(readonly rows: readonly { question: string }[]) {}
+      pick = ({ count }: PickRequest) => this.rows.slice(0, count).map((_, i) => i);
+    }
+    class Other {
+      constructor(readonly rows: readonly { answer: string }[]) {}
+      pick = () => [0];
+    }
+    const check = () => {
+      const task = defineTask({ rows, reward: () => 1 });
+      void train({ task, sampler: "difficulty" });
+      void train({ task, sampler: Short });
+      void train({
+        task,
+        sampler: ({ rows, step }) => {
+          expectTypeOf(rows).toEqualTypeOf<readonly { question: string; truth: number }[]>();
+          return [step % rows.length];
+        },
+      });
+      // @ts-expect-error rows without its column
+      void train({ task, sampler: Other });
     };
     expectTypeOf(check).returns.toEqualTypeOf<void>();
   });

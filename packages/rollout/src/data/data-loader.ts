@@ -84,13 +84,18 @@ export class DataLoader<Row extends { uid: string }> {
   }
 
   private describe(): Omit<DataLoaderState, "epoch" | "position"> {
-    const uids = createHash("sha256");
-    for (const row of this.rows) uids.update(`${row.uid}\n`);
-    return { ...this.options, rows: this.rows.length, uids: uids.digest("hex").slice(0, 16) };
+    return { ...this.options, rows: this.rows.length, uids: hashUids(this.rows) };
   }
 
   private makeOrder(): Int32Array {
     if (!this.options.shuffle) return Int32Array.from(this.rows, (_, i) => i);
     return shuffleIndices(this.rows.length, hashSeed(this.options.seed, "epoch", this.at.epoch));
   }
+}
+
+/** Hash of the rows' uids, in order. */
+export function hashUids(rows: readonly { uid: string }[]): string {
+  const uids = createHash("sha256");
+  for (const row of rows) uids.update(`${row.uid}\n`);
+  return uids.digest("hex").slice(0, 16);
 }

@@ -45,6 +45,7 @@ export const pathKeys: Readonly<Record<string, PathKind>> = {
   "data.map": "module",
   "data.cache_dir": "output",
   "data.custom_cls.path": "file",
+  "data.sampler.class_path": "file",
   "custom_reward_function.path": "file",
   "reward_model.model.path": "model",
   "reward_model.model.head_path": "file",

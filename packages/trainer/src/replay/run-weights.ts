@@ -103,8 +103,8 @@ export class RunWeights {
       for (let step = first + 1; step <= last; step++) {
         signal?.throwIfAborted();
         opened.at = null;
-        await runTrainingStep({ ...opened.session, signal }, await opened.ahead.begin(step));
-        await opened.ahead.end(step);
+        const result = await runTrainingStep({ ...opened.session, signal }, await opened.ahead.begin(step));
+        await opened.ahead.end(step, result);
         opened.state.mark(step);
         opened.at = step;
         reporter.update(step - first, count);

@@ -36,6 +36,10 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
   n: any,
   temperature: any,
   lag: any,
+  sampler: [
+    (value) => isText(value) || typeof value === "function",
+    'a class of samplers, a function that picks rows, or a name: "difficulty"',
+  ],
   seed: any,
   learningRate: any,
   lora: [(value) => value === null || isObject(value), "{ rank, alpha, targets, path }, or null", loraChecks],

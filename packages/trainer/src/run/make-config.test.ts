@@ -66,6 +66,7 @@ describe("options", () => {
       { lag: 0, config: { trainer: { v1: { trainer_mode: "colocate_async" } } } },
       { "trainer.v1.trainer_mode": "sync" },
     ],
+    ["sampler", { sampler: "difficulty" }, { "data.sampler.class_name": "difficulty" }],
     ["lora: null", { lora: null }, { [`${model}.lora_rank`]: 0, [`${model}.lora_adapter_path`]: null }],
     [
       "lora: null beside a config's adapter",
@@ -293,6 +294,9 @@ describe("toConfig and fromConfig", () => {
       }),
       validation: { rows: [{ a: 2 }] },
       advantages: estimate,
+      sampler: function inTurns({ count }) {
+        return Array.from({ length: count }, (_, i) => i);
+      },
       loss: losses.custom(policyLosses.get("gspo")),
       trackers: ["wandb", { name: "mine", start: async () => null, log: async () => {}, finish: async () => {} }],
     };
@@ -315,6 +319,7 @@ describe("toConfig and fromConfig", () => {
         "task.interaction (teacher)",
         "validation.rows",
         "advantages (function estimate)",
+        "sampler (function inTurns)",
         "loss.lossMode",
         "trackers[1] (mine)",
       ].sort(),

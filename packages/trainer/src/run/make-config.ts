@@ -58,6 +58,7 @@ const madeOptions: readonly (readonly [option: string, key: string])[] = [
   ["lora.targets", `${model}.target_modules`],
   ["lora.path", `${model}.lora_adapter_path`],
   ["advantages", "algorithm.adv_estimator"],
+  ["sampler", "data.sampler.class_name"],
   ["folder", "trainer.default_local_dir"],
   ["trackers", "trainer.logger"],
   ["validation.rows", "data.val_files"],
@@ -130,7 +131,7 @@ export function fromConfig(file: string, overrides: readonly string[] = []): Tra
 
 /** Gives a value in memory a name in a registry. */
 type Register = (
-  registry: "advantageEstimators" | "policyLosses" | "aggregations" | "klEstimates",
+  registry: "rowSamplers" | "advantageEstimators" | "policyLosses" | "aggregations" | "klEstimates",
   value: unknown,
 ) => string;
 
@@ -156,6 +157,13 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
     "algorithm.adv_estimator",
     nameValue(options.advantages, (value) => register("advantageEstimators", value)),
   );
+  if (options.sampler !== undefined) {
+    set("data.sampler.class_path", null);
+    set(
+      "data.sampler.class_name",
+      nameValue(options.sampler, (value) => register("rowSamplers", value)),
+    );
+  }
   if (options.lag !== undefined) {
     set("trainer.v1.trainer_mode", options.lag > 0 ? "colocate_async" : "sync");
     set("trainer.v1.colocate_async.num_warmup_batches", options.lag);
@@ -182,7 +190,7 @@ function nameResume(resume: boolean | string | undefined): string | undefined {
 }
 
 function nameValue(
-  value: string | AdvantageEstimator | undefined,
+  value: string | AdvantageEstimator | TrainOptions["sampler"],
   register: (value: unknown) => string,
 ): string | undefined {
   return value === undefined || typeof value === "string" ? value : register(value);
@@ -205,7 +213,7 @@ function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register
 }
 
 /** What no config can name. */
-function listInMemory({ task, validation, advantages, loss, trackers }: TrainOptions): string[] {
+function listInMemory({ task, validation, advantages, sampler, loss, trackers }: TrainOptions): string[] {
   const found: string[] = [];
   if (task) {
     const { rows, prompt, truth, system, name, agent, tools, interaction, reward } = task.definition;
@@ -221,6 +229,7 @@ function listInMemory({ task, validation, advantages, loss, trackers }: TrainOpt
     if (typeof interaction === "object") found.push(`task.interaction (${interaction.name})`);
   }
   if (validation && !areFiles(validation.rows)) found.push("validation.rows");
+  if (typeof sampler === "function") found.push(nameFunction("sampler", sampler));
   if (typeof advantages === "function") found.push(nameFunction("advantages", advantages));
   for (const key of ["lossMode", "lossAggMode"] as const)
     if (loss && typeof loss[key] !== "string") found.push(`loss.${key}`);

@@ -18,6 +18,7 @@ import type { StepParts } from "../step/step-parts.js";
 import { Disposables } from "../task/disposables.js";
 import { checkSeen, filterData, openData } from "../task/open-data.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
+import { loadSampler, type RowSamplerSource } from "../task/open-sampler.js";
 import type { Task } from "../task/task.js";
 import { loadAlgorithms } from "../user-code/load-algorithms.js";
 import { providePackages } from "../user-code/provide-packages.js";
@@ -30,6 +31,8 @@ export interface Session extends StepParts {
   config: TrainConfig;
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
+  /** null: steps are given passes over the rows. */
+  rowSampler: RowSamplerSource | null;
   /** `environment.reward` where models judge beside the rules; null without. */
   judgedRewards: JudgedRewards | null;
   dispose(): Promise<void>;
@@ -69,6 +72,7 @@ async function openParts(
   await loadAlgorithms(config, folder, registries);
   const settings = importSettings(config);
   checkTrainConfig(config, settings, registries, task?.definition);
+  const sampleRows = await loadSampler(settings.data.sampler, folder, registries);
   const allRows = await openData(settings, folder, {
     train: await task?.load(),
     val: valRows,
@@ -110,6 +114,7 @@ async function openParts(
     klController: new KlController(settings.algorithm.klController),
     trainRows: rows.train,
     valRows: rows.val,
+    rowSampler: sampleRows?.(task ? rows.train.map(({ extraInfo }) => extraInfo.row as object) : rows.train) ?? null,
     coordination: null,
     signal,
     dispose: () => open.dispose(),

@@ -8,7 +8,7 @@ import type { KeptPolicy } from "../policy/policy.js";
 import { countSteps } from "../step/learning-rate.js";
 import { type SampledStep, sampleStep } from "../step/sample-step.js";
 import { listUnderWay, listVersions, type Schedule, versionOf } from "../step/schedule.js";
-import type { StepInputs } from "../step/training-step.js";
+import type { StepInputs, StepResult } from "../step/training-step.js";
 import { Stopwatch } from "../stopwatch.js";
 import type { RunState } from "./run-state.js";
 import type { Session } from "./session.js";
@@ -78,8 +78,9 @@ export class StepsAhead {
     return { step, rows: [], epoch, sampled, ...watch };
   }
 
-  /** A step was learned from: what it alone needed is freed. */
-  async end(step: number): Promise<void> {
+  /** A step was learned from: what it came to is told, and what it alone needed is freed. */
+  async end(step: number, result: StepResult): Promise<void> {
+    this.state.learn(step, result);
     this.begun.delete(step);
     const oldest = versionOf(step + 1, this.schedule);
     for (const [updates, version] of this.versions) {

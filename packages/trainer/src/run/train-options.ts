@@ -1,4 +1,5 @@
 import type { AdvantageEstimator, EstimatorName, PolicyLossOptions } from "@cria/algorithms";
+import type { RowPicker, RowSamplerClass } from "@cria/rollout";
 import type { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import type { TrainConfig, trainConfigSchema } from "../config/train-config.js";
@@ -58,6 +59,12 @@ export interface TrainOptions<Row extends object = object> {
    * trained depends on the lag, never on what ends first. Needs an adapter.
    */
   lag?: number;
+  /**
+   * Which rows each step is given: the name of a built-in sampler ("difficulty" asks rows less often that always or never succeed), a
+   * class of your own, which may learn from each step's outcome, or a function that picks. It sees the task's rows. Default: passes over
+   * all rows.
+   */
+  sampler?: "difficulty" | RowSamplerClass<Row> | RowPicker<Row>;
   /** Seed of sampling, of the rows' order, and of a new adapter's values; default 0. */
   seed?: number;
   /** AdamW's learning rate, at least 0; default 1e-4. */

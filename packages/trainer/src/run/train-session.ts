@@ -93,7 +93,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
         const isProfiled = trainer.profile_steps?.includes(step);
         const result = await (isProfiled ? profileStep(folder.file("profiles", `${step}.cpuprofile`), take) : take());
         taken = result;
-        await ahead.end(step);
+        await ahead.end(step, result);
         return result.metrics;
       },
       nameWork: (step) => `the rollouts of step ${step}`,

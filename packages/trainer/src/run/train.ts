@@ -88,9 +88,10 @@ interface PromiseWithResolversOf<T> {
  * throw where the training is awaited or iterated.
  */
 export function train<Item extends object | string = string, Row extends object = object>(
-  options: Omit<TrainOptions, "task" | "rows" | "agent" | "validation"> & {
+  options: Omit<TrainOptions, "task" | "rows" | "agent" | "validation" | "sampler"> & {
     task?: Task<Row>;
-    validation?: ValidationOptions<HeldOutRow<Item, Row>>;
+    validation?: ValidationOptions<RowOf<Item, Row>>;
+    sampler?: TrainOptions<RowOf<Item, Row>>["sampler"];
   } & AgentTask<Item>,
 ): TrainRun {
   return new TrainRun(options as TrainOptions);
@@ -102,5 +103,5 @@ interface AgentTask<Item extends object | string> {
   agent?: TaskDefinition<Item extends object ? Item : DatasetRow>["agent"];
 }
 
-/** Held-out rows are of the task's kind, or of the agent's; they decide no type. */
-type HeldOutRow<Item extends object | string, Row extends object> = NoInfer<Item extends object ? Item : Row>;
+/** Held-out rows, and those that a sampler sees, are of the task's kind, or of the agent's; they decide no type. */
+type RowOf<Item extends object | string, Row extends object> = NoInfer<Item extends object ? Item : Row>;

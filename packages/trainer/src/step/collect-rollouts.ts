@@ -12,6 +12,8 @@ export interface Rollouts extends Learnable {
   rows: DatasetRow[];
   /** n for each of `rows`, in their order: those that failed too. */
   trajectories: Trajectory[];
+  /** Of the groups that `filter` left out, and of those beyond the rows asked for. */
+  leftOut: Trajectory[];
 }
 
 export interface CollectedRollouts {
@@ -66,6 +68,7 @@ export async function collectRollouts(
   }
   let batch = await judge(first);
   let failures = batch.failures;
+  const judged = [...batch.trajectories];
   const seen = new Set(rows.map((row) => row.uid));
   const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
   const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
@@ -76,13 +79,16 @@ export async function collectRollouts(
     for (const row of fresh) seen.add(row.uid);
     batch = await judge(await start(fresh));
     failures = addFailures(failures, batch.failures);
+    judged.push(...batch.trajectories);
     kept.push(keepVarying(batch, filter.metric));
     genBatches++;
   }
   // Where nothing can be learned the last batch stands for the step in its metrics.
   const all = count() > 0 ? joinRollouts(kept) : batch;
   const taken = takeGroups(all, all.rows.slice(0, rows.length));
-  return { ...keepFinished({ ...taken, failures }), genBatches };
+  const used = new Set(taken.trajectories);
+  const leftOut = judged.filter((trajectory) => !used.has(trajectory));
+  return { ...keepFinished({ ...taken, failures, leftOut }), genBatches };
 }
 
 function keepFinished(rollouts: Rollouts): Omit<CollectedRollouts, "genBatches"> {
@@ -107,7 +113,8 @@ export async function rollOutGreedily(
 }
 
 function describeRollouts(groups: Groups, estimator: AdvantageEstimator): Rollouts {
-  return { rows: [...groups.rows], trajectories: [...groups.trajectories], ...groups.leaveOutFailures(estimator) };
+  const { rows, trajectories } = groups;
+  return { rows: [...rows], trajectories: [...trajectories], leftOut: [], ...groups.leaveOutFailures(estimator) };
 }
 
 function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {
@@ -134,6 +141,7 @@ function takeGroups(rollouts: Rollouts, rows: readonly DatasetRow[]): Rollouts {
     trajectories: taken.map((i) => rollouts.trajectories[i]!),
     indices: [...taken.keys()].filter((k) => learnable.has(taken[k]!)),
     failures: rollouts.failures,
+    leftOut: [],
   };
 }
 

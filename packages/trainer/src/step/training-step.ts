@@ -28,6 +28,8 @@ import type { StepParts } from "./step-parts.js";
 export interface StepResult {
   /** Of the step's prompts, those that failed too. */
   trajectories: Trajectory[];
+  /** Of the groups that `filter_groups` replaced or did not need. */
+  leftOut: Trajectory[];
   /** Mean advantage over the sampled tokens of each trajectory; null if the step did not learn from it. */
   advantages: (number | null)[];
   /** Of each trajectory's tokens: what was computed on the way. */
@@ -296,7 +298,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     meanAdvantages[original] = averageSampled(advantages[i]!, trajectories[i]!.responseMask);
     tokenDetails[original] = detailTokens(scores.get(i), advantages[i]!);
   });
-  return { trajectories: rollouts.trajectories, advantages: meanAdvantages, tokenDetails, metrics };
+  const { trajectories: all, leftOut } = rollouts;
+  return { trajectories: all, leftOut, advantages: meanAdvantages, tokenDetails, metrics };
 }
 
 /** By trajectory: PF-PPO's batch has some of them, some twice. */

@@ -6,6 +6,7 @@ import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { RunEvent } from "../events.js";
 import { openSession, type Session } from "../run/session.js";
+import type { Registries } from "../user-code/registries.js";
 import { watchEngine } from "./watch-calls.js";
 
 /** What a training step asked of the engine. */
@@ -39,6 +40,8 @@ export interface TinySessionOptions {
   customRewardFunction?: Record<string, unknown>;
   /** Merged into each row. */
   row?: Record<string, unknown>;
+  /** What names in the config stand for; default: what is built in. */
+  registries?: Registries;
   signal?: AbortSignal;
 }
 
@@ -113,6 +116,7 @@ export async function openTinySession(models: TinyModels, options: TinySessionOp
   });
   const events: RunEvent[] = [];
   const report = (event: RunEvent) => void events.push(event);
-  const session = await openSession(config, folder, { engine, signal: options.signal, report });
+  const { signal, registries } = options;
+  const session = await openSession(config, folder, { engine, signal, registries, report });
   return { ...session, ...calls, folder, events };
 }

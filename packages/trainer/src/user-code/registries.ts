@@ -6,8 +6,11 @@ import {
   agentLoops,
   type RewardFunction,
   type RewardManagerFactory,
+  type RowPicker,
+  type RowSamplerClass,
   rewardFunctions,
   rewardManagers,
+  rowSamplers,
 } from "@cria/rollout";
 import {
   type InteractionClass,
@@ -25,6 +28,7 @@ export interface Registries extends Algorithms {
   /** By `data_source`. */
   rewards: Registry<RewardFunction>;
   rewardManagers: Registry<RewardManagerFactory>;
+  rowSamplers: Registry<RowSamplerClass | RowPicker>;
   toolClasses: Registry<ToolClass | ToolFactory>;
   interactionClasses: Registry<InteractionClass>;
   toolFormats: Registry<ToolFormat>;
@@ -40,6 +44,7 @@ export function openRegistries(): Registries {
     agentLoops: agentLoops.extend(),
     rewards: rewardFunctions.extend(),
     rewardManagers: rewardManagers.extend(),
+    rowSamplers: rowSamplers.extend(),
     toolClasses: toolClasses.extend(),
     interactionClasses: interactionClasses.extend(),
     toolFormats: toolFormats.extend(),

@@ -46,6 +46,7 @@ const paths: [key: string, isRight: RegExp, advice: string][] = [
     "must be a JavaScript or TypeScript module that exports the function",
   ],
   ["data.custom_cls.path", /\.[cm]?[jt]s$/, "must be a JavaScript or TypeScript module that exports the class"],
+  ["data.sampler.class_path", /\.[cm]?[jt]s$/, "must be a JavaScript or TypeScript module that exports the class"],
 ];
 
 /**

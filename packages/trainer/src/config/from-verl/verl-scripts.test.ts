@@ -150,7 +150,7 @@ describe("verl's example scripts", () => {
 const columns = ["script", "turns", "tools", "batch", "mini-batch", "n", "estimator", "not supported", "to replace"];
 
 /** What Python a script names, which must be JavaScript here. */
-const python = ["custom_reward_function.path", "data.custom_cls.path"];
+const python = ["custom_reward_function.path", "data.custom_cls.path", "data.sampler.class_path"];
 
 function makeRow(script: VerlScript): string[] {
   if (isForSft(script)) return [script.path, "", "", "", "", "", "supervised", "`cria sft` takes its config", ""];

@@ -1,3 +1,4 @@
+import { rowSamplers } from "@cria/rollout";
 import { z } from "zod";
 import { files } from "../sections/lists.js";
 
@@ -9,6 +10,26 @@ export const datasetClassOptions = z.strictObject({
     .default(null)
     .describe("File of a class that extends RolloutDataset; TypeScript needs no build step. null: none."),
   name: z.string().nullable().default(null).describe("The class that it exports."),
+});
+
+/** What decides which rows each step is given. */
+export const samplerOptions = z.strictObject({
+  path: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe(
+      "File of a class or function that picks the rows of each step (docs/tasks.md); TypeScript needs no build step. null: class_name is a built-in one.",
+    ),
+  name: z.string().nullable().default(null).meta({
+    description:
+      "What it exports, or a built-in sampler: difficulty asks rows less often that always or never succeed. null: passes over all rows, in an order by shuffle and seed.",
+    examples: rowSamplers.names(),
+  }),
+  kwargs: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe("What the sampler is given: of difficulty rate (0.5) and least (0.1), as its docstring says."),
 });
 
 /** Rows, their columns and their order. */
@@ -68,6 +89,7 @@ export const dataOptions = z.strictObject({
       "false: what users, tools and interactions say never becomes a control token (a token that the GGUF marks as one, as <|im_end|>), so that their text cannot end a turn or speak as the assistant. true: it is read with them, as verl and Hugging Face read it.",
     ),
   datasetClass: datasetClassOptions.prefault({}),
+  sampler: samplerOptions.prefault({}),
 });
 
 export type DataOptions = z.infer<typeof dataOptions>;

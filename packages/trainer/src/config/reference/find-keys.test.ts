@@ -48,9 +48,7 @@ describe("cria config", () => {
       keys: [],
       note: "critic.fsdp has no effect: weights are not sharded",
     });
-    expect(findKeys(train, "data.sampler.class_path").note).toBe(
-      "data.sampler.class_path is not supported yet; it may be null",
-    );
+    expect(findKeys(train, "data.datagen.path").note).toBe("data.datagen.path is not supported yet; it may be null");
   });
 
   it("an unknown one is told the nearest, or where there is one of its name", () => {

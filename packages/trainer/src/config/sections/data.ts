@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { dataOptions, datasetClassOptions } from "../options/data.js";
+import { dataOptions, datasetClassOptions, samplerOptions } from "../options/data.js";
 import { environmentOptions } from "../options/environment.js";
 import { imageKeys } from "./vision.js";
 
 const { shape: data } = dataOptions;
 const { shape: datasetClass } = datasetClassOptions;
+const { shape: sampler } = samplerOptions;
 const { shape: environment } = environmentOptions;
 
 export const dataSection = z.strictObject({
@@ -29,5 +30,8 @@ export const dataSection = z.strictObject({
   val_max_samples: data.valMaxSamples,
   apply_chat_template_kwargs: data.templateKwargs,
   allow_control_tokens: data.allowControlTokens,
+  sampler: z
+    .strictObject({ class_path: sampler.path, class_name: sampler.name, sampler_kwargs: sampler.kwargs })
+    .prefault({}),
   custom_cls: z.strictObject({ path: datasetClass.path, name: datasetClass.name }).prefault({}),
 });

@@ -279,8 +279,6 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "actor_rollout_ref.model.lora.freeze_vision_projection": { only: [true, null], remedy: frozenTower },
   "critic.model.lora.freeze_vision_model": { only: [true, null], remedy: frozenTower },
   "critic.model.lora.freeze_vision_projection": { only: [true, null], remedy: frozenTower },
-  "data.sampler.class_path": { only: [null], remedy: "data.shuffle and data.seed decide the order of rows" },
-  "data.sampler": { unread: "no sampler of one's own orders the rows" },
   "data.datagen.path": { only: [null] },
   "data.datagen": { unread: "rows come from files and tasks" },
   "data.function_tool_path": {
@@ -354,10 +352,10 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "reward_model.model.external_lib": { only: [null] },
   "trainer.v1.sampler.custom_sampler.path": {
     only: [null],
-    remedy: "data.shuffle and data.seed decide the order of rows",
+    remedy: "a step learns from the groups that the schedule says; data.sampler decides which rows it is given",
   },
-  "trainer.v1.sampler.custom_sampler": { unread: "no sampler of one's own orders the rows" },
-  "trainer.v1.sampler.sampler_kwargs": { unread: "no sampler of one's own orders the rows" },
+  "trainer.v1.sampler.custom_sampler": { unread: "nothing stands in for the buffer of finished groups" },
+  "trainer.v1.sampler.sampler_kwargs": { unread: "nothing stands in for the buffer of finished groups" },
   "trainer.v1.sampler.max_off_policy_strategy": {
     nothing:
       "steps are sampled by a schedule whose lag is never exceeded: there is nothing to drop, and nothing to wait for",

@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { DifficultySampler } from "./difficulty-sampler.js";
+import { checkPicked, makeRowSampler } from "./make-row-sampler.js";
+import type { PickRequest, RowSampler } from "./row-sampler.js";
+
+const options = { batchSize: 2, seed: 0, kwargs: {} };
+const rows = [{ uid: "a" }, { uid: "b" }, { uid: "c" }];
+const ask = (more: Partial<PickRequest> = {}): PickRequest => ({ step: 1, count: 2, spare: 0, seed: 7, ...more });
+const make = (given: unknown) => makeRowSampler(given, rows, options, "s");
+
+describe("a sampler of rows", () => {
+  it("is a function that sees the rows, or a class that is made with them", () => {
+    const seen: unknown[] = [];
+    const picker = make((request: object) => {
+      seen.push(request);
+      return [2, 0];
+    });
+    expect(picker.pick(ask())).toEqual([2, 0]);
+    expect(seen).toEqual([{ ...ask(), rows }]);
+    class Last implements RowSampler {
+      constructor(
+        readonly given: readonly object[],
+        readonly how: object,
+      ) {}
+      pick({ count }: PickRequest) {
+        return this.given.map((_, i) => i).slice(-count);
+      }
+    }
+    const last = make(Last) as Last;
+    class Field {
+      pick = () => [1, 0];
+    }
+    expect(make(Field).pick(ask())).toEqual([1, 0]);
+    expect([last.given, last.how, last.pick(ask())]).toEqual([rows, options, [1, 2]]);
+  });
+
+  it.each<[string, unknown]>([
+    ["no function", { pick: () => [] }],
+    ["a class without pick", class Nothing {}],
+    [
+      "a class that learns and is not saved",
+      class Learns {
+        pick() {
+          return [0, 1];
+        }
+        update() {}
+      },
+    ],
+  ])("is not %s", (_, given) => {
+    expect(() => make(given)).toThrow(expect.objectContaining({ code: "config/bad-sampler", subject: "s" }));
+  });
+
+  it.each<[string, unknown]>([
+    ["nothing", undefined],
+    ["a promise", Promise.resolve([0, 1])],
+    ["too few", [0]],
+    ["too many", [0, 1, 2]],
+    ["a row twice", [1, 1]],
+    ["a position behind the end", [0, 3]],
+    ["no whole number", [0, 0.5]],
+  ])("cannot pick %s", (_, picked) => {
+    expect(() => checkPicked(picked, ask(), rows.length, "s")).toThrow(
+      expect.objectContaining({ code: "data/bad-pick", subject: "s: step 1" }),
+    );
+    expect(() => checkPicked([0, 1, 2], ask({ spare: 1 }), rows.length, "s")).not.toThrow();
+  });
+});
+
+describe("the sampler difficulty", () => {
+  const many = Array.from({ length: 20 }, (_, i) => ({ uid: String(i) }));
+  const shareOf = (sampler: DifficultySampler, row: number) => {
+    const draws = 2000;
+    const hits = Array.from({ length: draws }, (_, seed) => sampler.pick(ask({ count: 1, seed }))[0] === row);
+    return hits.filter((hit) => hit).length / draws;
+  };
+  const tell = (sampler: DifficultySampler, success: number | null, times: number) => {
+    for (let step = 1; step <= times; step++) sampler.update({ step, rows: [{ row: 4, rewards: [], success }] });
+  };
+
+  it("draws all rows alike at first, each once, by the seed alone", () => {
+    const sampler = new DifficultySampler(many, { kwargs: {} });
+    const all = sampler.pick(ask({ count: 20 }));
+    expect([...all].sort((a, b) => a - b)).toEqual(many.map((_, i) => i));
+    expect(sampler.pick(ask({ count: 20 }))).toEqual(all);
+    expect(sampler.pick(ask({ count: 20, seed: 8 }))).not.toEqual(all);
+    expect(sampler.pick(ask({ count: 3, spare: 2 }))).toEqual(all.slice(0, 5));
+    expect(shareOf(sampler, 4)).toBeCloseTo(1 / 20, 1);
+  });
+
+  it.each([0, 1])("asks less and less often for what always comes to %d, but goes on asking", (success) => {
+    const sampler = new DifficultySampler(many, { kwargs: {} });
+    tell(sampler, success, 1);
+    // p is 1/4 or 3/4: its weight is 4 * 3/16.
+    expect(shareOf(sampler, 4)).toBeGreaterThan(0.025);
+    tell(sampler, success, 9);
+    const share = shareOf(sampler, 4);
+    expect(share).toBeGreaterThan(0);
+    expect(share).toBeLessThan(0.015);
+    // What is learned comes back.
+    tell(sampler, 0.5, 3);
+    expect(shareOf(sampler, 4)).toBeGreaterThan(0.03);
+  });
+
+  it("learns nothing of what nobody judged, and goes on where it was saved", () => {
+    const sampler = new DifficultySampler(many, { kwargs: { rate: 1, least: 0.01 } });
+    tell(sampler, null, 3);
+    expect(sampler.save()[4]).toBe(0.5);
+    tell(sampler, 1, 1);
+    expect(sampler.save()[4]).toBe(1);
+    const again = new DifficultySampler(many, { kwargs: { rate: 1, least: 0.01 } });
+    again.restore(sampler.save());
+    for (let seed = 0; seed < 50; seed++)
+      expect(again.pick(ask({ count: 5, seed }))).toEqual(sampler.pick(ask({ count: 5, seed })));
+  });
+
+  it.each([{ rate: 0 }, { least: 2 }, { rate: "x" }, { speed: 1 }])("refuses %j", (kwargs) => {
+    const [name] = Object.keys(kwargs);
+    expect(() => new DifficultySampler(many, { kwargs })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: `data.sampler.sampler_kwargs.${name}` }),
+    );
+  });
+});

@@ -1,0 +1,171 @@
+import { DataError, hasFailed, hashSeed, type Trajectory } from "@cria/core";
+import { checkPicked, hashUids, type PickRequest, type RowSampler, type StepOutcome } from "@cria/rollout";
+import { countSteps } from "../step/learning-rate.js";
+import type { StepResult } from "../step/training-step.js";
+import { type DealtRows, type RowOrder, refuseOrder } from "./row-order.js";
+import type { Session } from "./session.js";
+
+/** The sampler after its rows of a step. */
+interface SamplerPlace {
+  /** Steps whose outcomes it was told. */
+  told: number;
+  state: unknown;
+}
+
+/** What a checkpoint holds of a sampler. */
+interface SamplerState extends SamplerPlace {
+  name: string;
+  batchSize: number;
+  seed: number;
+  rows: number;
+  uids: string;
+  /** Of steps that are done, and that it will be told before the next ones that it deals. */
+  outcomes: StepOutcome[];
+}
+
+/**
+ * Rows as a sampler picks them (`data.sampler`). Before it picks those of step k it is told the outcomes of all steps up to
+ * k - 1 - lag, and of no other: what it knows follows from the schedule, however long before its turn a step is dealt.
+ */
+export class SampledOrder implements RowOrder {
+  private readonly sampler: RowSampler;
+  /** By step: after its rows were picked, while it is not done. */
+  private readonly places = new Map<number, SamplerPlace>();
+  /** By step: those that are done, and that the sampler of the last checkpoint's place was not told. */
+  private readonly outcomes = new Map<number, StepOutcome>();
+  private readonly indices: ReadonlyMap<string, number>;
+  private told = 0;
+  private done: SamplerPlace;
+
+  constructor(
+    private readonly session: Session,
+    private readonly given: NonNullable<Session["rowSampler"]>,
+  ) {
+    const { trainRows, settings } = session;
+    this.sampler = given.make({ batchSize: this.batchSize, seed: settings.data.seed });
+    this.indices = new Map(trainRows.map(({ uid }, index) => [uid, index]));
+    this.done = this.here();
+  }
+
+  private get batchSize(): number {
+    const { trainRows, settings } = this.session;
+    return Math.min(settings.data.batchSize, trainRows.length);
+  }
+
+  deal(step: number): DealtRows {
+    const { trainRows, settings } = this.session;
+    const { batchSize: count } = this;
+    while (this.told < step - 1 - settings.lag) {
+      this.told++;
+      this.sampler.update?.(this.outcomes.get(this.told)!);
+    }
+    const most = settings.algorithm.filterGroups?.maxNumGenBatches;
+    const others = trainRows.length - count;
+    const spare = most === undefined ? 0 : most === 0 ? others : Math.min(others, (most - 1) * count);
+    const request: PickRequest = { step, count, spare, seed: hashSeed(settings.data.seed, "sampler", step) };
+    const picked: unknown = this.sampler.pick(request);
+    checkPicked(picked, request, trainRows.length, this.given.name);
+    this.places.set(step, this.here());
+    const rows = picked.map((index) => trainRows[index]!);
+    let next = 0;
+    return {
+      rows: rows.slice(0, count),
+      epoch: Math.floor((step - 1) / countSteps({ ...settings, steps: null, epochs: 1 }, trainRows.length)),
+      nextRows: () => {
+        next += count;
+        return rows.slice(next, next + count);
+      },
+    };
+  }
+
+  learn(step: number, { trajectories, leftOut }: Pick<StepResult, "trajectories" | "leftOut">): void {
+    const groups = new Map<number, Trajectory[]>();
+    for (const trajectory of [...trajectories, ...leftOut]) {
+      const index = this.indices.get(trajectory.uid)!;
+      groups.set(index, [...(groups.get(index) ?? []), trajectory]);
+    }
+    const rows = [...groups].map(([row, group]) => ({ row, ...describeGroup(group) }));
+    this.outcomes.set(step, { step, rows });
+  }
+
+  mark(step: number): () => { sampler: SamplerState } {
+    this.done = this.places.get(step) ?? this.done;
+    const { told } = this.done;
+    for (const at of this.places.keys()) if (at <= step) this.places.delete(at);
+    for (const at of this.outcomes.keys()) if (at <= told) this.outcomes.delete(at);
+    const place = this.done;
+    const outcomes = [...this.outcomes.values()];
+    return () => ({ sampler: { ...this.describe(), ...place, outcomes } });
+  }
+
+  restore({ sampler: saved }: { sampler?: SamplerState }): void {
+    if (!saved) throw refuseOrder(`rows by ${this.given.name}`, "passes over the rows (no data.sampler)");
+    for (const [name, value] of Object.entries(this.describe())) {
+      const before = saved[name as keyof SamplerState];
+      if (before !== value) throw refuseOrder(`${name} ${value}`, `${name} ${before}`);
+    }
+    const { told, state, outcomes } = saved;
+    this.told = told;
+    if (this.sampler.restore) this.sampler.restore(structuredClone(state));
+    for (const outcome of outcomes) this.outcomes.set(outcome.step, outcome);
+    this.done = { told, state };
+  }
+
+  /** The sampler as it is. Its state may change in place, so this is a copy, of what a file would hold. */
+  private here(): SamplerPlace {
+    return { told: this.told, state: copyPlain(this.sampler.save?.() ?? null, this.given.name) };
+  }
+
+  private describe() {
+    const { trainRows, settings } = this.session;
+    return {
+      name: this.given.name,
+      batchSize: this.batchSize,
+      seed: settings.data.seed,
+      rows: trainRows.length,
+      uids: hashUids(trainRows),
+    };
+  }
+}
+
+function describeGroup(group: readonly Trajectory[]): { rewards: number[]; success: number | null } {
+  const whole = group.filter((trajectory) => !hasFailed(trajectory));
+  const judged = whole.flatMap(({ rewards }) => rewards.success ?? []);
+  const success = judged.length > 0 ? judged.filter((reached) => reached).length / judged.length : null;
+  return { rewards: whole.map(({ reward }) => reward), success };
+}
+
+/** @throws DataError when JSON cannot hold it: a run that goes on would not be the same. */
+function copyPlain(state: unknown, name: string): unknown {
+  let problem: string | null = null;
+  let copy: unknown;
+  try {
+    copy = JSON.parse(
+      JSON.stringify(state, (key, value: unknown) => {
+        const isPlain =
+          value === null ||
+          Array.isArray(value) ||
+          typeof value === "string" ||
+          typeof value === "boolean" ||
+          (typeof value === "number" && Number.isFinite(value)) ||
+          (typeof value === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(value)));
+        if (!isPlain) problem ??= `${key === "" ? "" : `${key}: `}${describeKind(value)}`;
+        return value;
+      }),
+    );
+  } catch (error) {
+    problem = (error as Error).message;
+  }
+  if (problem === null) return copy;
+  throw new DataError("has a state that no checkpoint can hold", {
+    code: "data/bad-sampler-state",
+    subject: `${name}: save()`,
+    expected: "plain JSON: objects, lists, texts, finite numbers, true, false, null",
+    received: problem,
+  });
+}
+
+function describeKind(value: unknown): string {
+  if (typeof value !== "object") return typeof value === "number" ? String(value) : typeof value;
+  return (value as object).constructor.name;
+}
