@@ -144,6 +144,7 @@ const floors: Record<string, readonly string[]> = {
     "run",
     "validation",
     "step",
+    "replay-buffer",
     "cluster",
     "task",
   ].concat(

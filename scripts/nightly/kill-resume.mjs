@@ -1,8 +1,8 @@
-// Ends `cria train` (also with steps that are sampled ahead) and `cria sft` (of an adapter and of all weights) at random
+// Ends `cria train` (also with steps that are sampled ahead, by a sampler of rows, with replayed groups) and `cria sft` (of an adapter and of all weights) at random
 // instants, half of them while a checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP,
 // resumes it, and compares metrics and weights with an undisturbed run. Needs a build.
 //
-//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,train-ahead,sft,sft-full]
+//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,train-ahead,train-replay,sft,sft-full]
 //       [--out scripts/nightly/kill-resume]
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
@@ -20,7 +20,7 @@ const { values } = parseArgs({
   options: {
     kills: { type: "string", default: "50" },
     steps: { type: "string", default: "30" },
-    kinds: { type: "string", default: "train,train-ahead,sft,sft-full" },
+    kinds: { type: "string", default: "train,train-ahead,train-replay,sft,sft-full" },
     seed: { type: "string", default: String(Date.now() % 1e6) },
     out: { type: "string" },
   },
@@ -121,15 +121,18 @@ function writeConfig(folder, kind) {
     max_actor_ckpt_to_keep: 3,
   };
   const file = join(folder, `${kind}.yaml`);
-  if (kind === "train-ahead")
-    trainer.v1 = { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 2 } };
-  writeFileSync(file, JSON.stringify(isSft ? makeSftConfig(trainer, kind) : makeTrainConfig(trainer)));
+  const lag = { "train-ahead": 2, "train-replay": 1 }[kind];
+  if (lag !== undefined) trainer.v1 = { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: lag } };
+  writeFileSync(file, JSON.stringify(isSft ? makeSftConfig(trainer, kind) : makeTrainConfig(trainer, kind)));
   const weights = kind === "sft-full" ? "model.gguf" : "adapter.gguf";
   return { command: isSft ? "sft" : "train", config: file, steps: count, runs: join(folder, kind), weights };
 }
 
-function makeTrainConfig(trainer) {
+function makeTrainConfig(trainer, kind) {
+  // What later steps are given depends on what earlier ones came to.
+  const remembers = kind === "train-replay";
   return {
+    algorithm: remembers ? { replay: { share: 1, size: 5, max_age: 3 } } : {},
     actor_rollout_ref: {
       model: { path: "model.gguf", lora_rank: 4, lora_alpha: 8 },
       actor: { optim: { lr: 1e-2, lr_warmup_steps: 5 }, ppo_mini_batch_size: 1 },
@@ -141,6 +144,7 @@ function makeTrainConfig(trainer) {
       train_batch_size: 2,
       max_prompt_length: 48,
       max_response_length: 8,
+      sampler: remembers ? { class_name: "difficulty" } : {},
     },
     custom_reward_function: { path: "reward.mjs" },
     trainer,

@@ -87,6 +87,7 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
     });
   }
   checkNeeds(algorithm, needs);
+  checkReplay({ algorithm, actor_rollout_ref }, needs);
   const { rollout_is, rollout_is_batch_normalize } = algorithm.rollout_correction;
   if (rollout_is_batch_normalize && (rollout_is === null || rollout_is === "none")) {
     throw new ConfigError("has no weights to normalise", {
@@ -96,6 +97,44 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
       received: `rollout_is: ${rollout_is}`,
     });
   }
+}
+
+/** Checks that groups can be learned from again: of earlier steps there are tokens, logprobs and rewards alone. */
+function checkReplay(
+  { algorithm, actor_rollout_ref: { model } }: Pick<TrainConfig, "algorithm" | "actor_rollout_ref">,
+  needs: AdvantageEstimator["needs"],
+): void {
+  if (algorithm.replay.share === 0) return;
+  const refuse = (problem: string, expected: string, received: string) => {
+    throw new ConfigError(problem, {
+      code: "config/bad-value",
+      subject: "algorithm.replay.share",
+      expected,
+      received,
+      remedy: "set it to 0",
+    });
+  };
+  const costly = needs?.find((need) => need !== "rewardParts");
+  if (costly !== undefined)
+    refuse(
+      "replays groups of which the estimator would need what was computed with them",
+      "an algorithm.adv_estimator that compares rewards within a group",
+      `${algorithm.adv_estimator}, which needs ${costly}`,
+    );
+  if (algorithm.use_kl_in_reward)
+    refuse(
+      "replays groups whose rewards had the KL of an earlier policy",
+      "algorithm.use_kl_in_reward false; actor.use_kl_loss has the KL in the loss",
+      "true",
+    );
+  if (algorithm.use_pf_ppo)
+    refuse("replays groups, and updates train on conversations drawn from one step", "use_pf_ppo false", "true");
+  if (model.mmproj !== null)
+    refuse(
+      "replays tokens, and those of images mean vectors that are gone",
+      "a policy that reads texts alone: actor_rollout_ref.model.mmproj null",
+      model.mmproj,
+    );
 }
 
 /** Checks that the config gives its estimator what it needs. */

@@ -1,5 +1,12 @@
-import { type Checkpoint, restoreEngines, type Unvalidated } from "../checkpoints/checkpoint-store.js";
-import type { StepResult } from "../step/training-step.js";
+import {
+  type Checkpoint,
+  restoreEngines,
+  type TrainingState,
+  type Unvalidated,
+} from "../checkpoints/checkpoint-store.js";
+import { type KeptGroup, ReplayBuffer } from "../replay-buffer/replay-buffer.js";
+import { REPLAY_FILE, readReplayFile, writeReplayFile } from "../replay-buffer/replay-file.js";
+import type { StepInputs, StepResult } from "../step/training-step.js";
 import { type DealtRows, PassesOverRows, type RowOrder } from "./row-order.js";
 import { SampledOrder } from "./sampled-order.js";
 import type { Session } from "./session.js";
@@ -16,14 +23,20 @@ export interface RunPlace {
   /** What a checkpoint holds of the order of rows. */
   saveRows: () => Record<string, unknown>;
   klController: { coefficient: number };
+  /** Of the replay buffer; null: there is none. */
+  groups: readonly KeptGroup[] | null;
 }
 
 /** All of a training that changes from step to step: what a checkpoint holds. */
 export class RunState {
   private readonly rows: RowOrder;
+  /** null: steps learn from their own groups alone. */
+  private readonly buffer: ReplayBuffer | null;
 
   constructor(private readonly session: Session) {
-    const { rowSampler } = session;
+    const { rowSampler, settings } = session;
+    const { replay } = settings.algorithm;
+    this.buffer = replay && new ReplayBuffer(replay, settings.seed);
     this.rows = rowSampler ? new SampledOrder(session, rowSampler) : new PassesOverRows(session);
   }
 
@@ -36,6 +49,7 @@ export class RunState {
     const data = checkpoint.data as RunStateData | null;
     if (!data) return undefined;
     this.rows.restore(data);
+    this.buffer?.restore(await readReplayFile(checkpoint.path));
     this.session.klController.restore(data.kl_controller);
     await restoreEngines(checkpoint, listEngines(this.session));
     return data.unvalidated;
@@ -46,22 +60,37 @@ export class RunState {
     return this.rows.deal(step);
   }
 
+  /** Groups of earlier steps that a step learns from too, beside so many of its own. */
+  replayFor(step: number): StepInputs["replay"] {
+    const { buffer } = this;
+    return buffer ? (own) => buffer.draw(step, own) : undefined;
+  }
+
   /** A step was learned from: what it came to, for later ones. */
-  learn(step: number, result: Pick<StepResult, "trajectories" | "leftOut">): void {
+  learn(step: number, result: Pick<StepResult, "trajectories" | "leftOut" | "advantages">): void {
     this.rows.learn(step, result);
+    this.buffer?.add(step, result.trajectories, result.advantages);
   }
 
   /** The place when `step` steps are done, the last one just now. */
   mark(step: number): RunPlace {
-    return { step, saveRows: this.rows.mark(step), klController: this.session.klController.save() };
+    const { session, buffer } = this;
+    return {
+      step,
+      saveRows: this.rows.mark(step),
+      klController: session.klController.save(),
+      groups: buffer?.groups ?? null,
+    };
   }
 
   /** The parts of a checkpoint, made at a place of this training. */
-  describe({ step, saveRows, klController }: RunPlace) {
+  describe({ step, saveRows, klController, groups }: RunPlace) {
     const { settings } = this.session;
+    const files: TrainingState["files"] = groups ? { [REPLAY_FILE]: (path) => writeReplayFile(path, groups) } : {};
     const data: RunStateData = { ...saveRows(), kl_controller: klController };
     return {
       engines: listEngines(this.session),
+      files,
       data,
       // No generator runs through a training: every draw is made from a hash of seed, step, row and sample.
       rng: { rollout_seed: settings.seed, data_seed: settings.data.seed, step },

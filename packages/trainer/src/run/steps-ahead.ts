@@ -69,13 +69,14 @@ export class StepsAhead {
   async begin(step: number): Promise<StepInputs> {
     const { schedule, live } = this;
     const watch = { onTrajectory: live?.onTrajectory, onState: live?.watchStep(step), onWork: live?.onWork };
-    if (schedule.lag === 0) return { step, ...this.state.deal(step), ...watch };
+    const replay = this.state.replayFor(step);
+    if (schedule.lag === 0) return { step, ...this.state.deal(step), replay, ...watch };
     // The step is scored by the policy as it is, which may sample nothing more.
     await this.session.coordination?.publish();
     for (const next of listUnderWay(step, schedule))
       if (!this.begun.has(next)) this.begun.set(next, await this.sample(next, step - 1));
     const { epoch, sampled } = this.begun.get(step)!;
-    return { step, rows: [], epoch, sampled, ...watch };
+    return { step, rows: [], epoch, sampled, replay, ...watch };
   }
 
   /** A step was learned from: what it came to is told, and what it alone needed is freed. */

@@ -86,7 +86,10 @@ export async function trainSession(session: Session, options: TrainSessionOption
         share: options.folder ? undefined : (step) => shareCheckpoint(session, { folder, step, report }),
       }),
       mark: (step) => state.mark(step),
-      describe: (place) => ({ ...state.describe(place), files: ahead.describe(place.step) }),
+      describe: (place) => {
+        const { files, ...described } = state.describe(place);
+        return { ...described, files: { ...files, ...ahead.describe(place.step) } };
+      },
       take: async (step) => {
         live?.startStep(step);
         const take = async () => runTrainingStep(session, await ahead.begin(step));

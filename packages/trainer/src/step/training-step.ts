@@ -7,6 +7,7 @@ import { makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import { hasAdvantage, type SequenceScores } from "../policy/update-policy.js";
+import type { ReplayedGroup } from "../replay-buffer/replay-buffer.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { Stopwatch } from "../stopwatch.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
@@ -20,6 +21,7 @@ import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { measureUpdate } from "./measure-update.js";
 import { needsEveryTrajectory } from "./needs-every-trajectory.js";
 import { chooseOldLogprobs, compareWithUpdate, takeFromUpdate } from "./old-logprobs.js";
+import { measureReplayed, replayGroups } from "./replayed-groups.js";
 import { type SampledStep, type SampleInputs, sampleStep } from "./sample-step.js";
 import { measureStaleness, stalenessOf } from "./schedule.js";
 import { scoreTrajectories } from "./score-trajectories.js";
@@ -44,6 +46,8 @@ export interface StepInputs extends SampleInputs {
   sampled?: Promise<SampledStep>;
   /** Called with each measured part of the step as it begins: `timing_s/<name>`. */
   onWork?: (name: string) => void;
+  /** Groups of earlier steps to learn from once more, beside so many of its own; default: none. */
+  replay?: (own: number) => readonly ReplayedGroup[];
 }
 
 /** As `runTrainingStep` in when-called.ts. */
@@ -96,14 +100,15 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const offsets = layOutTokens(trajectories);
   const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
   const responseMask = join(trajectories.map((t) => t.responseMask));
-  const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
   const taught = algorithm.filtration ? drawByScore(trajectories, algorithm.filtration, seed, step) : undefined;
   const groups = new Set((taught ?? [...trajectories.keys()]).map((i) => trajectories[i]!.uid)).size;
   // What was evaluated while judges were at work is not evaluated again.
   const source = early.size > 0 ? pass : chooseOldLogprobs(parts, groups);
+  /** The step's own, and behind them those of replayed groups. */
+  let learned: readonly Trajectory[] = trajectories;
   const score = async (isWanted: (index: number) => boolean) => {
-    const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
-    await scoreTrajectories(policy, trajectories, indices, scores, { ...scoring, source }, clock);
+    const indices = [...learned.keys()].filter((i) => learned[i]!.responseMask.includes(1) && isWanted(i));
+    await scoreTrajectories(policy, learned, indices, scores, { ...scoring, source }, clock);
     return indices;
   };
   let tokenLevelRewards = join(trajectories.map((t) => t.rewards.tokenLevel));
@@ -138,14 +143,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const { weights: isWeights } = correction ?? {};
   const joinScores = (pick: (scores: TokenScores) => Float32Array | null) =>
     join(trajectories.map((_, i) => (scores.has(i) ? pick(scores.get(i)!) : null)));
-  const given: Partial<AdvantageInputs> = {
-    tokenLevelRewards,
-    values: values ? join(values) : undefined,
-    baselines: greedyRewards ? trajectories.map((t) => greedyRewards.get(t.uid)!) : undefined,
-    oldLogprobs: correction ? joinScores(({ oldLogprobs }) => oldLogprobs) : undefined,
-    sumPiSquared: correction ? joinScores(({ sumPiSquared }) => sumPiSquared) : undefined,
-    rolloutIsWeights: isWeights ? join(trajectories.map((_, i) => isWeights.get(i))) : undefined,
-    rewardParts: needs.has("rewardParts") ? readRewardParts(trajectories, algorithm) : undefined,
+  const told: Partial<AdvantageInputs> = {
     gamma: algorithm.gamma,
     lam: algorithm.lam,
     normalizeByStd: algorithm.normalizeByStd,
@@ -153,10 +151,27 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     // What another strategy spreads over the tokens stays with them.
     ...(rewards.aggregation.strategy === "last_token" ? {} : { episodeRewards: undefined }),
   };
-  const estimated = clock.timeSync("adv", () =>
-    branchCredit === "nodes" ? creditNodes(trajectories, given) : estimateAdvantages(estimator, trajectories, given),
+  const readParts = (of: readonly Trajectory[]) =>
+    needs.has("rewardParts") ? readRewardParts(of, algorithm) : undefined;
+  const estimate = (of: readonly Trajectory[], given: Partial<AdvantageInputs>) =>
+    branchCredit === "nodes" ? creditNodes(of, given) : estimateAdvantages(estimator, of, given);
+  const given: Partial<AdvantageInputs> = {
+    tokenLevelRewards,
+    values: values ? join(values) : undefined,
+    baselines: greedyRewards ? trajectories.map((t) => greedyRewards.get(t.uid)!) : undefined,
+    oldLogprobs: correction ? joinScores(({ oldLogprobs }) => oldLogprobs) : undefined,
+    sumPiSquared: correction ? joinScores(({ sumPiSquared }) => sumPiSquared) : undefined,
+    rolloutIsWeights: isWeights ? join(trajectories.map((_, i) => isWeights.get(i))) : undefined,
+    rewardParts: readParts(trajectories),
+    ...told,
+  };
+  const estimated = clock.timeSync("adv", () => estimate(trajectories, given));
+  const replayed = replayGroups(inputs.replay, trajectories, (group) =>
+    estimate(group, { rewardParts: readParts(group), ...told }),
   );
-  const advantages = cutTokens(trajectories, estimated.advantages);
+  learned = [...trajectories, ...replayed.trajectories];
+  const advantages = [...cutTokens(trajectories, estimated.advantages), ...replayed.advantages];
+  const isOwn = (index: number) => index < trajectories.length;
 
   // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
   //    gradient, and is not evaluated.
@@ -166,23 +181,23 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   // What was not computed here is the sampler's own word.
   if (!bypass)
     coordination?.checkLogprobs(
-      [...scores].map(([i, { oldLogprobs }]) => ({ ...trajectories[i]!, oldLogprobs })),
+      [...scores].filter(([i]) => isOwn(i)).map(([i, { oldLogprobs }]) => ({ ...trajectories[i]!, oldLogprobs })),
       stalenessOf(step, settings),
     );
 
   // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections.
   //    Without either it only measures, what the update's own pass gives.
-  let corrected = correction ?? correctRollouts(trajectories, scores, settings.correction);
+  let corrected = correction ?? correctRollouts(learned, scores, settings.correction);
 
   // 8. The batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their scores.
-  const batch = makeBatch(trajectories, {
+  const batch = makeBatch(learned, {
     advantages,
     taught,
     temperature,
     responseLength,
     scores: {
       used,
-      lossMask: (i) => corrected.lossMasks.get(i) ?? trajectories[i]!.responseMask,
+      lossMask: (i) => corrected.lossMasks.get(i) ?? learned[i]!.responseMask,
       columns: (i) => {
         const { oldLogprobs, refLogprobs } = scores.get(i)!;
         const rolloutIsWeights = corrected.weights?.get(i);
@@ -232,7 +247,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             betas: update.betas,
             weightDecay: update.weightDecay,
             maxGradNorm: update.maxGradNorm,
-            miniBatchSize: update.miniBatchSize,
+            miniBatchSize: Math.ceil(update.miniBatchSize * replayed.growth),
             epochs: update.epochs,
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
@@ -253,15 +268,17 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
 
   const byTrajectory = seen && readSeen(seen, taught);
   if (byTrajectory && source === "update") {
-    takeFromUpdate(byTrajectory, trajectories, scores);
-    corrected = correctRollouts(trajectories, scores, settings.correction);
+    takeFromUpdate(byTrajectory, learned, scores);
+    corrected = correctRollouts(learned, scores, settings.correction);
   }
 
   // 10. How far the updates moved the policy.
   const { updateKlRatio: ratio } = update;
   const updateKl =
     updates.length > 0 && ratio > 0
-      ? await clock.time("update_kl", () => measureUpdate(policy, { trajectories, scores, ratio, temperature }))
+      ? await clock.time("update_kl", () =>
+          measureUpdate(policy, { trajectories: learned, scores, ratio, temperature }),
+        )
       : null;
 
   const metrics = collectMetrics({
@@ -272,7 +289,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     responseMask,
     estimated,
     values: values ? join(values) : null,
-    scores,
+    scores: new Map([...scores].filter(([i]) => isOwn(i))),
     penalty,
     correction: corrected.metrics,
     taught: taught ?? null,
@@ -290,7 +307,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   Object.assign(metrics, measureStaleness(step, settings));
   metrics["training/old_log_prob_pass"] = source === "pass" && scores.size > 0 ? 1 : 0;
   if (byTrajectory && source === "pass")
-    metrics["training/old_log_prob_diff_max"] = compareWithUpdate(byTrajectory, trajectories, scores);
+    metrics["training/old_log_prob_diff_max"] = compareWithUpdate(byTrajectory, learned, scores);
+  if (inputs.replay) Object.assign(metrics, measureReplayed(replayed, corrected.weights, trajectories.length));
   if (critic) metrics["critic/lr"] = criticLearningRate;
   const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
   const tokenDetails = rollouts.trajectories.map((_, original) => detailTokens(early.get(original), null));

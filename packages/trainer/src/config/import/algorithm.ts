@@ -4,13 +4,14 @@ import {
   filterOptions,
   filtrationOptions,
   klControllerOptions,
+  replayOptions,
 } from "../options/algorithm.js";
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
 
 /** Advantage estimation in a config. A switch that is off leaves the keys beside it without effect. */
 export function importAlgorithm(config: TrainConfig): AlgorithmOptions {
-  const { filter_groups, use_pf_ppo } = config.algorithm;
+  const { filter_groups, use_pf_ppo, replay } = config.algorithm;
   const options = trainKeys.read(config, algorithmOptions);
   const { advantages, gigpoMode, normalizeByStd } = options;
   return {
@@ -19,6 +20,7 @@ export function importAlgorithm(config: TrainConfig): AlgorithmOptions {
     normalizeByStd: advantages === "gigpo" ? gigpoMode === "mean_std_norm" : normalizeByStd,
     klController: trainKeys.read(config, klControllerOptions),
     filterGroups: filter_groups.enable ? trainKeys.read(config, filterOptions) : null,
+    replay: replay.share > 0 ? trainKeys.read(config, replayOptions) : null,
     filtration: use_pf_ppo ? trainKeys.read(config, filtrationOptions) : null,
   };
 }

@@ -2,14 +2,13 @@ import { parseRejectionRules, type RolloutCorrectionOptions } from "@cria/algori
 import { ConfigError } from "@cria/core";
 import type { TrainConfig } from "../train-config.js";
 
-/** @param lag of the steps' samplers. @throws ConfigError for unknown rejections, and for bounds that leave nothing between them. */
+/** @param isStale whether a step learns from what earlier policies sampled. @throws ConfigError for unknown rejections, and for bounds that leave nothing between them. */
 export function importCorrection(
   { rollout_correction: given }: Pick<TrainConfig["algorithm"], "rollout_correction">,
-  lag = 0,
+  isStale = false,
 ): RolloutCorrectionOptions {
-  // A step that an earlier policy sampled is weighed by token where nothing else corrects for that.
-  const isStale = lag > 0 && !given.rollout_rs && !given.bypass_mode;
-  const usual = isStale ? "token" : null;
+  // What an earlier policy sampled is weighed by token where nothing else corrects for that.
+  const usual = isStale && !given.rollout_rs && !given.bypass_mode ? "token" : null;
   const { rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower } = given;
   const { lower, upper } = readWeightBounds(given.rollout_is_threshold);
   return {

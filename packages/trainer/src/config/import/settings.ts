@@ -50,7 +50,10 @@ export function importSettings(config: TrainConfig): Settings {
     environment: importEnvironment(config),
     data: importData(config),
     loss: importLoss(config),
-    correction: { ...importCorrection(algorithm, lag), bypass: algorithm.rollout_correction.bypass_mode },
+    correction: {
+      ...importCorrection(algorithm, lag > 0 || algorithm.replay.share > 0),
+      bypass: algorithm.rollout_correction.bypass_mode,
+    },
     algorithm: importAlgorithm(config),
     updates: importUpdates(config),
     critic: importCritic(config),

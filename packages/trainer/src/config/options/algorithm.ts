@@ -39,6 +39,26 @@ export const filtrationOptions = z.strictObject({
   weightPow: z.number().default(2).describe("Of pow: the power."),
 });
 
+/** Groups of earlier steps, of which later steps learn once more. */
+export const replayOptions = z.strictObject({
+  size: z.int().positive().default(256).describe("Most groups in the buffer; the oldest go first."),
+  maxAge: z.int().positive().default(4).describe("Steps after which a group is not replayed any more."),
+  share: z
+    .number()
+    .min(0)
+    .max(8)
+    .default(0)
+    .describe(
+      "Groups that a step learns from again, in shares of its own: 0.5 is half as many. 0: none, and no buffer (docs/algorithm-settings.md).",
+    ),
+  sampling: z
+    .enum(["uniform", "newest", "by_variance"])
+    .default("uniform")
+    .describe("Which ones: drawn by the seed, the newest, or those whose rewards vary most."),
+});
+
+export type ReplayOptions = z.infer<typeof replayOptions>;
+
 /** Advantage estimation and its rewards. */
 export const algorithmOptions = z.strictObject({
   advantages: z.string().default("grpo").meta({
@@ -88,6 +108,8 @@ export const algorithmOptions = z.strictObject({
     .describe("Of mt_grpo: weight of the advantage of a turn's own rewards beside the outcome's."),
   /** Null: updates train on all conversations. */
   filtration: filtrationOptions.nullable().default(null),
+  /** Null: steps learn from their own groups alone. */
+  replay: replayOptions.nullable().default(null),
 });
 
 export type AlgorithmOptions = z.infer<typeof algorithmOptions>;

@@ -1,10 +1,17 @@
 import { z } from "zod";
-import { algorithmOptions, filterOptions, filtrationOptions, klControllerOptions } from "../options/algorithm.js";
+import {
+  algorithmOptions,
+  filterOptions,
+  filtrationOptions,
+  klControllerOptions,
+  replayOptions,
+} from "../options/algorithm.js";
 
 const { shape: algorithm } = algorithmOptions;
 const { shape: controller } = klControllerOptions;
 const { shape: filter } = filterOptions;
 const { shape: filtration } = filtrationOptions;
+const { shape: replayed } = replayOptions;
 
 const klController = z.strictObject({
   type: controller.type,
@@ -25,7 +32,7 @@ const rolloutCorrection = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; none: do not; null: of each token where steps are sampled ahead (trainer.v1), unless bypass_mode or rollout_rs correct for it, else none.",
+      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; none: do not; null: of each token where steps are sampled ahead (trainer.v1) or groups are replayed, unless bypass_mode or rollout_rs correct for it, else none.",
     ),
   rollout_is_threshold: z
     .union([
@@ -83,6 +90,13 @@ const policyFiltration = z.strictObject({
   weight_pow: filtration.weightPow,
 });
 
+const replay = z.strictObject({
+  size: replayed.size,
+  max_age: replayed.maxAge,
+  share: replayed.share,
+  sampling: replayed.sampling,
+});
+
 const gigpo = z.strictObject({
   mode: algorithm.gigpoMode,
   step_advantage_w: algorithm.stepAdvantageWeight,
@@ -109,4 +123,5 @@ export const algorithmSection = z.strictObject({
       "Updates train on a sample of the conversations of the same size, drawn with replacement by their scores (PF-PPO).",
     ),
   pf_ppo: policyFiltration.prefault({}),
+  replay: replay.prefault({}),
 });

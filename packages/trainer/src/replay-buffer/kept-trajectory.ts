@@ -1,0 +1,56 @@
+import type { Trajectory } from "@cria/core";
+
+/** What an update needs of a conversation. Of its texts nothing: tokens, masks, the sampler's logprobs, rewards and turns. */
+export type KeptTrajectory = Omit<Trajectory, "images" | "toolSchemas" | "sampling" | "error">;
+
+/** @returns a copy without texts, times and what only a dump has. */
+export function keepTrajectory(trajectory: Trajectory): KeptTrajectory {
+  const { timeline, segments, rewards, extraFields, metrics } = trajectory;
+  // Conversations of other machines are weighed by a metric of theirs; parts of the reward are numbers that a judge returned.
+  const numbers = Object.entries(extraFields).filter(([, value]) => ["number", "boolean"].includes(typeof value));
+  return {
+    rowIndex: trajectory.rowIndex,
+    uid: trajectory.uid,
+    sampleIndex: trajectory.sampleIndex,
+    dataSource: trajectory.dataSource,
+    tokenIds: trajectory.tokenIds,
+    promptLength: trajectory.promptLength,
+    responseMask: trajectory.responseMask,
+    rolloutLogprobs: trajectory.rolloutLogprobs,
+    messages: [],
+    ...(segments ? { segments: segments.map((segment) => ({ ...segment, messages: [] })) } : {}),
+    finishReason: trajectory.finishReason,
+    numTurns: trajectory.numTurns,
+    turnScores: trajectory.turnScores,
+    toolRewards: trajectory.toolRewards,
+    reward: trajectory.reward,
+    rewards: { ...rewards, parts: [] },
+    metrics: { ...metrics },
+    extraFields: Object.fromEntries(numbers),
+    ...(timeline ? { timeline: { loop: [], request: [], turns: timeline.turns } } : {}),
+  };
+}
+
+const arrays = { Int32Array, Uint8Array, Float32Array, Float64Array } as const;
+type ArrayName = keyof typeof arrays;
+
+/** A conversation as JSON, its arrays bit by bit: restored it is the same. */
+export function toJson(trajectory: KeptTrajectory): unknown {
+  return JSON.parse(
+    JSON.stringify(trajectory, (_, value: unknown) => {
+      if (!ArrayBuffer.isView(value)) return value;
+      const { buffer, byteOffset, byteLength } = value;
+      return { [value.constructor.name]: Buffer.from(buffer, byteOffset, byteLength).toString("base64") };
+    }),
+  );
+}
+
+export function fromJson(json: unknown): KeptTrajectory {
+  return JSON.parse(JSON.stringify(json), (_, value: unknown) => {
+    if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+    const [[name, text] = [], ...others] = Object.entries(value);
+    if (others.length > 0 || typeof text !== "string" || !Object.hasOwn(arrays, name ?? "")) return value;
+    const bytes = Uint8Array.from(Buffer.from(text, "base64"));
+    return new arrays[name as ArrayName](bytes.buffer);
+  }) as KeptTrajectory;
+}
