@@ -32,3 +32,9 @@ export type ScoreTokens = (
   sequences: readonly { tokenIds: ArrayLike<number>; from?: number; lossMask?: ArrayLike<number> }[],
   options?: PolicyScoreOptions,
 ) => Promise<TokenScores[]>;
+
+/** Gives the reference policy's logprobs of sequences; those of tokens before `from` are 0. */
+export type ScoreReference = (
+  sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
+  options?: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute">,
+) => Promise<Float32Array[]>;

@@ -17,8 +17,7 @@ import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
-import type { Policy } from "./policy.js";
-import type { ScoreTokens } from "./token-scores.js";
+import type { ScoreReference, ScoreTokens } from "./token-scores.js";
 
 /** How a policy is updated. The defaults are those of the config. */
 export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
@@ -101,7 +100,7 @@ const usual = updateOptions.parse({});
 interface Trainable {
   engine: Pick<PolicyEngine, "score" | "train">;
   score: ScoreTokens;
-  scoreReference: Policy["scoreReference"];
+  scoreReference: ScoreReference;
 }
 
 /** Updates in mini-batches of prompts; one optimizer step each. */
