@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { openSession, RunFolder, type Session, trainSession, validate } from "cria";
+import { openTraining, RunFolder, runTraining, type Training, validate } from "cria";
 import { loadConfig, trainConfigSchema } from "cria/config";
 import { THREADS } from "../settings.js";
 
@@ -36,7 +36,7 @@ export async function trainAhead(options: AheadOptions): Promise<AheadRun> {
   const { lag, seed, steps, isSlow, delays = "", threads = THREADS, every = 5 } = options;
   const folder = await mkdtemp(join(tmpdir(), "cria-async-"));
   process.env.CRIA_DELAYS = delays;
-  const open = (overrides: readonly string[]): Promise<Session> => {
+  const open = (overrides: readonly string[]): Promise<Training> => {
     const { values } = loadConfig(trainConfigSchema, example, [
       `trainer.threads=${threads}`,
       `trainer.total_training_steps=${steps}`,
@@ -46,7 +46,7 @@ export async function trainAhead(options: AheadOptions): Promise<AheadRun> {
       "trainer.logger=[]",
       ...overrides,
     ]);
-    return openSession(values, dirname(example));
+    return openTraining(values, dirname(example));
   };
   try {
     const session = await open([
@@ -65,7 +65,7 @@ export async function trainAhead(options: AheadOptions): Promise<AheadRun> {
     const started = performance.now();
     const passed = () => (performance.now() - started - paused) / 1000;
     try {
-      await trainSession(
+      await runTraining(
         { ...session, valRows: [] },
         {
           folder: await RunFolder.create(join(folder, "run")),

@@ -8,7 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Trajectory } from "@cria/core";
-import { openSession, runTrainingStep, type Session, type StepMetrics } from "cria";
+import { openTraining, runTrainingStep, type StepMetrics, type Training } from "cria";
 import { loadConfig, trainConfigSchema } from "cria/config";
 import type { BenchmarkOptions } from "../benchmark.js";
 import { compareRuns, type Figures, median } from "../measure.js";
@@ -28,7 +28,7 @@ interface PeerStep {
 }
 
 interface Taken {
-  rows: Session["trainRows"];
+  rows: Training["trainRows"];
   trajectories: Trajectory[];
   metrics: StepMetrics;
   seconds: number;
@@ -40,7 +40,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
   const torch = await openTorch(THREADS, log);
   const open = async (deterministic: boolean) => {
     const changes = [`trainer.threads=${THREADS}`, `actor_rollout_ref.rollout.deterministic=${deterministic}`];
-    return openSession(loadConfig(trainConfigSchema, configFile, changes).values, dirname(configFile));
+    return openTraining(loadConfig(trainConfigSchema, configFile, changes).values, dirname(configFile));
   };
   const session = await open(true);
   const free = await open(false);
@@ -57,7 +57,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
     const taken: Taken[] = [];
     const takenFree: Taken[] = [];
     const peerSteps: PeerStep[] = [];
-    const takeStep = async (of: Session, steps: Taken[]) => {
+    const takeStep = async (of: Training, steps: Taken[]) => {
       const step = steps.length + 1;
       const first = (step - 1) * config.data.train_batch_size;
       const rows = of.trainRows.slice(first, first + config.data.train_batch_size);
@@ -98,7 +98,7 @@ const takePrompt = ({ tokenIds, promptLength }: Trajectory) => [...tokenIds.suba
 
 /** The peer's model, tokenizer and sampling against the session's first rollouts, which the same weights made. */
 async function checkAgreement(
-  session: Session,
+  session: Training,
   trajectories: readonly Trajectory[],
   peer: TorchPeer,
   log: (text: string) => void,

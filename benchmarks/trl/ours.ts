@@ -2,14 +2,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type LlamaModel, loadModel } from "@cria/engine";
-import { openSession, runSft, runTrainingStep, type Session, validate } from "cria";
+import { openTraining, runSft, runTrainingStep, type Training, validate } from "cria";
 import { loadConfig, sftConfigSchema, trainConfigSchema } from "cria/config";
 import type { OurAnswers, OurRequest, OurStep } from "./requests.js";
 
 type Handlers = { [K in OurRequest["do"]]: (request: Extract<OurRequest, { do: K }>) => Promise<OurAnswers[K]> };
 
-const open = (config: string, changes: readonly string[]): Promise<Session> =>
-  openSession(loadConfig(trainConfigSchema, config, [...changes]).values, dirname(config));
+const open = (config: string, changes: readonly string[]): Promise<Training> =>
+  openTraining(loadConfig(trainConfigSchema, config, [...changes]).values, dirname(config));
 
 const bytesOf = (values: Float32Array) => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 const listTrained = (engine: LlamaModel) => engine.listTensors().filter(({ trainable }) => trainable);

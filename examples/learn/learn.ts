@@ -1,6 +1,6 @@
 // Measures a published model on held-out rows: untouched, after demonstrations, and after reinforcement learning.
 import { join } from "node:path";
-import { openSession, runSft, train, validate } from "cria";
+import { openTraining, runSft, train, validate } from "cria";
 import { loadConfig, sftConfigSchema, trainConfigSchema } from "cria/config";
 import type { Success } from "./success.js";
 
@@ -102,7 +102,7 @@ export async function learn(folder: string, options: LearnOptions = {}): Promise
 /** Measures a policy on the held-out rows, with the likeliest tokens. */
 async function measure(config: string, overrides: readonly string[]): Promise<Success> {
   const { values, folder } = loadConfig(trainConfigSchema, config, [...overrides]);
-  const session = await openSession(values, folder);
+  const session = await openTraining(values, folder);
   try {
     const { trajectories, failed } = await validate(session, { temperature: 0, step: 0 });
     if (failed > 0)

@@ -1,7 +1,7 @@
 // A skill, then a bad habit on top of it, both by supervised training; then reinforcement learning.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { openSession, runSft, train, validate } from "cria";
+import { openTraining, runSft, train, validate } from "cria";
 import { loadConfig, sftConfigSchema, trainConfigSchema } from "cria/config";
 
 /** Mean rewards of held-out pictures, by the likeliest tokens and by sampled ones. */
@@ -89,7 +89,7 @@ export async function learn(folder: string, { seed = 1, steps = {}, onStep }: Le
 /** Measures a policy on the held-out pictures. */
 async function measure(config: string, overrides: readonly string[]): Promise<Skill> {
   const { values, folder } = loadConfig(trainConfigSchema, config, [...overrides]);
-  const session = await openSession(values, folder);
+  const session = await openTraining(values, folder);
   try {
     const mean = async (temperature: number) => {
       const { trajectories } = await validate(session, { temperature, step: 0 });

@@ -6,13 +6,13 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { runTrainingStep, type Session, type StepMetrics } from "cria";
+import { runTrainingStep, type StepMetrics, type Training } from "cria";
 import { median } from "../../measure.js";
 import { getModelFile } from "../../models/index.js";
 import type { Row } from "../../row.js";
 import { THREADS } from "../../settings.js";
 import { ONE_WORKER_CASE } from "./cases.js";
-import { Crew, openTraining, removeFolder, writeEnvironment } from "./trainings.js";
+import { Crew, openTrainingOf, removeFolder, writeEnvironment } from "./trainings.js";
 
 const SHAPE = { prompts: 4, samples: 4, tokens: 64 };
 /** Tokens of a micro-batch; null: as the trainer chooses. */
@@ -59,19 +59,19 @@ export async function measureOneWorker(log: (text: string) => void): Promise<Row
     "rows.jsonl": rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
   });
   const crew = await Crew.open();
-  const sessions: Session[] = [];
+  const sessions: Training[] = [];
   try {
-    const alone = await openTraining(folder, []);
+    const alone = await openTrainingOf(folder, []);
     sessions.push(alone);
     crew.add({ id: "worker", folder, modelDir: dirname(model), threads: THREADS });
-    const shared = await openTraining(folder, ["cluster.wait_for_workers=1"], crew.bus);
+    const shared = await openTrainingOf(folder, ["cluster.wait_for_workers=1"], crew.bus);
     sessions.push(shared);
     await crew.ready(shared);
     const pairs: Pair[] = [];
     for (const [index, microBatch] of [null, ...repeat(MICRO_BATCHES, ROUNDS)].entries()) {
       // Alternates, so that neither always comes second.
       const order = index % 2 === 0 ? [alone, shared] : [shared, alone];
-      const steps = new Map<Session, Step>();
+      const steps = new Map<Training, Step>();
       for (const session of order) steps.set(session, await takeStep(session, index + 1, microBatch));
       const pair = { microBatch, alone: steps.get(alone)!, shared: steps.get(shared)! };
       if (pair.alone.tokens !== pair.shared.tokens) throw new Error("the worker's conversations are others");
@@ -89,7 +89,7 @@ export async function measureOneWorker(log: (text: string) => void): Promise<Row
 
 const repeat = <T>(values: readonly T[], times: number): T[] => Array.from({ length: times }, () => values).flat();
 
-async function takeStep(session: Session, step: number, microBatch: MicroBatch): Promise<Step> {
+async function takeStep(session: Training, step: number, microBatch: MicroBatch): Promise<Step> {
   const { settings: given } = session;
   const settings = { ...given, updates: { ...given.updates, microBatchTokens: microBatch } };
   const cpu = process.cpuUsage();
@@ -115,14 +115,14 @@ function takeApart(metrics: StepMetrics, seconds: number): Step["parts"] {
   return { ...known, rest: seconds - Object.values(known).reduce((sum, value) => sum + value, 0) };
 }
 
-function checkPlace({ coordination }: Session, metrics: StepMetrics): void {
+function checkPlace({ coordination }: Training, metrics: StepMetrics): void {
   const [here, elsewhere] = [metrics["cluster/jobs_here"] ?? 0, metrics["cluster/jobs_elsewhere"] ?? 0];
   if (coordination && (here > 0 || elsewhere === 0))
     throw new Error(`the worker did ${elsewhere} jobs, the coordinator ${here}`);
 }
 
 /** @throws Error when the trainings differ: they would not be comparable. */
-async function checkAdapters(sessions: readonly Session[], folder: string): Promise<void> {
+async function checkAdapters(sessions: readonly Training[], folder: string): Promise<void> {
   const hashes = await Promise.all(
     sessions.map(async ({ policy }, i) => {
       const path = join(folder, `adapter-${i}.gguf`);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterBus, openNatsBus } from "@cria/cluster";
-import { openSession, type Session } from "cria";
+import { openTraining, type Training } from "cria";
 import { loadConfig, trainConfigSchema } from "cria/config";
 import { MeasuredServer } from "../nats-server.js";
 import { WorkerProcess, type WorkerSetup } from "./worker-process.js";
@@ -26,9 +26,9 @@ export async function writeEnvironment(config: object, files: Record<string, str
  * @param changes of it: key.path=value.
  * @param bus none: this process does all of it.
  */
-export function openTraining(folder: string, changes: readonly string[], bus?: ClusterBus): Promise<Session> {
+export function openTrainingOf(folder: string, changes: readonly string[], bus?: ClusterBus): Promise<Training> {
   const { values } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), changes);
-  return openSession(values, folder, { bus });
+  return openTraining(values, folder, { bus });
 }
 
 /** A nats-server, the coordinator's bus on it, and workers that come one after another. */
@@ -58,7 +58,7 @@ export class Crew {
   }
 
   /** Until all workers hold conversations. @throws Error when one ends, or after two minutes. */
-  async ready({ coordination }: Session): Promise<void> {
+  async ready({ coordination }: Training): Promise<void> {
     const until = performance.now() + PATIENCE_MS;
     const count = () =>
       coordination!.view().workers.filter(({ state, slots }) => state === "ready" && slots.rollout > 0).length;

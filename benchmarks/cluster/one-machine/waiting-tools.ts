@@ -4,11 +4,11 @@
  */
 import { join } from "node:path";
 import { makeTinyModel } from "@cria/engine/testing";
-import { runTrainingStep, type Session } from "cria";
+import { runTrainingStep, type Training } from "cria";
 import { median } from "../../measure.js";
 import type { Row } from "../../row.js";
 import { WAITING_CASE } from "./cases.js";
-import { Crew, openTraining, removeFolder, writeEnvironment } from "./trainings.js";
+import { Crew, openTrainingOf, removeFolder, writeEnvironment } from "./trainings.js";
 
 const WORKERS = [1, 2, 4, 8] as const;
 const SLEEP_S = 2;
@@ -56,10 +56,10 @@ export async function measureWaitingTools(log: (text: string) => void): Promise<
     ).join(""),
   });
   const crew = await Crew.open();
-  let session: Session | undefined;
+  let session: Training | undefined;
   try {
     await makeTinyModel(join(folder, "tiny.gguf"), { seed: 5, embeddingScale: 0.25 });
-    session = await openTraining(folder, [], crew.bus);
+    session = await openTrainingOf(folder, [], crew.bus);
     const measured: Measured[] = [];
     let step = 0;
     const take = (count: number) => runStep(session!, count, ++step);
@@ -93,7 +93,7 @@ export async function measureWaitingTools(log: (text: string) => void): Promise<
 const countPrompts = (workers: number) => (workers * SLOTS * WAVES) / SAMPLES;
 
 /** @returns conversations per second of the step's rollouts. */
-async function runStep(session: Session, prompts: number, step: number): Promise<number> {
+async function runStep(session: Training, prompts: number, step: number): Promise<number> {
   const rows = session.trainRows.slice(0, prompts);
   const { trajectories, metrics } = await runTrainingStep(session, { rows, step, epoch: 0 });
   const [elsewhere, failed] = [metrics["cluster/jobs_elsewhere"]!, trajectories.filter(({ error }) => error)];

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { convertGsm8k, type Gsm8kShape } from "@cria/rollout";
-import { openSession, runTrainingStep, type StepMetrics } from "cria";
+import { openTraining, runTrainingStep, type StepMetrics } from "cria";
 import { loadConfig, trainConfigSchema } from "cria/config";
 
 export interface OneStepOptions {
@@ -28,7 +28,7 @@ export async function runOneStep(options: OneStepOptions): Promise<StepMetrics> 
     `data.cache_dir=${join(options.work, "cache")}`,
     ...(options.overrides ?? []),
   ]);
-  const session = await openSession(values, folder);
+  const session = await openTraining(values, folder);
   try {
     const rows = session.trainRows.slice(0, values.data.train_batch_size);
     return (await runTrainingStep(session, { rows: rows, step: 1, epoch: 0 })).metrics;

@@ -46,12 +46,12 @@ export type {
 } from "./replay/index.js";
 export { fromConfig, toConfig } from "./run/make-config.js";
 export { TrainingInterrupted } from "./run/run-steps.js";
-export type { Session } from "./run/session.js";
+export type { RunTrainingOptions } from "./run/run-training.js";
 export { TrainRun, train } from "./run/train.js";
 export type { PartialConfig, TrainOptions, ValidationOptions } from "./run/train-options.js";
 export type { TrainResult, TrainStep } from "./run/train-result.js";
-export type { TrainSessionOptions } from "./run/train-session.js";
 export type { TrainSummary } from "./run/train-summary.js";
+export type { Training } from "./run/training.js";
 export type { SftResult } from "./sft/run-sft.js";
 export { type AdvantageOptions, advantages } from "./step/advantages.js";
 export { type Advantages, Groups } from "./step/groups.js";
@@ -69,9 +69,9 @@ export {
   diagnoseRun,
   loadPolicy,
   openReplay,
-  openSession,
+  openTraining,
   runSft,
+  runTraining,
   runTrainingStep,
-  trainSession,
   validate,
 } from "./when-called.js";

@@ -17,9 +17,9 @@ export {
   diagnoseRun,
   loadPolicy,
   openReplay,
-  openSession,
+  openTraining,
   runSft,
+  runTraining,
   runTrainingStep,
-  trainSession,
   validate,
 } from "./when-called.js";

@@ -7,9 +7,9 @@ import type { LoadPolicyOptions } from "./policy/load-policy.js";
 import type { Policy } from "./policy/policy.js";
 import type { OpenReplayOptions } from "./replay/open-replay.js";
 import type { Replay } from "./replay/replay.js";
-import type { Session, SessionOptions } from "./run/session.js";
-import type { TrainSessionOptions } from "./run/train-session.js";
+import type { RunTrainingOptions } from "./run/run-training.js";
 import type { TrainSummary } from "./run/train-summary.js";
+import type { OpenTrainingOptions, Training } from "./run/training.js";
 import type { RunSftOptions, SftResult } from "./sft/run-sft.js";
 import type { StepParts } from "./step/step-parts.js";
 import type { StepInputs, StepResult } from "./step/training-step.js";
@@ -38,20 +38,24 @@ export async function validate(parts: ValidationParts, options: ValidateOptions)
 }
 
 /** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong; nothing stays open then. */
-export async function openSession(config: TrainConfig, folder: string, options: SessionOptions = {}): Promise<Session> {
-  return (await import("./run/session.js")).openSession(config, folder, options);
+export async function openTraining(
+  config: TrainConfig,
+  folder: string,
+  options: OpenTrainingOptions = {},
+): Promise<Training> {
+  return (await import("./run/training.js")).openTraining(config, folder, options);
 }
 
 /**
- * A run of `cria train`, or with `val_only` a validation: takes the training steps of an open session, and validates before,
+ * A run of `cria train`, or with `val_only` a validation: takes the training steps of an open training, and validates before,
  * between and after them. Metrics and trajectories go to the run folder step by step, state and weights by save_freq,
  * save_minutes and at the end. With `rollout.deterministic` a resumed run computes what an uninterrupted one does.
- * When the session's signal aborts, rollouts, scoring and validation end at once, an update or a save only when it is finished;
+ * When its signal aborts, rollouts, scoring and validation end at once, an update or a save only when it is finished;
  * the last finished step is then saved.
- * @throws TrainingInterrupted when the session's signal aborted.
+ * @throws TrainingInterrupted when its signal aborted.
  */
-export async function trainSession(session: Session, options: TrainSessionOptions = {}): Promise<TrainSummary> {
-  return (await import("./run/train-session.js")).trainSession(session, options);
+export async function runTraining(training: Training, options: RunTrainingOptions = {}): Promise<TrainSummary> {
+  return (await import("./run/run-training.js")).runTraining(training, options);
 }
 
 /**
@@ -67,7 +71,7 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
  * Opens a run of `cria train` to hold its conversations again: its model, data, tools and rewards are loaded. The run folder is only
  * read, also while the run trains.
  * @param path the run folder.
- * @throws DataError when it is none; ConfigError "replay/..." for a run that cannot be replayed; what opening a session throws.
+ * @throws DataError when it is none; ConfigError "replay/..." for a run that cannot be replayed; what opening a training throws.
  */
 export async function openReplay(path: string, options: OpenReplayOptions = {}): Promise<Replay> {
   return (await import("./replay/open-replay.js")).openReplay(path, options);

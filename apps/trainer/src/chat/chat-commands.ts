@@ -1,6 +1,6 @@
 import { findNearest, showContent } from "@cria/core/internal";
 import { describeImage } from "./chat-images.js";
-import type { ChatSession } from "./chat-session.js";
+import type { InteractiveChat } from "./interactive-chat.js";
 
 /** Commands that a user may type instead of a message. */
 export const chatCommands = {
@@ -39,7 +39,7 @@ export function readInput(line: string): ChatInput {
  * Runs a command that makes no answer.
  * @returns the text to print; it may contain text of tools.
  */
-export async function runChatCommand(session: ChatSession, name: ChatCommand, argument: string): Promise<string> {
+export async function runChatCommand(session: InteractiveChat, name: ChatCommand, argument: string): Promise<string> {
   switch (name) {
     case "reset":
       await session.reset();
@@ -66,7 +66,7 @@ export async function runChatCommand(session: ChatSession, name: ChatCommand, ar
   }
 }
 
-async function attachImage({ images }: ChatSession, path: string): Promise<string> {
+async function attachImage({ images }: InteractiveChat, path: string): Promise<string> {
   if (path === "") return "name a file: /image cat.png";
   if (path === "-") {
     images.clear();
@@ -77,7 +77,7 @@ async function attachImage({ images }: ChatSession, path: string): Promise<strin
   return `${describeImage(image, tokens)}: it precedes your next message${count}`;
 }
 
-function listTools({ schemas }: ChatSession): string {
+function listTools({ schemas }: InteractiveChat): string {
   return schemas
     .map(({ function: { name, description, parameters } }) =>
       [`${name}: ${description ?? "no description"}`, `  ${JSON.stringify(parameters)}`].join("\n"),

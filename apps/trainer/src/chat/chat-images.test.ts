@@ -9,7 +9,7 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { ImageZoomTool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { runChatCommand } from "./chat-commands.js";
-import { ChatSession } from "./chat-session.js";
+import { InteractiveChat } from "./interactive-chat.js";
 import { openChat } from "./open-chat.js";
 import { chatByLines } from "./piped-chat.js";
 
@@ -36,7 +36,7 @@ function open(
     return `${text.split("<|image_start|>").length - 1} seen`;
   };
   const engine = new FakeEngine({ reply, images: true, contextSize: 4096, ...engineOptions });
-  const session = new ChatSession({
+  const session = new InteractiveChat({
     engine,
     tokenizer: DeltaTokenizer.forModel(engine),
     tools,
@@ -117,10 +117,10 @@ it("a model sees by the projector that is named", async () => {
   const fetch = async (address: string) => address;
   const given = { target: path, mmproj, temperature: 0, seed: 1, maxTokens: 8, context: 256, threads: 1 };
   const chat = await openChat({ ...given, say: () => undefined, fetch });
-  const session = new ChatSession(chat);
+  const session = new InteractiveChat(chat);
   await session.images.attach(dog);
   const { tokens } = await session.say("a?");
-  const plain = new ChatSession(chat);
+  const plain = new InteractiveChat(chat);
   const { tokens: without } = await plain.say("a?");
   // 32 x 32 pixels in squares of 8.
   expect(tokens.prefilled - without.prefilled).toBeGreaterThanOrEqual(16);

@@ -15,7 +15,7 @@ import { introduce } from "../commands/chat.js";
 import { exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";
 import { readInput } from "./chat-commands.js";
-import { type ChatOptions, ChatSession, type ChatTurn } from "./chat-session.js";
+import { type ChatOptions, type ChatTurn, InteractiveChat } from "./interactive-chat.js";
 import { type Chat, openChat } from "./open-chat.js";
 import { chatByLines } from "./piped-chat.js";
 import { chatInTerminal } from "./terminal-chat.js";
@@ -66,10 +66,10 @@ describe("with the embedded policy and its calculator", () => {
     print.mockRestore();
   });
 
-  const open = (seed: number) => new ChatSession({ ...chat, sampling: { ...chat.sampling, seed } });
+  const open = (seed: number) => new InteractiveChat({ ...chat, sampling: { ...chat.sampling, seed } });
 
   /** The turns of a conversation through piped standard input. */
-  async function pipe(session: ChatSession, lines: string[]): Promise<(ChatTurn & { finish_reason: string })[]> {
+  async function pipe(session: InteractiveChat, lines: string[]): Promise<(ChatTurn & { finish_reason: string })[]> {
     let text = "";
     const write = (piece: string) => {
       text += piece;
@@ -141,7 +141,7 @@ function makeFake(
   engineOptions: Partial<FakeEngineOptions> = {},
 ) {
   const engine = new FakeEngine({ reply, contextSize: 4096, ...engineOptions });
-  const session = new ChatSession({
+  const session = new InteractiveChat({
     engine,
     tokenizer: DeltaTokenizer.forModel(engine),
     tools: new Map([["calculator", new CalculatorTool()]]),
@@ -216,7 +216,7 @@ describe("tools", () => {
 });
 
 /** A terminal that the test types into. */
-function openTerminal(session: ChatSession, signal?: AbortSignal) {
+function openTerminal(session: InteractiveChat, signal?: AbortSignal) {
   const input = new PassThrough() as unknown as PassThrough & { isTTY: boolean };
   const output = Object.assign(new PassThrough(), { columns: 80 });
   let screen = "";
@@ -288,7 +288,7 @@ describe("what is typed", () => {
 describe("what is talked to", () => {
   const greet = async (options: Parameters<typeof openChat>[0]) => {
     const chat = await openChat({ temperature: 0, seed: 1, maxTokens: 8, context: 120, threads: 1, ...options });
-    const session = new ChatSession(chat);
+    const session = new InteractiveChat(chat);
     const { answer } = await session.say("a?");
     const { system, example } = chat;
     await session.close();

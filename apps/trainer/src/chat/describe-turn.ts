@@ -1,6 +1,6 @@
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
-import type { ChatCall, ChatTurn } from "./chat-session.js";
+import type { ChatCall, ChatTurn } from "./interactive-chat.js";
 
 /** Most characters of a tool's answer on the screen. The model sees as much as the config's limits allow. */
 const MOST_SHOWN = 2000;

@@ -3,8 +3,8 @@ import type { Readable } from "node:stream";
 import { ConfigError } from "@cria/core";
 import { makePrintable } from "../terminal/printable-text.js";
 import { readInput, runChatCommand } from "./chat-commands.js";
-import type { ChatSession, ChatTurn } from "./chat-session.js";
 import { describeCall, describeEnd } from "./describe-turn.js";
+import type { ChatTurn, InteractiveChat } from "./interactive-chat.js";
 
 export interface PipedChatOptions {
   input: Readable;
@@ -18,7 +18,7 @@ export interface PipedChatOptions {
  * A conversation for scripts: one message per line; empty lines are skipped.
  * @throws the signal's reason when it aborts.
  */
-export async function chatByLines(session: ChatSession, options: PipedChatOptions): Promise<void> {
+export async function chatByLines(session: InteractiveChat, options: PipedChatOptions): Promise<void> {
   const { input, write, json, signal } = options;
   const print = (value: object) => write(`${JSON.stringify(value)}\n`);
   const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
@@ -63,7 +63,7 @@ function makeListener(write: (text: string) => void) {
   };
 }
 
-function describeTurn({ finishReason, ...turn }: ChatTurn, { context, seed }: ChatSession): object {
+function describeTurn({ finishReason, ...turn }: ChatTurn, { context, seed }: InteractiveChat): object {
   return { ...turn, finish_reason: finishReason, context, seed };
 }
 

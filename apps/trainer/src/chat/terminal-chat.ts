@@ -5,8 +5,8 @@ import { CriaError } from "@cria/core";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
 import { type ChatCommand, type ChatInput, readInput, runChatCommand } from "./chat-commands.js";
-import type { ChatListener, ChatSession, ChatTurn } from "./chat-session.js";
 import { describeCall, describeEnd } from "./describe-turn.js";
+import type { ChatListener, ChatTurn, InteractiveChat } from "./interactive-chat.js";
 
 export interface TerminalChatOptions {
   input: Pick<ReadStream, "isTTY"> & NodeJS.ReadableStream;
@@ -22,7 +22,7 @@ const CTRL_C = 130;
  * an answer; a second one, one at the prompt, or Ctrl-D ends the conversation.
  * @returns the exit code.
  */
-export async function chatInTerminal(session: ChatSession, options: TerminalChatOptions): Promise<number> {
+export async function chatInTerminal(session: InteractiveChat, options: TerminalChatOptions): Promise<number> {
   const { output, signal } = options;
   const screen = new Screen(output);
   const reader = createInterface({ input: options.input, output: screen, terminal: true, prompt: pc.bold("> ") });

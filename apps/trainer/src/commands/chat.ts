@@ -1,6 +1,6 @@
 import { fetchModel } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
-import { ChatSession } from "../chat/chat-session.js";
+import { InteractiveChat } from "../chat/interactive-chat.js";
 import { type Chat, openChat } from "../chat/open-chat.js";
 import { chatByLines } from "../chat/piped-chat.js";
 import { chatInTerminal } from "../chat/terminal-chat.js";
@@ -81,7 +81,7 @@ export const chatCommand = defineCommand({
         fetch: (address) => fetchModel(address, { report, signal }),
       });
       try {
-        const session = new ChatSession(chat);
+        const session = new InteractiveChat(chat);
         try {
           if (isTalk) {
             introduce(chat);

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
-import { findCheckpoint, openSession, type TrainConfig, trainConfigSchema } from "@cria/trainer";
+import { findCheckpoint, openTraining, type TrainConfig, trainConfigSchema } from "@cria/trainer";
 import {
   checkArgument,
   checkTrainPaths,
@@ -51,7 +51,7 @@ export const evalCommand = defineCommand({
       await fetchTrainAddresses(config, { report, signal }, without);
       const policy = await openPolicy(config, folder, given, { report, signal });
       // The session disposes of the policy with everything else.
-      const session = await openSession(config, folder, { engine: policy.engine, signal, report });
+      const session = await openTraining(config, folder, { engine: policy.engine, signal, report });
       try {
         const file = resolve(given.out ?? "eval.jsonl");
         const result = await runValidation(session, { step: policy.step ?? 0, file, report });

@@ -2,7 +2,7 @@ import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import type { DumpLine } from "@cria/records";
-import { openSession, trainSession } from "@cria/trainer";
+import { openTraining, runTraining } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { type CommandDef, runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -19,8 +19,8 @@ beforeAll(async () => {
   const { config, folder } = await writeTinyRun(models, {
     trainer: { total_training_steps: 2, logger: ["file"], save_freq: 1 },
   });
-  const session = await openSession(config, folder);
-  await trainSession(session, { configFolder: folder });
+  const session = await openTraining(config, folder);
+  await runTraining(session, { configFolder: folder });
   await session.dispose();
   path = join(folder, "cria", "default");
   const text = readFileSync(join(path, "rollouts", "2.jsonl"), "utf8").trim();

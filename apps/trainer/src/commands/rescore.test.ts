@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import { openSession, RunFolder, trainSession } from "@cria/trainer";
+import { openTraining, RunFolder, runTraining } from "@cria/trainer";
 import type { RescoreResult } from "@cria/trainer/internal";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { type CommandDef, runCommand as runCitty } from "citty";
@@ -33,10 +33,10 @@ beforeAll(async () => {
   });
   folder = made.folder;
   path = join(folder, "run");
-  const session = await openSession(made.config, folder);
+  const session = await openTraining(made.config, folder);
   const created = await RunFolder.create(path);
   await created.writeConfig(made.config);
-  await trainSession(session, { configFolder: folder, folder: created });
+  await runTraining(session, { configFolder: folder, folder: created });
   await session.dispose();
   writeFileSync(
     join(folder, "strict.ts"),

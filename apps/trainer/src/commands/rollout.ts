@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { parseFilter } from "@cria/records";
 import type { DatasetRow } from "@cria/rollout";
-import { openSession, rollOut, type Session, trainConfigSchema } from "@cria/trainer";
+import { openTraining, rollOut, type Training, trainConfigSchema } from "@cria/trainer";
 import { checkTrainPaths, fetchTrainAddresses } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
 import { type RolloutSummary, summarizeRollouts } from "../rollout/summarize-rollouts.js";
@@ -55,7 +55,7 @@ export const rolloutCommand = defineCommand({
       const keep = given.keep === undefined ? null : parseFilter(given.keep, "--keep");
       const report = showEvents({ silent: given.json });
       await fetchTrainAddresses(config, { report, signal });
-      const session = await openSession(config, folder, { signal, report });
+      const session = await openTraining(config, folder, { signal, report });
       try {
         const rows = pickRows(session, { limit, val: given.val === true });
         const { trajectories, seconds } = await showRollouts(session, rows, {
@@ -76,7 +76,7 @@ export const rolloutCommand = defineCommand({
 });
 
 /** @throws ConfigError when there are none. */
-function pickRows(session: Session, { limit, val }: { limit: number; val: boolean }): DatasetRow[] {
+function pickRows(session: Training, { limit, val }: { limit: number; val: boolean }): DatasetRow[] {
   const rows = (val ? session.valRows : session.trainRows).slice(0, limit);
   if (rows.length > 0) return rows;
   throw new ConfigError("has no rows", {
@@ -88,7 +88,7 @@ function pickRows(session: Session, { limit, val }: { limit: number; val: boolea
 
 /** Rolls out with a progress line. After an interruption it returns the conversations that had ended. */
 async function showRollouts(
-  session: Session,
+  session: Training,
   rows: readonly DatasetRow[],
   { val, silent }: { val: boolean; silent: boolean },
 ): Promise<{ trajectories: Trajectory[]; seconds: number }> {

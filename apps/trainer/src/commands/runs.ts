@@ -10,7 +10,7 @@ import { findRuns } from "../runs/find-runs.js";
 import { readRun } from "../runs/run-reader.js";
 import { findWidth } from "../terminal/wrap-text.js";
 import { commonArgs, runCommand } from "./run-command.js";
-import { runTraining } from "./run-training.js";
+import { trainByCommand } from "./train-by-command.js";
 
 const args = {
   words: {
@@ -40,7 +40,7 @@ const actions: Record<string, (paths: string[], given: Given, signal: AbortSigna
   async resume(paths, { json }, signal) {
     const loaded = await loadRunConfig(takePaths("resume", paths, 1)[0]!);
     checkTrainPaths(loaded);
-    await runTraining(loaded, { json, signal, words: null });
+    await trainByCommand(loaded, { json, signal, words: null });
   },
   async remove(paths, { json, yes }) {
     const [path] = takePaths("remove", paths, 1) as [string];

@@ -4,7 +4,7 @@ import { defineCommand } from "citty";
 import { busArgs, openBusAs, readBusArgs } from "../cluster/bus-args.js";
 import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
-import { runTraining } from "./run-training.js";
+import { trainByCommand } from "./train-by-command.js";
 
 const args = {
   config: { type: "positional", description: "YAML config; `cria init` writes one", required: true },
@@ -31,7 +31,7 @@ export const trainCommand = defineCommand({
       const times = { ackWaitMs: silenceMs, presenceMs: silenceMs, leaseMs: silenceMs };
       const bus = address && (await openBusAs("coordinator", address, { times }));
       try {
-        await runTraining(loaded, { json: given.json, signal, words, bus });
+        await trainByCommand(loaded, { json: given.json, signal, words, bus });
       } finally {
         await bus?.close();
       }

@@ -4,12 +4,12 @@ import {
   CheckpointStore,
   countSteps,
   loadConfig,
-  openSession,
+  openTraining,
   type Report,
   RunFolder,
-  type Session,
+  runTraining,
+  type Training,
   trainConfigSchema,
-  trainSession,
   validate,
 } from "@cria/trainer";
 import { dumpTrajectories, readSuccess, saveDump, writeAtomically } from "@cria/trainer/internal";
@@ -63,7 +63,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
   const { values: config, folder } = loadConfig(trainConfigSchema, demoConfigPath, overrides);
-  const session = await openSession(config, folder, {
+  const session = await openTraining(config, folder, {
     signal: options.signal,
     report: showEvents({ silent: options.silent }),
   });
@@ -115,7 +115,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
 }
 
 /** Trains without the session's validations, which the demo replaces. Returns the metrics of the steps. */
-async function trainPolicy(session: Session, folder: RunFolder, configFolder: string, silent: boolean) {
+async function trainPolicy(session: Training, folder: RunFolder, configFolder: string, silent: boolean) {
   const total = countSteps(session.settings, session.trainRows.length);
   const progress = new Progress({ label: "train   ", total, silent });
   const report: Report = (event) => {
@@ -126,7 +126,7 @@ async function trainPolicy(session: Session, folder: RunFolder, configFolder: st
       `reward ${m["critic/rewards/mean"]?.toFixed(2)} · success ${m["reward/score/mean"]?.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
     );
   };
-  const { steps } = await trainSession(
+  const { steps } = await runTraining(
     { ...session, valRows: [] },
     // For replays: `cria replay runs/demo --step 30` then repeats only a few steps.
     { folder, checkpoints: new CheckpointStore(folder.path), configFolder, report },
@@ -136,7 +136,7 @@ async function trainPolicy(session: Session, folder: RunFolder, configFolder: st
 }
 
 async function measure(
-  session: Session,
+  session: Training,
   label: string,
   silent: boolean,
 ): Promise<{ success: Success; seconds: number; sampled: Trajectory[] }> {

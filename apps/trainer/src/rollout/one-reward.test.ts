@@ -6,7 +6,7 @@ import { aggregateReward } from "@cria/algorithms";
 import { defaultRewardAggregation } from "@cria/algorithms/internal";
 import type { Trajectory } from "@cria/core";
 import { placeAsEarned, runRollouts } from "@cria/rollout";
-import { loadConfig, openSession, type Session, trainConfigSchema, trainSession } from "@cria/trainer";
+import { loadConfig, openTraining, runTraining, type Training, trainConfigSchema } from "@cria/trainer";
 import { dumpTrajectories } from "@cria/trainer/internal";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { summarizeRollouts } from "./summarize-rollouts.js";
@@ -28,7 +28,7 @@ const readLines = <T>(file: string) =>
     .map((line) => JSON.parse(line) as T);
 
 let folder: string;
-let session: Session;
+let session: Training;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "cria-one-reward-"));
   const file = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
@@ -44,7 +44,7 @@ beforeAll(async () => {
     "trainer.threads=1",
     `trainer.default_local_dir=${folder}`,
   ]);
-  session = await openSession(values, configFolder);
+  session = await openTraining(values, configFolder);
 });
 afterAll(async () => {
   await session.dispose();
@@ -52,7 +52,7 @@ afterAll(async () => {
 });
 
 it("what is trained on is what the dump, metrics, validation and `cria rollout` show: part by part, token by token", async () => {
-  const { path } = await trainSession(session, {
+  const { path } = await runTraining(session, {
     configFolder: folder,
     trackers: [],
   });

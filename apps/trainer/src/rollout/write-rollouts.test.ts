@@ -5,18 +5,18 @@ import type { Trajectory } from "@cria/core";
 import { parseFilter, readDump } from "@cria/records";
 import { runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { loadConfig, openSession, type Session, trainConfigSchema } from "@cria/trainer";
+import { loadConfig, openTraining, type Training, trainConfigSchema } from "@cria/trainer";
 import { readExamples } from "@cria/trainer/internal";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { writeRollouts } from "./write-rollouts.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-write-rollouts-"));
-let session: Session;
+let session: Training;
 let trajectories: Trajectory[];
 beforeAll(async () => {
   const file = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
   const { values, folder: configFolder } = loadConfig(trainConfigSchema, file, ["trainer.threads=1"]);
-  session = await openSession(values, configFolder);
+  session = await openTraining(values, configFolder);
   const shared = {
     ...session.environment,
     tokenizer: session.policy.tokenizer,

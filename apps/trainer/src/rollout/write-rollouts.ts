@@ -2,7 +2,7 @@ import { DataError, type Trajectory } from "@cria/core";
 import { type Filter, makeTrainingMessages, writeTrainingRows } from "@cria/records";
 import type { DatasetRow } from "@cria/rollout";
 import { resolveToolFormat } from "@cria/tools/internal";
-import type { Session } from "@cria/trainer";
+import type { Training } from "@cria/trainer";
 import { dumpTrajectories, listShown, saveDump } from "@cria/trainer/internal";
 
 /** trajectories: the lines of a dump. messages: the rows that `cria sft` reads. */
@@ -33,7 +33,7 @@ export interface WrittenRollouts {
  * @throws DataError when there are none: nothing is written then.
  */
 export async function writeRollouts(
-  session: Session,
+  session: Training,
   trajectories: readonly Trajectory[],
   { rows, keep, form, file }: WriteRolloutsOptions,
 ): Promise<WrittenRollouts> {

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type GradientShard, type LoadedImage, loadImage, type ScoreShard } from "@cria/core";
 import { drawPicture, makeTinyProjector, TinyModels, visionPairs } from "@cria/engine/testing";
-import { openSession, type Session } from "@cria/trainer";
+import { openTraining, type Training } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
@@ -20,7 +20,7 @@ import { makeRandom, mutate } from "../testing/nonsense.js";
 import { type RunningWorker, startWorker } from "./start-worker.js";
 
 const models = new TinyModels();
-let session: Session;
+let session: Training;
 let folder: string;
 let scoring: ScoreShard;
 let hub: LocalHub;
@@ -44,7 +44,7 @@ beforeAll(async () => {
   // Otherwise a picture of 32 x 32 pixels has 19 vectors.
   Object.assign(run.config.actor_rollout_ref.model, { path: await models.write(model), mmproj, image_max_tokens: 9 });
   run.config.data.image_max_pixels = 2000;
-  session = await openSession(run.config, folder);
+  session = await openTraining(run.config, folder);
   scoring = await planScores();
 });
 afterAll(async () => {

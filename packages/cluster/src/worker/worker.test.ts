@@ -8,10 +8,10 @@ import { type ConversationWork, holdConversation } from "@cria/rollout";
 import {
   defineTask,
   type GradientWork,
-  openSession,
+  openTraining,
   type RunEvent,
-  type Session,
   type TrainConfig,
+  type Training,
 } from "@cria/trainer";
 import { computePolicyGradient } from "@cria/trainer/internal";
 import { writeTinyRun } from "@cria/trainer/testing";
@@ -32,7 +32,7 @@ import { version } from "../version.js";
 import { type RunningWorker, type StartWorkerOptions, startWorker } from "./start-worker.js";
 
 const models = new TinyModels();
-let session: Session;
+let session: Training;
 let config: TrainConfig;
 let folder: string;
 let engine: WeightsEngine;
@@ -53,7 +53,7 @@ beforeAll(async () => {
     join(folder, "tools.yaml"),
     JSON.stringify({ tools: [{ class_name: "@cria/tools#CalculatorTool", config: {} }] }),
   );
-  session = await openSession(config, folder);
+  session = await openTraining(config, folder);
   engine = session.policy.engine as WeightsEngine;
   weightsAtFirst = await readWeights(engine);
   scoring = await planScores();

@@ -9,10 +9,10 @@ import { isBadImage } from "../is-fatal.js";
 import { traceTool } from "../tracing/trace-work.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
+import type { EpisodeTools } from "./episode-tools.js";
 import type { LoopMetric } from "./loop-counters.js";
 import { failCall, type ToolOutcome } from "./tool-outcome.js";
 import { withText } from "./tool-response.js";
-import type { ToolSession } from "./tool-session.js";
 import { type TextCodec, truncateText } from "./truncate-text.js";
 
 /** A call, and what the policy is shown of its answer. */
@@ -28,7 +28,7 @@ export interface AnsweredCall {
 
 export interface CallAnswersOptions {
   tools: ReadonlyMap<string, BaseTool>;
-  session: ToolSession;
+  session: EpisodeTools;
   multiTurn: Pick<
     MultiTurnOptions,
     "maxParallelCalls" | "maxToolResponseLength" | "maxToolResponseChars" | "toolResponseTruncateSide"

@@ -5,8 +5,8 @@ import { selectTools } from "../data/select-tools.js";
 import type { RewardFunction } from "../rewards/reward-function.js";
 import { makeUnknownSource, rewardFunctions } from "../rewards/reward-registry.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
-import { selectInteraction } from "./interaction-session.js";
-import { scoresConversations } from "./tool-session.js";
+import { selectInteraction } from "./episode-interaction.js";
+import { scoresConversations } from "./episode-tools.js";
 
 export interface PossibleScores {
   tools: ReadonlyMap<string, BaseTool>;

@@ -16,14 +16,14 @@ export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loop
 export { type AgentOptions, defaultAgentOptions, type MakeAgentModel } from "./agent-options.js";
 export { type AnsweredCall, CallAnswers } from "./answer-calls.js";
 export { checkRowHasReward, type PossibleScores } from "./check-row-has-reward.js";
+export { selectInteraction } from "./episode-interaction.js";
+export { EpisodeTools, scoresConversations } from "./episode-tools.js";
 export { makeAllFailedError, makeNeverCalledError, type OnFailure } from "./failures.js";
 export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
-export { selectInteraction } from "./interaction-session.js";
 export { loopCounters, loopMeasures } from "./loop-counters.js";
 export type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, type OnRequestState, StateLog } from "./state-log.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
-export { scoresConversations, ToolSession } from "./tool-session.js";
 export type { TruncateSide } from "./truncate-text.js";

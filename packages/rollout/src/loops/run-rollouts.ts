@@ -7,7 +7,7 @@ import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { makeRewardManager, RewardQueue } from "../rewards/index.js";
 import { checkRowHasReward } from "./check-row-has-reward.js";
-import { selectInteraction } from "./interaction-session.js";
+import { selectInteraction } from "./episode-interaction.js";
 import { RolloutGroup, settleAll } from "./rollout-group.js";
 import { findLoop, type RolloutOptions } from "./rollout-options.js";
 import { Semaphore } from "./semaphore.js";

@@ -33,12 +33,12 @@ import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, NextTurn, SamplingParams } from "./agent-loop.js";
 import { CallAnswers, makePlainCodec } from "./answer-calls.js";
-import { InteractionSession, selectInteraction } from "./interaction-session.js";
+import { EpisodeInteraction, selectInteraction } from "./episode-interaction.js";
+import { EpisodeTools } from "./episode-tools.js";
 import type { LoopMetric } from "./loop-counters.js";
 import { makeToolImages } from "./make-tool-images.js";
 import { ProductionView } from "./production-view.js";
 import { createAgentLog } from "./state-log.js";
-import { ToolSession } from "./tool-session.js";
 import { exceedsTokens } from "./truncate-text.js";
 
 /**
@@ -59,7 +59,7 @@ export class ToolAgentLoop implements AgentLoop {
   private answers!: CallAnswers;
   /** The last turn of the assistant. */
   private answer: AnswerNode | null = null;
-  private interaction: InteractionSession | null = null;
+  private interaction: EpisodeInteraction | null = null;
   private assistantTurns = 0;
   private userTurns = 0;
   private form: TurnForm = "text";
@@ -77,13 +77,13 @@ export class ToolAgentLoop implements AgentLoop {
     const addMetric = (name: LoopMetric, value: number) => this.addMetric(name, value);
     const common = { row, multiTurn, agentData, addMetric, signal };
     const images = makeToolImages(row, context.engine.images, context.imageAccess);
-    const tools = new ToolSession({ ...common, tools: context.tools, images });
+    const tools = new EpisodeTools({ ...common, tools: context.tools, images });
     const interaction = selectInteraction(context.interactions, row);
     const show = (content: ChatMessage["content"]) =>
       this.answers.show(content, `image of interaction "${interaction!.name}"`, true);
     this.interaction =
       interaction &&
-      new InteractionSession({
+      new EpisodeInteraction({
         ...common,
         interaction,
         seed: sampling.seed,
@@ -154,7 +154,7 @@ export class ToolAgentLoop implements AgentLoop {
   }
 
   /** What tools and interaction say of the whole conversation. One that cannot is missed only where nothing else judges. */
-  private async collectScores(tools: ToolSession) {
+  private async collectScores(tools: EpisodeTools) {
     const errors: string[] = [];
     const ask = async (work: Promise<number | null> | undefined) => {
       try {

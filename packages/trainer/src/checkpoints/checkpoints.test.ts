@@ -21,10 +21,10 @@ import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { RunEvent } from "../events.js";
 import { Policy } from "../policy/policy.js";
 import { listEngines } from "../run/run-state.js";
-import { trainSession } from "../run/train-session.js";
+import { runTraining } from "../run/run-training.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { dropTimes } from "../testing/drop-times.js";
-import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { CheckpointStore } from "./checkpoint-store.js";
 import { compareConfigs } from "./compare-configs.js";
 import { isStateful, restoreEngineState, verifyEngineState, writeEngineState } from "./engine-state.js";
@@ -33,32 +33,32 @@ import { findRunPath, type OpenedRun, openRun } from "./open-run.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-const options: TinySessionOptions = {
+const options: TinyTrainingOptions = {
   prompts: ["a", "bb", "ccc", "dddd", "eeeee"],
   data: { train_batch_size: 2 },
   actor: { ppo_mini_batch_size: 1, optim: { lr: 1e-2, lr_warmup_steps: 4 } },
   trainer: { total_training_steps: 6, save_freq: 1, val_before_train: false },
 };
 
-/** Trains a session's config as `cria train` does, as far as `until`. */
+/** Trains a training's config as `cria train` does, as far as `until`. */
 async function train(
-  session: TinySession,
+  training: TinyTraining,
   until = 6,
 ): Promise<{ said: string[]; history: StepMetrics[]; path: string }> {
   const said: string[] = [];
-  session.config.trainer.total_training_steps = until;
-  session.settings.steps = until;
+  training.config.trainer.total_training_steps = until;
+  training.settings.steps = until;
   const report = (event: RunEvent) => {
     if (event.type === "notice") said.push(event.text);
   };
-  const { path, steps } = await trainSession(session, { report });
+  const { path, steps } = await runTraining(training, { report });
   return { said, path, history: steps };
 }
 
-/** A session like the given one, as a new process would open it: same config, an engine that learned nothing. */
-async function reopen(session: TinySession, trainer: Record<string, unknown> = {}): Promise<TinySession> {
-  const again = await openTinySession(models, options);
-  const raw = JSON.parse(JSON.stringify(session.config)) as TrainConfig;
+/** A training like the given one, as a new process would open it: same config, an engine that learned nothing. */
+async function reopen(training: TinyTraining, trainer: Record<string, unknown> = {}): Promise<TinyTraining> {
+  const again = await openTinyTraining(models, options);
+  const raw = JSON.parse(JSON.stringify(training.config)) as TrainConfig;
   const config = checkConfig(trainConfigSchema, { ...raw, trainer: { ...raw.trainer, ...trainer } }, "test");
   return Object.assign(again, { config });
 }
@@ -106,8 +106,8 @@ const readMetrics = (path: string) =>
 
 describe("a resumed run", () => {
   it("computes, step by step, what an uninterrupted one does", async () => {
-    const whole = await train(await openTinySession(models, options));
-    const first = await openTinySession(models, options);
+    const whole = await train(await openTinyTraining(models, options));
+    const first = await openTinyTraining(models, options);
     const { path } = await train(first, 2);
     const { said } = await train(await reopen(first), 5);
     expect(said.join()).toMatch(/resuming after step 2/);
@@ -125,35 +125,35 @@ describe("a resumed run", () => {
   });
 
   it("is told when other kernels go on than began; its config is not", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 1);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 1);
     const { cpuKernel, ggmlBuild } = getRuntimeInfo();
     const machine = { cpu_kernel: cpuKernel, ggml_build: ggmlBuild };
     expect(JSON.parse(readFileSync(join(path, "config.json"), "utf8"))).toMatchObject({ machine });
-    const same = await train(await reopen(session), 2);
+    const same = await train(await reopen(training), 2);
     expect(same.said.join()).not.toMatch(/kernel|config has changed since[\s\S]*machine/);
     const file = join(path, "checkpoints", "global_step_2", "data.json");
     const contents = JSON.parse(readFileSync(file, "utf8"));
     expect(contents.machine).toEqual(machine);
     writeChecked(file, JSON.stringify({ ...contents, machine: { cpu_kernel: "avx1024", ggml_build: "z80" } }));
-    const other = await train(await reopen(session), 3);
+    const other = await train(await reopen(training), 3);
     expect(other.said.join("\n")).toContain("made by CPU kernel avx1024 with ggml's build z80");
     expect(other.said.join("\n")).toContain(`this process has CPU kernel ${cpuKernel} with ggml's build ${ggmlBuild}`);
     // Checkpoints of before say nothing of it.
     const third = join(path, "checkpoints", "global_step_3", "data.json");
     const { machine: _, ...rest } = JSON.parse(readFileSync(third, "utf8"));
     writeChecked(third, JSON.stringify(rest));
-    expect((await train(await reopen(session), 4)).said.join()).not.toMatch(/kernel/);
+    expect((await train(await reopen(training), 4)).said.join()).not.toMatch(/kernel/);
   });
 
   it("forgets the steps after its checkpoint, and a line that was cut short", async () => {
-    const session = await openTinySession(models, options);
-    session.config.trainer.save_freq = 2;
-    const { path } = await train(session, 4);
+    const training = await openTinyTraining(models, options);
+    training.config.trainer.save_freq = 2;
+    const { path } = await train(training, 4);
     const metrics = readFileSync(join(path, "metrics.jsonl"), "utf8");
     writeFileSync(join(path, "metrics.jsonl"), `${metrics}{"training/global_step":5}\n{"training/glob`);
     writeFileSync(join(path, "rollouts", "9.jsonl"), "{}\n");
-    await train(await reopen(session), 6);
+    await train(await reopen(training), 6);
     expect(readMetrics(path).map((m) => m["training/global_step"])).toEqual([1, 2, 3, 4, 5, 6]);
     expect(readdirSync(join(path, "rollouts"))).not.toContain("9.jsonl");
   });
@@ -161,10 +161,10 @@ describe("a resumed run", () => {
   it("critic and KL controller resume too; a checkpoint without a critic is refused by a run with one", async () => {
     const algorithm = { adv_estimator: "gae", use_kl_in_reward: true, kl_ctrl: { type: "adaptive", kl_coef: 0.1 } };
     const withCritic = { ...options, algorithm };
-    const whole = await train(await openTinySession(models, withCritic), 4);
-    const first = await openTinySession(models, withCritic);
+    const whole = await train(await openTinyTraining(models, withCritic), 4);
+    const first = await openTinyTraining(models, withCritic);
     const { path } = await train(first, 2);
-    const second = Object.assign(await openTinySession(models, withCritic), { config: (await reopen(first)).config });
+    const second = Object.assign(await openTinyTraining(models, withCritic), { config: (await reopen(first)).config });
     await train(second, 4);
     expect(readdirSync(join(path, "checkpoints", "global_step_4")).sort()).toEqual([
       "actor",
@@ -174,18 +174,18 @@ describe("a resumed run", () => {
       "rng.json",
     ]);
     expect(readMetrics(path)).toEqual(readMetrics(whole.path));
-    const plain = await openTinySession(models, options);
+    const plain = await openTinyTraining(models, options);
     await train(plain, 1);
-    const later = Object.assign(await openTinySession(models, withCritic), { config: (await reopen(plain)).config });
+    const later = Object.assign(await openTinyTraining(models, withCritic), { config: (await reopen(plain)).config });
     await expect(train(later, 2)).rejects.toThrow(/has no critic[\s\S]*adv_estimator/);
   });
 
   it("full training resumes too", async () => {
     const path = await models.write({ seed: 5, embeddingScale: 0.25 });
     const load = () => models.load({}, { path, trainable: "full", contextSize: 56, maxSequences: 16 });
-    const session = await openTinySession(models, options);
-    const whole = await train(Object.assign(session, { engine: await load() }), 3);
-    const second = Object.assign(await openTinySession(models, options), { engine: await load() });
+    const training = await openTinyTraining(models, options);
+    const whole = await train(Object.assign(training, { engine: await load() }), 3);
+    const second = Object.assign(await openTinyTraining(models, options), { engine: await load() });
     const { path: folder } = await train(second, 1);
     await train(Object.assign(await reopen(second), { engine: await load() }), 3);
     expect(readMetrics(folder)).toEqual(readMetrics(whole.path));
@@ -194,9 +194,9 @@ describe("a resumed run", () => {
 
 describe("checkpoints", () => {
   it("hold actor, data.json and rng.json; the newest is named; surplus ones go", async () => {
-    const session = await openTinySession(models, options);
-    session.config.trainer.max_actor_ckpt_to_keep = 2;
-    const { path } = await train(session, 5);
+    const training = await openTinyTraining(models, options);
+    training.config.trainer.max_actor_ckpt_to_keep = 2;
+    const { path } = await train(training, 5);
     expect(readdirSync(join(path, "checkpoints")).sort()).toEqual(["global_step_4", "global_step_5"]);
     expect(readFileSync(join(path, "latest_checkpointed_iteration.txt"), "utf8")).toBe("5");
     const newest = join(path, "checkpoints", "global_step_5");
@@ -208,10 +208,10 @@ describe("checkpoints", () => {
   });
 
   it("are named as the newest only when they have their names", async () => {
-    const session = await openTinySession(models, options);
-    const store = new CheckpointStore(session.folder);
-    const latest = () => readFileSync(join(session.folder, "latest_checkpointed_iteration.txt"), "utf8");
-    const prepare = (step: number) => store.prepare({ step, engines: listEngines(session), data: {}, rng: {} });
+    const training = await openTinyTraining(models, options);
+    const store = new CheckpointStore(training.folder);
+    const latest = () => readFileSync(join(training.folder, "latest_checkpointed_iteration.txt"), "utf8");
+    const prepare = (step: number) => store.prepare({ step, engines: listEngines(training), data: {}, rng: {} });
     await (await prepare(1)).commit();
     expect(latest()).toBe("1");
     const pending = await prepare(2);
@@ -248,11 +248,11 @@ describe("checkpoints", () => {
       (folder: string) =>
         copyFileSync(join(folder, "..", "global_step_2", "actor", "state.bin"), join(folder, "actor", "state.bin")),
     ]) {
-      const session = await openTinySession(models, options);
-      const { path } = await train(session, 3);
+      const training = await openTinyTraining(models, options);
+      const { path } = await train(training, 3);
       const whole = readMetrics(path);
       damage(join(path, "checkpoints", "global_step_3"));
-      const { said, history } = await train(await reopen(session), 3);
+      const { said, history } = await train(await reopen(training), 3);
       expect(said.join("\n")).toMatch(/global_step_3 is damaged, trying the one before it[\s\S]*after step 2/);
       expect(history).toHaveLength(1);
       expect(readMetrics(path)).toEqual(whole);
@@ -261,54 +261,56 @@ describe("checkpoints", () => {
   });
 
   it("a folder in the place of the metrics is an error that names it", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 1);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 1);
     replaceByFolder(join(path, "metrics.jsonl"));
-    await expect(train(await reopen(session), 2)).rejects.toMatchObject({
+    await expect(train(await reopen(training), 2)).rejects.toMatchObject({
       code: "data/write-failed",
       subject: join(path, "metrics.jsonl"),
     });
   });
 
   it("when all are damaged, nothing is started anew behind one's back", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 1);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 1);
     truncateSync(join(path, "checkpoints", "global_step_1", "actor", "state.bin"), 5);
-    await expect(train(await reopen(session))).rejects.toThrow(/state\.bin: is damaged/);
+    await expect(train(await reopen(training))).rejects.toThrow(/state\.bin: is damaged/);
     expect(readMetrics(path)).toHaveLength(1);
   });
 
   it("half-written ones of a killed process are swept away", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 1);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 1);
     mkdirSync(join(path, "checkpoints", "global_step_2.123.tmp", "actor"), { recursive: true });
-    await train(await reopen(session), 2);
+    await train(await reopen(training), 2);
     expect(readdirSync(join(path, "checkpoints")).sort()).toEqual(["global_step_1", "global_step_2"]);
   });
 
   it("a run folder that cannot be made is an error that says what to do", async () => {
-    const session = await openTinySession(models, options);
+    const training = await openTinyTraining(models, options);
     writeFileSync(join(models.folder, "a-file"), "");
-    session.config.trainer.default_local_dir = join(models.folder, "a-file");
-    await expect(openRun(session.config, () => undefined)).rejects.toThrow(/cannot be written[\s\S]*default_local_dir/);
+    training.config.trainer.default_local_dir = join(models.folder, "a-file");
+    await expect(openRun(training.config, () => undefined)).rejects.toThrow(
+      /cannot be written[\s\S]*default_local_dir/,
+    );
   });
 
   it.skipIf(!canMount())("a disk that fills up, and one that is read-only", async () => {
     const disk = join(models.folder, "disk");
     mkdirSync(disk);
-    const session = await openTinySession(models, options);
+    const training = await openTinyTraining(models, options);
     // Room for a few checkpoints of about 50 kB.
     mount("-t", "tmpfs", "-o", "size=256k", "none", disk);
     try {
-      session.config.trainer.default_local_dir = disk;
-      await expect(train(session)).rejects.toThrow(/cannot[\s\S]*ENOSPC|No space left[\s\S]*free some space/);
-      const steps = readdirSync(join(findRunPath(session.config), "checkpoints"));
+      training.config.trainer.default_local_dir = disk;
+      await expect(train(training)).rejects.toThrow(/cannot[\s\S]*ENOSPC|No space left[\s\S]*free some space/);
+      const steps = readdirSync(join(findRunPath(training.config), "checkpoints"));
       expect(steps.length).toBeGreaterThan(0);
       expect(steps.filter((name) => name.endsWith(".tmp"))).toEqual([]);
       mount("-o", "remount,size=16m", disk);
-      expect((await train(await reopen(session))).history.length).toBeGreaterThan(0);
+      expect((await train(await reopen(training))).history.length).toBeGreaterThan(0);
       mount("-o", "remount,ro", disk);
-      await expect(train(await reopen(session))).rejects.toThrow(
+      await expect(train(await reopen(training))).rejects.toThrow(
         /cannot be written[\s\S]*EROFS[\s\S]*default_local_dir/,
       );
     } finally {
@@ -317,9 +319,9 @@ describe("checkpoints", () => {
   });
 
   it("a checkpoint that cannot be written ends the run, leaves the last good one, and no half", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 1);
-    const again = await reopen(session);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 1);
+    const again = await reopen(training);
     const failing = new Proxy(again.policy.engine, {
       get: (target, name) =>
         name === "readTensor"
@@ -332,11 +334,11 @@ describe("checkpoints", () => {
       /global_step_2: cannot be written[\s\S]*free some space/,
     );
     expect(readdirSync(join(path, "checkpoints"))).toEqual(["global_step_1"]);
-    expect((await train(await reopen(session), 2)).history).toHaveLength(1);
+    expect((await train(await reopen(training), 2)).history).toHaveLength(1);
   });
 
   it("those of another model are refused before anything is changed", async () => {
-    const one = await openTinySession(models, options);
+    const one = await openTinyTraining(models, options);
     const two = await models.load({}, { lora: { rank: 2, alpha: 4 } });
     if (!isStateful(one.policy.engine)) throw new Error("the tiny model keeps a state");
     const file = join(models.folder, "state.bin");
@@ -347,44 +349,44 @@ describe("checkpoints", () => {
 
 describe("the run folder", () => {
   it("resume_mode disable moves an earlier run aside and says where", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 2);
-    const { said, history } = await train(await reopen(session, { resume_mode: "disable" }), 1);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 2);
+    const { said, history } = await train(await reopen(training, { resume_mode: "disable" }), 1);
     expect(said.join()).toContain(`${path}.old-1`);
     expect(history.map((m) => m["training/global_step"])).toEqual([1]);
     expect(readMetrics(`${path}.old-1`)).toHaveLength(2);
     expect(existsSync(join(`${path}.old-1`, "run.lock"))).toBe(false);
     // So does a run that was killed before its first checkpoint.
     rmSync(join(path, "checkpoints"), { recursive: true });
-    expect((await train(await reopen(session), 1)).said.join()).toContain(`${path}.old-2`);
+    expect((await train(await reopen(training), 1)).said.join()).toContain(`${path}.old-2`);
   });
 
   it("resume_path goes on from another run's checkpoint, and leaves that run alone", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 4);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 4);
     const whole = readMetrics(path);
     const from = { resume_mode: "resume_path", experiment_name: "branch" };
     const branch = await train(
-      await reopen(session, { ...from, resume_from_path: join(path, "checkpoints", "global_step_2") }),
+      await reopen(training, { ...from, resume_from_path: join(path, "checkpoints", "global_step_2") }),
       4,
     );
     expect(branch.path).not.toBe(path);
     expect(readMetrics(branch.path)).toEqual(whole.slice(2));
     expect(readMetrics(path)).toEqual(whole);
-    const newest = await train(await reopen(session, { ...from, resume_from_path: path, experiment_name: "b2" }), 5);
+    const newest = await train(await reopen(training, { ...from, resume_from_path: path, experiment_name: "b2" }), 5);
     expect(newest.history.map((m) => m["training/global_step"])).toEqual([5]);
-    await expect(train(await reopen(session, { ...from, resume_from_path: models.folder }))).rejects.toThrow(
+    await expect(train(await reopen(training, { ...from, resume_from_path: models.folder }))).rejects.toThrow(
       /is not a checkpoint/,
     );
-    await expect(train(await reopen(session, from))).rejects.toThrow(/resume_from_path: is missing/);
+    await expect(train(await reopen(training, from))).rejects.toThrow(/resume_from_path: is missing/);
   });
 
   it("resume_path within the run sets the later checkpoints aside", async () => {
-    const session = await openTinySession(models, options);
-    const { path } = await train(session, 3);
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 3);
     const whole = readMetrics(path);
     const back = { resume_mode: "resume_path", resume_from_path: join(path, "checkpoints", "global_step_1") };
-    await train(await reopen(session, back), 2);
+    await train(await reopen(training, back), 2);
     expect(readMetrics(path)).toEqual(whole.slice(0, 2));
     expect(readdirSync(join(path, "checkpoints")).sort()).toEqual([
       "global_step_1",
@@ -395,26 +397,26 @@ describe("the run folder", () => {
   });
 
   it("config changed between runs: the keys are named; those that would make nonsense are refused", async () => {
-    const session = await openTinySession(models, options);
-    await train(session, 1);
-    const changed = await reopen(session);
+    const training = await openTinyTraining(models, options);
+    await train(training, 1);
+    const changed = await reopen(training);
     changed.config.actor_rollout_ref.actor.optim.lr = 5e-3;
     changed.config.actor_rollout_ref.rollout.n = 2;
     const { said } = await train(changed, 2);
     expect(said.join("\n")).toMatch(/actor\.optim\.lr: 0\.01 -> 0\.005[\s\S]*rollout\.n: 4 -> 2/);
-    const other = await reopen(session);
+    const other = await reopen(training);
     other.config.actor_rollout_ref.model.lora_alpha = 64;
     await expect(train(other, 3)).rejects.toThrow(/lora_alpha: differs[\s\S]*expected: 8[\s\S]*received: 64/);
   });
 
   it("belongs to one living process", async () => {
-    const session = await openTinySession(models, options);
-    const run: OpenedRun = await openRun(session.config, () => undefined);
-    await expect(train(session, 1)).rejects.toThrow(/in use by another run[\s\S]*run\.lock/);
+    const training = await openTinyTraining(models, options);
+    const run: OpenedRun = await openRun(training.config, () => undefined);
+    await expect(train(training, 1)).rejects.toThrow(/in use by another run[\s\S]*run\.lock/);
     run.close();
-    const { history } = await train(session, 1);
+    const { history } = await train(training, 1);
     expect(history).toHaveLength(1);
-    expect(existsSync(`${findRunPath(session.config)}.run.lock`)).toBe(false);
+    expect(existsSync(`${findRunPath(training.config)}.run.lock`)).toBe(false);
   });
 });
 

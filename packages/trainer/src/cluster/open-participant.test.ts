@@ -4,7 +4,7 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import type { TrainConfig } from "../config/train-config.js";
 import { defineTask } from "../task/task.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
+import { writeTinyRun } from "../testing/tiny-training.js";
 import { openConversations, openLosses } from "./open-participant.js";
 
 const models = new TinyModels();

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { openSession } from "../run/session.js";
+import { openTraining } from "../run/training.js";
 import { loadConfig } from "./load-config.js";
 import { trainConfigSchema } from "./train-config.js";
 
@@ -88,10 +88,10 @@ describe("config", () => {
   });
 });
 
-describe("opening a session", () => {
+describe("opening a training", () => {
   const open = (...overrides: string[]) => {
     const { values, folder: base } = loadConfig(trainConfigSchema, example, overrides);
-    return openSession(values, base);
+    return openTraining(values, base);
   };
 
   it("refuses a malformed row, naming file, line and column", async () => {

@@ -1,33 +1,33 @@
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { runTrainingStep } from "../step/training-step.js";
-import { openTinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { listInert } from "./list-inert.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 /** What two steps of a training come to, and the keys that are said to have no effect. */
-async function train(options: TinySessionOptions) {
-  const session = await openTinySession(models, options);
+async function train(options: TinyTrainingOptions) {
+  const training = await openTinyTraining(models, options);
   try {
     const take = async (step: number) =>
-      (await runTrainingStep(session, { rows: session.trainRows, step, epoch: 0 })).metrics;
+      (await runTrainingStep(training, { rows: training.trainRows, step, epoch: 0 })).metrics;
     const metrics = [await take(1), await take(2)];
     const names = ["actor/grad_norm", "critic/score/mean", "critic/grad_norm", "critic/vf_loss"];
     return {
       results: metrics.map((line) => names.map((name) => line[name])),
-      inert: listInert(session.config).map(({ key }) => key),
+      inert: listInert(training.config).map(({ key }) => key),
     };
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }
 
 const actor = "actor_rollout_ref.actor";
 const gae = { adv_estimator: "gae" };
 /** A setting beside its default, in a training of one update a step. */
-const settings: [string, TinySessionOptions, TinySessionOptions][] = [
+const settings: [string, TinyTrainingOptions, TinyTrainingOptions][] = [
   [`${actor}.clip_ratio`, { actor: { clip_ratio: 1e-4 } }, {}],
   [`${actor}.clip_ratio_low`, { actor: { clip_ratio_low: 1e-4, clip_ratio_high: 1e-4 } }, {}],
   [`${actor}.clip_ratio`, { actor: loss("gspo", { clip_ratio: 1e-4 }) }, { actor: loss("gspo") }],
@@ -44,7 +44,7 @@ describe("settings without effect", () => {
     expect(changed.inert).toEqual([key]);
     expect(usual.inert).toEqual([]);
     expect(changed.results).toEqual(usual.results);
-    const often = (options: TinySessionOptions): TinySessionOptions => ({
+    const often = (options: TinyTrainingOptions): TinyTrainingOptions => ({
       ...options,
       actor: { optim: { lr: 3e-2 }, ...options.actor, ppo_epochs: 4 },
       critic: { optim: { lr: 3e-2 }, ...options.critic, ppo_epochs: 4 },

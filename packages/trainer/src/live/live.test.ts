@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { FakeEngine } from "@cria/core/testing";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
-import { trainSession } from "../run/train-session.js";
-import { openTinySession } from "../testing/tiny-session.js";
+import { runTraining } from "../run/run-training.js";
+import { openTinyTraining } from "../testing/tiny-training.js";
 import { formatLiveState, type LiveState, readLiveState } from "./live-state.js";
 import { LiveTracker } from "./live-tracker.js";
 import { LiveWriter } from "./live-writer.js";
@@ -185,12 +185,12 @@ describe("live.json", () => {
 
 describe("a training", () => {
   it("tells its steps and conversations while it runs, and leaves nothing behind", async () => {
-    const session = await openTinySession(models, { trainer: { total_training_steps: 2 } });
+    const training = await openTinyTraining(models, { trainer: { total_training_steps: 2 } });
     const seen: (LiveState | null)[] = [];
-    const { path } = await trainSession(session, {
-      configFolder: session.folder,
+    const { path } = await runTraining(training, {
+      configFolder: training.folder,
       afterStep: async () => {
-        const folder = join(session.config.trainer.default_local_dir, "cria", "default");
+        const folder = join(training.config.trainer.default_local_dir, "cria", "default");
         seen.push(
           await vi.waitFor(async () => {
             const live = await readLiveState(folder);
@@ -208,9 +208,9 @@ describe("a training", () => {
   });
 
   it("without a logger of files tells nothing, and a failed one leaves nothing", async () => {
-    const quiet = await openTinySession(models, { trainer: { total_training_steps: 1, logger: ["console"] } });
+    const quiet = await openTinyTraining(models, { trainer: { total_training_steps: 1, logger: ["console"] } });
     let files: string[] = [];
-    const { path } = await trainSession(quiet, {
+    const { path } = await runTraining(quiet, {
       configFolder: quiet.folder,
       afterStep: async () => {
         files = readdirSync(join(quiet.config.trainer.default_local_dir, "cria", "default"));
@@ -219,11 +219,11 @@ describe("a training", () => {
     expect(files.length).toBeGreaterThan(0);
     expect(files).not.toContain("live.json");
     expect(readFileSync(join(path, "config.json"), "utf8")).toContain("console");
-    const failing = await openTinySession(models, { trainer: { total_training_steps: 1 } });
+    const failing = await openTinyTraining(models, { trainer: { total_training_steps: 1 } });
     const broken = async () => {
       throw new Error("broken");
     };
-    await expect(trainSession(failing, { configFolder: failing.folder, afterStep: broken })).rejects.toThrow("broken");
+    await expect(runTraining(failing, { configFolder: failing.folder, afterStep: broken })).rejects.toThrow("broken");
     const left = readdirSync(join(failing.config.trainer.default_local_dir, "cria", "default"));
     expect(left.filter((name) => name.startsWith("live.json"))).toEqual([]);
   });

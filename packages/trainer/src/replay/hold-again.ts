@@ -10,7 +10,7 @@ import {
   Steering,
 } from "@cria/records";
 import { type ConversationReplay, type DatasetRow, startRollouts } from "@cria/rollout";
-import type { Session } from "../run/session.js";
+import type { Training } from "../run/training.js";
 import type { Environment } from "../task/environment.js";
 
 /** A recorded conversation that is to be held again. */
@@ -34,7 +34,7 @@ export interface HoldOptions {
 
 /** Holds recorded conversations again with the policy as it is. @throws what ends a rollout; the signal's reason. */
 export async function holdAgain(
-  { policy, environment }: Pick<Session, "policy" | "environment">,
+  { policy, environment }: Pick<Training, "policy" | "environment">,
   held: readonly HeldAgain[],
   { sampling, seeds, step, isJudged, signal }: HoldOptions,
 ): Promise<{ ended: UnjudgedTrajectory[]; judged: Trajectory[] }> {
@@ -66,7 +66,7 @@ export async function holdAgain(
 }
 
 function makeReplay(
-  { policy, environment }: { policy: Session["policy"]; environment: Environment },
+  { policy, environment }: { policy: Training["policy"]; environment: Environment },
   { line, row, change, answers }: HeldAgain,
   seed: number,
 ): ConversationReplay {

@@ -7,8 +7,8 @@ import { readRun, type SavedRun } from "../rescore/read-run.js";
 import { makeAgentTask } from "../run/agent-task.js";
 import { loadHeldOut } from "../run/held-out.js";
 import { makeConfig } from "../run/make-config.js";
-import { openSession, type SessionOptions } from "../run/session.js";
 import type { TrainOptions } from "../run/train-options.js";
+import { type OpenTrainingOptions, openTraining } from "../run/training.js";
 import { checkModel } from "./check-run.js";
 import { Replay } from "./replay.js";
 import { RunWeights } from "./run-weights.js";
@@ -27,13 +27,13 @@ export async function openReplay(path: string, { train, report, signal }: OpenRe
   await checkModel(config, run.origin);
   const open = async () => {
     const inMemory = train && (await readInMemory(train, config, run.configFolder));
-    return openSession(config, run.configFolder, { ...inMemory, report, signal });
+    return openTraining(config, run.configFolder, { ...inMemory, report, signal });
   };
   const weights = await RunWeights.open(resolve(path), open, report);
   return new Replay({ path, config, origin: run.origin, weights });
 }
 
-async function readInMemory(given: TrainOptions, config: TrainConfig, folder: string): Promise<SessionOptions> {
+async function readInMemory(given: TrainOptions, config: TrainConfig, folder: string): Promise<OpenTrainingOptions> {
   const options = makeAgentTask(given);
   const { registries, findsToolFormat } = makeConfig(options);
   return { task: options.task, valRows: await loadHeldOut(options, config, folder), registries, findsToolFormat };

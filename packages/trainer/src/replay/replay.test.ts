@@ -9,10 +9,10 @@ import { z } from "zod";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import type { RunEvent } from "../events.js";
-import { openSession } from "../run/session.js";
+import { runTraining } from "../run/run-training.js";
 import { train } from "../run/train.js";
 import type { TrainOptions } from "../run/train-options.js";
-import { trainSession } from "../run/train-session.js";
+import { openTraining } from "../run/training.js";
 import { defineTask } from "../task/task.js";
 import { openReplay } from "./open-replay.js";
 import type { Replay } from "./replay.js";
@@ -41,12 +41,12 @@ async function trainUntil(stopAfter: number, more: readonly string[] = []): Prom
     ...more,
   ];
   const { values: config, folder: configFolder } = loadConfig(trainConfigSchema, demo, overrides);
-  const session = await openSession(config, configFolder);
+  const training = await openTraining(config, configFolder);
   let done = 0;
   const isStopping = () => done >= stopAfter;
   const afterStep = async () => void done++;
-  await trainSession(session, { configFolder, isStopping, afterStep });
-  await session.dispose();
+  await runTraining(training, { configFolder, isStopping, afterStep });
+  await training.dispose();
 }
 
 async function readLines(name: string): Promise<DumpLine[]> {

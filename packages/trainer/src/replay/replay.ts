@@ -4,7 +4,7 @@ import { type Change, type DumpLine, isOfRow, listLineCalls } from "@cria/record
 import { agentLoops as builtInLoops, type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Session } from "../run/session.js";
+import type { Training } from "../run/training.js";
 import { versionOf } from "../step/schedule.js";
 import { dumpTrajectories } from "../validation/dump-trajectories.js";
 import { checkGoesOn, checkLineReplays, findRow, nameLine } from "./check-line.js";
@@ -64,13 +64,13 @@ export class Replay {
   constructor(private readonly parts: ReplayParts) {}
 
   /** The engine's, for texts of tokens. */
-  get engine(): Pick<Session["policy"]["engine"], "detokenize" | "info"> {
-    return this.session.policy.engine;
+  get engine(): Pick<Training["policy"]["engine"], "detokenize" | "info"> {
+    return this.training.policy.engine;
   }
 
   /** A text as tokens, as it would stand in a conversation. */
   tokenize(text: string): Int32Array {
-    return this.session.policy.tokenizer.tokenizePlain(text);
+    return this.training.policy.tokenizer.tokenizePlain(text);
   }
 
   /**
@@ -102,7 +102,7 @@ export class Replay {
         await this.goTo(batch[0]!, validation, signal);
         const { seeds, sampling } = this.readDraws(batch, validation);
         const step = batch[0]!.step!;
-        const { ended } = await holdAgain(this.session, held, { sampling, seeds, step, isJudged: false, signal });
+        const { ended } = await holdAgain(this.training, held, { sampling, seeds, step, isJudged: false, signal });
         indices.forEach((i, k) => {
           results[i] = compareReplay(this.place(shown[i]!), ended[k]!, until);
         });
@@ -144,17 +144,17 @@ export class Replay {
       };
       const held = [{ line, row: row!, change, answers }];
       const step = line.step!;
-      const { judged } = await holdAgain(this.session, held, { sampling, seeds, step, isJudged: liveTools, signal });
+      const { judged } = await holdAgain(this.training, held, { sampling, seeds, step, isJudged: liveTools, signal });
       const trajectory = judged[0]!;
       checkPrefix(this.place(shown!), trajectory.tokenIds, token);
-      const { engine } = this.session.policy;
+      const { engine } = this.training.policy;
       if (replacement !== undefined && trajectory.responseMask[token] === 1) {
         // It was not sampled: its logprob is the trainer's.
         const temperature = sampling.temperature || 1;
         const [scores] = await engine.score([{ tokenIds: trajectory.tokenIds, from: token }], { temperature, signal });
         trajectory.rolloutLogprobs[token] = scores!.logprobs[token]!;
       }
-      const [made] = dumpTrajectories(engine, this.session.environment, [trajectory], { step, rows: [row!] });
+      const [made] = dumpTrajectories(engine, this.training.environment, [trajectory], { step, rows: [row!] });
       return { line: liveTools ? made! : { ...made!, reward: null, score: null, success: null, parts: [] }, token };
     });
   }
@@ -173,7 +173,7 @@ export class Replay {
       if (place < 1) throw refuseToken(line, token, "a token with others before it");
       const [shown] = await this.show([line], validation);
       await this.goTo(line, validation, signal);
-      const { engine } = this.session.policy;
+      const { engine } = this.training.policy;
       const { token_ids } = this.place(shown!);
       const { temperature } = readSampling(line, this.parts.config, validation);
       const sequence = engine.createSequence();
@@ -204,7 +204,7 @@ export class Replay {
       const { token_ids } = this.place(shown!);
       const { temperature } = readSampling(line, this.parts.config, validation);
       const paths = listPaths({ tokenIds: line.token_ids, segments: line.segments });
-      const scores = await this.session.policy.engine.score(
+      const scores = await this.training.policy.engine.score(
         paths.map(({ indices, own }) => ({
           tokenIds: indices.map((t) => token_ids[t]!),
           from: Math.max(1, own),
@@ -227,8 +227,8 @@ export class Replay {
     return this.inTurn(() => this.parts.weights.close());
   }
 
-  private get session(): Session {
-    return this.parts.weights.session;
+  private get training(): Training {
+    return this.parts.weights.training;
   }
 
   private show(lines: readonly DumpLine[], validation: boolean): Promise<ShownLine[]> {
@@ -236,7 +236,7 @@ export class Replay {
   }
 
   private place(shown: ShownLine): DumpLine {
-    return placeImages(shown, this.session.policy.engine);
+    return placeImages(shown, this.training.policy.engine);
   }
 
   private async inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -252,8 +252,8 @@ export class Replay {
   private async check(lines: readonly DumpLine[], validation: boolean): Promise<DatasetRow[]> {
     const { path, config, origin, weights } = this.parts;
     checkDeterministic(path, config);
-    const { defaultAgentLoop, agentLoops: loops = builtInLoops } = this.session.environment;
-    const given = validation ? this.session.valRows : this.session.trainRows;
+    const { defaultAgentLoop, agentLoops: loops = builtInLoops } = this.training.environment;
+    const given = validation ? this.training.valRows : this.training.trainRows;
     const rows = new Map(given.map((row) => [row.uid, row]));
     for (const line of lines) {
       const name = rows.get(line.uid)?.agentName ?? defaultAgentLoop;
@@ -272,7 +272,7 @@ export class Replay {
 
   /** How many steps the policy had learned from that sampled a conversation. */
   private findWeights({ step }: DumpLine, validation: boolean): number {
-    return validation ? step! : versionOf(step!, this.session.settings);
+    return validation ? step! : versionOf(step!, this.training.settings);
   }
 
   private readDraws(lines: readonly DumpLine[], validation: boolean) {

@@ -2,13 +2,13 @@ import { DataError } from "@cria/core";
 import { type Checkpoint, CheckpointStore, readCheckpoint } from "../checkpoints/checkpoint-store.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
 import { RunState } from "../run/run-state.js";
-import type { Session } from "../run/session.js";
 import { readSchedule, StepsAhead } from "../run/steps-ahead.js";
+import type { Training } from "../run/training.js";
 import { runTrainingStep } from "../step/training-step.js";
 
-/** A session of the run, and where its training stands. */
+/** A training of the run, and where its training stands. */
 interface Opened {
-  session: Session;
+  training: Training;
   state: RunState;
   ahead: StepsAhead;
   /** Steps done; null: a step was interrupted, and nothing is known. */
@@ -21,20 +21,20 @@ export class RunWeights {
 
   private constructor(
     private opened: Opened,
-    /** Opens a session whose weights are those of the start. */
-    private readonly open: () => Promise<Session>,
+    /** Opens a training whose weights are those of the start. */
+    private readonly open: () => Promise<Training>,
     path: string,
     private readonly report: Report | undefined,
   ) {
     this.store = new CheckpointStore(path);
   }
 
-  static async open(path: string, open: () => Promise<Session>, report?: Report): Promise<RunWeights> {
+  static async open(path: string, open: () => Promise<Training>, report?: Report): Promise<RunWeights> {
     return new RunWeights(begin(await open()), open, path, report);
   }
 
-  get session(): Session {
-    return this.opened.session;
+  get training(): Training {
+    return this.opened.training;
   }
 
   /** Steps whose weights were saved, the newest first. */
@@ -57,7 +57,7 @@ export class RunWeights {
 
   async close(): Promise<void> {
     await this.opened.ahead.close();
-    await this.opened.session.dispose();
+    await this.opened.training.dispose();
   }
 
   /** The newest whole checkpoint that is not after a step. */
@@ -76,15 +76,15 @@ export class RunWeights {
   private async goBack(checkpoint: Checkpoint | null): Promise<void> {
     await this.opened.ahead.close();
     if (!checkpoint) {
-      await this.opened.session.dispose();
+      await this.opened.training.dispose();
       this.opened = begin(await this.open());
       return;
     }
-    const { session } = this.opened;
-    this.opened = { ...begin(session), at: null };
+    const { training } = this.opened;
+    this.opened = { ...begin(training), at: null };
     const { state, ahead } = this.opened;
     await state.restore(checkpoint);
-    await session.policy.engine.flushCache();
+    await training.policy.engine.flushCache();
     await ahead.restore(checkpoint);
     this.opened.at = checkpoint.step;
   }
@@ -103,7 +103,7 @@ export class RunWeights {
       for (let step = first + 1; step <= last; step++) {
         signal?.throwIfAborted();
         opened.at = null;
-        const result = await runTrainingStep({ ...opened.session, signal }, await opened.ahead.begin(step));
+        const result = await runTrainingStep({ ...opened.training, signal }, await opened.ahead.begin(step));
         await opened.ahead.end(step, result);
         opened.state.mark(step);
         opened.at = step;
@@ -116,7 +116,7 @@ export class RunWeights {
   }
 }
 
-function begin(session: Session): Opened {
-  const state = new RunState(session);
-  return { session, state, ahead: new StepsAhead(session, state, readSchedule(session)), at: 0 };
+function begin(training: Training): Opened {
+  const state = new RunState(training);
+  return { training, state, ahead: new StepsAhead(training, state, readSchedule(training)), at: 0 };
 }

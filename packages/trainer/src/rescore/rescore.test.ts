@@ -4,9 +4,9 @@ import { TinyModels } from "@cria/engine/testing";
 import { type DumpLine, readDump } from "@cria/records";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunEvent } from "../events.js";
-import { openSession } from "../run/session.js";
-import { trainSession } from "../run/train-session.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
+import { runTraining } from "../run/run-training.js";
+import { openTraining } from "../run/training.js";
+import { writeTinyRun } from "../testing/tiny-training.js";
 import { type RescoreOptions, rescoreRun } from "./rescore-run.js";
 
 const models = new TinyModels();
@@ -37,9 +37,9 @@ beforeAll(async () => {
     rewardModel: { aggregation: { trajectory_weight: 2 } },
   });
   folder = made.folder;
-  const session = await openSession(made.config, folder);
-  await trainSession(session, { configFolder: folder });
-  await session.dispose();
+  const training = await openTraining(made.config, folder);
+  await runTraining(training, { configFolder: folder });
+  await training.dispose();
   run = join(folder, "cria", "default");
   files = readFiles(run);
 });

@@ -9,7 +9,7 @@ import { listWarnings } from "../config/list-warnings.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { type ChatServer, startChatServer } from "../testing/chat-server.js";
-import { openTinySession } from "../testing/tiny-session.js";
+import { openTinyTraining } from "../testing/tiny-training.js";
 import { GroupJudge, type GroupWriter, writeGroupsWithEngine } from "./group-judge.js";
 import { defaultRubric, GroupPrompt } from "./group-prompt.js";
 import { JudgedRewards } from "./judged-rewards.js";
@@ -282,7 +282,9 @@ it("ranks of validations with one sample a prompt, which are all the best, are w
 
 describe("a training step with a judge of groups", () => {
   const open = (model: Record<string, unknown>) =>
-    openTinySession(models, { rewardModel: { enable: true, rule_weight: 0, model: { type: "group_rank", ...model } } });
+    openTinyTraining(models, {
+      rewardModel: { enable: true, rule_weight: 0, model: { type: "group_rank", ...model } },
+    });
 
   it("has the groups' scores, from a server that sees one prompt a group; what it cannot rank has failed", async () => {
     const server = await startChatServer(({ messages }) => {
@@ -292,8 +294,8 @@ describe("a training step with a judge of groups", () => {
         : JSON.stringify(ids.map((id) => ({ id, rank: id })));
     });
     servers.push(server);
-    const session = await open({ base_url: server.url, rubric: "Be brief." });
-    const { trajectories, metrics } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const training = await open({ base_url: server.url, rubric: "Be brief." });
+    const { trajectories, metrics } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     // Three prompts, and the one that was refused once more.
     expect(server.requests).toHaveLength(4);
     expect(server.requests[0]!.body.messages[0]!.content).toContain("Be brief.");
@@ -302,23 +304,23 @@ describe("a training step with a judge of groups", () => {
     expect(of("a").sort()).toEqual([0, 1 / 3, 2 / 3, 1]);
     expect(of("bb")).toEqual([null, null, null, null]);
     expect(metrics).toMatchObject({ "rollout/judge_failed": 4, "rollout/kept": 8, "reward_extra/rm_score/mean": 0.5 });
-    await session.judgedRewards!.dispose();
+    await training.judgedRewards!.dispose();
   });
 
   it("takes a GGUF, and refuses refills and broken templates", async () => {
     const path = await models.write({ seed: 9 });
-    const session = await open({ path, group_output: "scores", max_group_tokens: 3000, temperature: 1 });
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const training = await open({ path, group_output: "scores", max_group_tokens: 3000, temperature: 1 });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     for (const { rewards, extraFields } of trajectories) {
       expect(rewards.score! >= 0 && rewards.score! <= 1).toBe(true);
       expect(extraFields.rm_verdict).toMatch(/^as \d of 4: \[\{"id": 1, "score": \d+\}/);
     }
-    await session.judgedRewards!.dispose();
+    await training.judgedRewards!.dispose();
     const refill = {
       rewardModel: { enable: true, model: { type: "group_rank", path } },
       rollout: { on_failure: "refill" },
     };
-    await expect(openTinySession(models, refill)).rejects.toThrow(/on_failure: does not go with .*group_rank/);
+    await expect(openTinyTraining(models, refill)).rejects.toThrow(/on_failure: does not go with .*group_rank/);
     await expect(open({ path, prompt_template_path: "nowhere.jinja" })).rejects.toThrow(/is not a template/);
   });
 });

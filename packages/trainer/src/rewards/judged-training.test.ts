@@ -7,11 +7,16 @@ import { makeNormals, TinyModels } from "@cria/engine/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { Policy } from "../policy/policy.js";
-import { openSession } from "../run/session.js";
+import { openTraining } from "../run/training.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { dropTimes } from "../testing/drop-times.js";
-import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import {
+  openTinyTraining,
+  type TinyTraining,
+  type TinyTrainingOptions,
+  writeTinyRun,
+} from "../testing/tiny-training.js";
 import { dumpTrajectories } from "../validation/dump-trajectories.js";
 import { validate } from "../validation/validate.js";
 
@@ -20,17 +25,17 @@ afterAll(() => models.cleanUp());
 const opened: { judgedRewards: { dispose(): Promise<void> } | null }[] = [];
 const servers: ChatServer[] = [];
 afterEach(async () => {
-  await Promise.all(opened.splice(0).map((session) => session.judgedRewards?.dispose()));
+  await Promise.all(opened.splice(0).map((training) => training.judgedRewards?.dispose()));
   await Promise.all(servers.splice(0).map((server) => server.close()));
   vi.restoreAllMocks();
 });
 
-const open = async (rewardModel: Record<string, unknown>, options: TinySessionOptions = {}) => {
-  const session = await openTinySession(models, { ...options, rewardModel: { enable: true, ...rewardModel } });
-  opened.push(session);
-  return session;
+const open = async (rewardModel: Record<string, unknown>, options: TinyTrainingOptions = {}) => {
+  const training = await openTinyTraining(models, { ...options, rewardModel: { enable: true, ...rewardModel } });
+  opened.push(training);
+  return training;
 };
-const take = (session: TinySession) => runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+const take = (training: TinyTraining) => runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
 const serve = async (...args: Parameters<typeof startChatServer>) => {
   const server = await startChatServer(...args);
   servers.push(server);
@@ -43,8 +48,8 @@ const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 describe("a training step with reward models", () => {
   it("adds their scores to the rules', and to the metrics", async () => {
     const server = await serve(({ messages }) => grade(messages[0]!.content));
-    const session = await open({ model: { base_url: server.url, weight: 2 }, rule_weight: 0.5 });
-    const { trajectories, metrics } = await take(session);
+    const training = await open({ model: { base_url: server.url, weight: 2 }, rule_weight: 0.5 });
+    const { trajectories, metrics } = await take(training);
     expect(server.requests).toHaveLength(12);
     let sum = 0;
     for (const { extraFields, reward, rewards } of trajectories) {
@@ -80,9 +85,9 @@ describe("a training step with reward models", () => {
       events.push("judged");
       return "Score: 5";
     });
-    const session = await open({ model: { base_url: server.url, max_num_seqs: 64 } });
-    const score = session.policy.engine.score.bind(session.policy.engine);
-    const engine = Object.create(session.policy.engine, {
+    const training = await open({ model: { base_url: server.url, max_num_seqs: 64 } });
+    const score = training.policy.engine.score.bind(training.policy.engine);
+    const engine = Object.create(training.policy.engine, {
       score: {
         value: async (...args: Parameters<typeof score>) => {
           events.push("old_log_prob begins");
@@ -94,7 +99,7 @@ describe("a training step with reward models", () => {
         },
       },
     });
-    const { metrics } = await take({ ...session, policy: new Policy({ ...session.policy, engine }) });
+    const { metrics } = await take({ ...training, policy: new Policy({ ...training.policy, engine }) });
     expect(events).toEqual(["old_log_prob begins", ...Array(12).fill("judged"), "old_log_prob ends"]);
     // The step's time has them once.
     expect(metrics["timing_s/old_log_prob"]).toBeGreaterThan(0.2);
@@ -105,8 +110,8 @@ describe("a training step with reward models", () => {
     const server = await serve(({ messages }) => grade(messages[0]!.content));
     const results = [];
     for (const launch_reward_fn_async of [true, false]) {
-      const session = await open({ model: { base_url: server.url }, launch_reward_fn_async });
-      const { trajectories, metrics } = await take(session);
+      const training = await open({ model: { base_url: server.url }, launch_reward_fn_async });
+      const { trajectories, metrics } = await take(training);
       results.push({
         trajectories: trajectories.map((t) => [t.reward, t.rewards, t.extraFields]),
         metrics: dropTimes(metrics),
@@ -146,15 +151,15 @@ describe("a training step with reward models", () => {
       return grade(prompt);
     });
     const model = { base_url: server.url, num_retries: 0 };
-    const session = await open({ model, launch_reward_fn_async: isAsync });
-    const { trajectories, metrics } = await take(session);
+    const training = await open({ model, launch_reward_fn_async: isAsync });
+    const { trajectories, metrics } = await take(training);
     const failed = trajectories.filter(hasFailed);
     expect(trajectories).toHaveLength(12);
     expect(failed.map((t) => t.uid.at(-1)).sort()).toEqual(["1", "2", "2", "2"]);
     for (const t of failed) {
       expect(t.error).toMatch(/^reward model rm: (no score in the verdict "no idea"|.*HTTP 500)/);
       expect(
-        dumpTrajectories(session.policy.engine, session.environment, [t], { step: 1, rows: session.trainRows })[0],
+        dumpTrajectories(training.policy.engine, training.environment, [t], { step: 1, rows: training.trainRows })[0],
       ).toMatchObject({
         reward: null,
         score: null,
@@ -169,10 +174,10 @@ describe("a training step with reward models", () => {
     });
     const kept = trajectories.filter((t) => !hasFailed(t) && !t.uid.endsWith("2"));
     expect(metrics["critic/rewards/mean"]).toBeCloseTo(kept.reduce((sum, t) => sum + t.reward, 0) / 7, 12);
-    const trained = session.batches.flat().map(({ tokenIds }) => Array.from(tokenIds).join());
+    const trained = training.batches.flat().map(({ tokenIds }) => Array.from(tokenIds).join());
     for (const t of [...failed, ...trajectories.filter(({ uid }) => uid.endsWith("2"))])
       expect(trained).not.toContain(t.tokenIds.join());
-    const warnings = session.events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
+    const warnings = training.events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toMatch(/could not be judged, and is left out .*\n {2}row \d .*sample \d: reward model rm/);
   });
@@ -180,18 +185,18 @@ describe("a training step with reward models", () => {
   it("ends when the server is gone, with its reason: nothing was judged", async () => {
     const gone = await startChatServer(() => "");
     await gone.close();
-    const session = await open({ model: { base_url: gone.url, num_retries: 0 } });
-    await expect(take(session)).rejects.toThrow(
+    const training = await open({ model: { base_url: gone.url, num_retries: 0 } });
+    await expect(take(training)).rejects.toThrow(
       /^step 1: every conversation failed[\s\S]*12 conv[\s\S]*row \d, sample \d: .*cannot be reached.*ECONNREFUSED/,
     );
-    expect(session.batches).toEqual([]);
+    expect(training.batches).toEqual([]);
   });
 
   it("ends when the server refuses every request", async () => {
     const server = await serve(() => ({ status: 401, body: "bad key" }));
-    const session = await open({ model: { base_url: server.url } });
-    await expect(take(session)).rejects.toThrow(/refuses to judge[\s\S]*401/);
-    expect(session.batches).toEqual([]);
+    const training = await open({ model: { base_url: server.url } });
+    await expect(take(training)).rejects.toThrow(/refuses to judge[\s\S]*401/);
+    expect(training.batches).toEqual([]);
   });
 });
 
@@ -218,7 +223,7 @@ describe("GGUF reward models", () => {
   it("judge by verdict, in this process", async () => {
     const path = await models.write({ seed: 9, embeddingScale: 0.25 });
     writeFileSync(join(models.folder, "short.jinja"), "{{ answer }}");
-    const session = await open({
+    const training = await open({
       // A random model writes no grade; any character of its verdict stands for one.
       model: {
         path,
@@ -229,7 +234,7 @@ describe("GGUF reward models", () => {
       },
       rule_weight: 0,
     });
-    const { trajectories, metrics } = await take(session);
+    const { trajectories, metrics } = await take(training);
     expect(metrics["rollout/judge_failed"]).toBe(0);
     expect(trajectories.every((t) => typeof t.extraFields.rm_verdict === "string")).toBe(true);
   });
@@ -237,11 +242,11 @@ describe("GGUF reward models", () => {
   it("of type yes_no score by the probability of an answer", async () => {
     const path = await models.write({ seed: 9, embeddingScale: 0.25 });
     writeFileSync(join(models.folder, "short.jinja"), "{{ answer }}");
-    const session = await open({
+    const training = await open({
       model: { path, type: "yes_no", yes: "y", no: "n", prompt_template_path: join(models.folder, "short.jinja") },
       rule_weight: 0,
     });
-    const { trajectories, metrics } = await take(session);
+    const { trajectories, metrics } = await take(training);
     expect(metrics["rollout/judge_failed"]).toBe(0);
     // By what a plain model gives the two tokens.
     const engine = await models.load({}, { path, lora: { rank: 1, alpha: 1 } });
@@ -265,8 +270,8 @@ describe("GGUF reward models", () => {
     const normal = makeNormals(3);
     const data = Float32Array.from({ length: 32 }, () => normal());
     const head = writeSafetensors("head.safetensors", { "model.norm.weight": [1, 2, 3], "score.weight": data });
-    const session = await open({ model: { path, type: "score_head", head_path: head, weight: 0.1 }, rule_weight: 0 });
-    const { trajectories, metrics } = await take(session);
+    const training = await open({ model: { path, type: "score_head", head_path: head, weight: 0.1 }, rule_weight: 0 });
+    const { trajectories, metrics } = await take(training);
     expect(metrics["rollout/judge_failed"]).toBe(0);
     expect(new Set(trajectories.map((t) => t.extraFields.rm_score)).size).toBeGreaterThan(4);
     // By hand: the head's product with the normed state, which a row of the identity in its place shows number by number.
@@ -293,7 +298,7 @@ describe("configs of reward models", () => {
     try {
       const { config, folder } = await writeTinyRun(models, { rewardModel: { enable: true, ...rewardModel } });
       config.actor_rollout_ref.model.path = "none.gguf";
-      await openSession(config, folder);
+      await openTraining(config, folder);
     } catch (error) {
       return (error as Error).message;
     }
@@ -346,8 +351,8 @@ describe("configs of reward models", () => {
 
   it("with rule_weight 0 rows need no reward function", async () => {
     const options = { customRewardFunction: { path: null } };
-    const session = await open({ model: { base_url: "http://127.0.0.1:9/v1" }, rule_weight: 0 }, options);
-    expect(session.judgedRewards).not.toBeNull();
+    const training = await open({ model: { base_url: "http://127.0.0.1:9/v1" }, rule_weight: 0 }, options);
+    expect(training.judgedRewards).not.toBeNull();
     await expect(open({ model: { base_url: "http://127.0.0.1:9/v1" } }, options)).rejects.toThrow(/has no reward/);
   });
 });

@@ -348,6 +348,6 @@ describe("models together", () => {
     await vi.waitFor(() => expect(hanging.requests).toHaveLength(1));
     await models.dispose();
     expect(order).toEqual(["ended", "freed"]);
-    expect(await judged).toBe("the session has ended");
+    expect(await judged).toBe("the training has ended");
   });
 });

@@ -65,7 +65,7 @@ export class RewardModels {
 
   /** Ends what still runs, then frees the models. */
   async dispose(): Promise<void> {
-    this.closing.abort(new Error("the session has ended"));
+    this.closing.abort(new Error("the training has ended"));
     await Promise.allSettled(this.running);
     for (const { model } of this.models) await model.dispose?.();
   }

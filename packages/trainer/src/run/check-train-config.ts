@@ -36,7 +36,7 @@ export function checkTrainConfig(
   // A config's own loops are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
   const { format } = rollout.multi_turn;
-  // A parser of the user's is loaded with the session.
+  // A parser of the user's is loaded with the training.
   if (!format.includes("#")) getToolFormat(format, registries.toolFormats);
 }
 

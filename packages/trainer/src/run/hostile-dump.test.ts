@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { type DumpLine, readDump } from "@cria/records";
 import { afterAll, expect, it } from "vitest";
-import { openTinySession } from "../testing/tiny-session.js";
-import { trainSession } from "./train-session.js";
+import { openTinyTraining } from "../testing/tiny-training.js";
+import { runTraining } from "./run-training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -46,15 +46,15 @@ it("dumps of a training and its validation hold whatever rows and judges give", 
        extra_info: { ...record.extra_info, more: makeHostile() },
      });`,
   );
-  const session = await openTinySession(models, {
+  const training = await openTinyTraining(models, {
     // NaN, BigInt and the like stand beside a score that is one.
     reward: `return import(${JSON.stringify(hostile)}).then(({ makeDeep, makeHostile, makeWorse }) =>
       ({ score: 0.5, ...makeHostile(), more: makeHostile(), worse: makeWorse(), deep: makeDeep() }));`,
     data: { map: `${map}#row`, val_files: "rows.jsonl" },
     trainer: { total_training_steps: 2, val_before_train: false },
   });
-  const { path } = await trainSession(session, {
-    configFolder: session.folder,
+  const { path } = await runTraining(training, {
+    configFolder: training.folder,
     trackers: [],
   });
   const files = ["rollouts/1.jsonl", "rollouts/2.jsonl", "validation/2.jsonl"].map((name) => join(path, name));
@@ -90,10 +90,13 @@ it.each([
     `import { ${name} } from "./hostile.mjs";
      export const row = (record) => ({ ...record, extra_info: { ...record.extra_info, more: ${name}() } });`,
   );
-  const session = await openTinySession(models, { data: { map: `${map}#row` }, trainer: { total_training_steps: 1 } });
-  const options = { configFolder: session.folder, trackers: [] };
+  const training = await openTinyTraining(models, {
+    data: { map: `${map}#row` },
+    trainer: { total_training_steps: 1 },
+  });
+  const options = { configFolder: training.folder, trackers: [] };
   const message = new RegExp(
     `^\\S*rows\\.jsonl, line \\d: cannot be copied[\\s\\S]*received: ${reason}\n[\\s\\S]*data\\.map`,
   );
-  await expect(trainSession(session, options)).rejects.toThrow(message);
+  await expect(runTraining(training, options)).rejects.toThrow(message);
 });

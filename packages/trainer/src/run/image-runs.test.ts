@@ -16,7 +16,7 @@ import { readExamples } from "../sft/read-examples.js";
 import { rollOut } from "../step/roll-out.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { defineTask } from "../task/task.js";
-import { type FakeSessionOptions, openFakeSession } from "../testing/fake-session.js";
+import { type FakeTrainingOptions, openFakeTraining } from "../testing/fake-training.js";
 import { runValidation } from "../validation/run-validation.js";
 
 const models = new TinyModels();
@@ -35,8 +35,8 @@ const ask = (...images: unknown[]) => ({
   images,
 });
 
-const open = (options: Partial<FakeSessionOptions> = {}) =>
-  openFakeSession(models, {
+const open = (options: Partial<FakeTrainingOptions> = {}) =>
+  openFakeTraining(models, {
     prompts: ["a"],
     reply: () => "a cat",
     images: true,
@@ -45,20 +45,20 @@ const open = (options: Partial<FakeSessionOptions> = {}) =>
     ...options,
   });
 
-async function step(options: Partial<FakeSessionOptions> = {}) {
-  const session = await open(options);
-  const result = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
-  return { session, ...result };
+async function step(options: Partial<FakeTrainingOptions> = {}) {
+  const training = await open(options);
+  const result = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
+  return { training, ...result };
 }
 
 describe("a run over rows with images", () => {
   it("trains on conversations that show them, and measures and dumps them", async () => {
-    const { session, trajectories, metrics } = await step({
+    const { training, trajectories, metrics } = await step({
       overrides: ["data.val_files={folder}/rows.jsonl", "actor_rollout_ref.actor.skip_zero_advantage=false"],
     });
-    const { vocabSize } = session.policy.engine.info;
+    const { vocabSize } = training.policy.engine.info;
     expect(trajectories.map(({ images }) => images!.length)).toEqual([1, 1, 1, 1]);
-    const [batch] = session.calls.train[0]!;
+    const [batch] = training.calls.train[0]!;
     for (const { tokenIds, lossMask } of batch) {
       const vectors = Array.from(tokenIds).flatMap((id, t) => (id >= vocabSize ? [lossMask[t]] : []));
       expect(vectors).toEqual([0, 0]);
@@ -66,23 +66,23 @@ describe("a run over rows with images", () => {
     // One file, encoded once for the group and all that follows.
     expect(metrics).toMatchObject({ "images/shown/mean": 1, "images/shown/max": 1, "images/encoded": 1 });
     expect(metrics["images/reused"]).toBeGreaterThan(3);
-    const dump = join(session.folder, "validation.jsonl");
-    await runValidation(session, { step: 1, file: dump });
+    const dump = join(training.folder, "validation.jsonl");
+    await runValidation(training, { step: 1, file: dump });
     for await (const line of readDump(dump)) expect(line.images).toMatchObject([{ width: 32, height: 16, length: 4 }]);
-    expect(readdirSync(join(session.folder, "images"))).toHaveLength(1);
-    await session.dispose();
+    expect(readdirSync(join(training.folder, "images"))).toHaveLength(1);
+    await training.dispose();
   });
 
   it("reads the column that data.image_key names, and paths from the rows' folder", async () => {
-    const session = await open({
+    const training = await open({
       files: { "a.png": file as never },
       row: { ...ask(), prompt: ask("a.png").prompt, pictures: ["a.png"] },
       overrides: ["data.image_key=pictures"],
     });
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     expect(trajectories[0]!.error).toBeUndefined();
     expect(trajectories[0]!.images).toHaveLength(1);
-    await session.dispose();
+    await training.dispose();
   });
 
   it("keeps to the limits of data.image_max_pixels and data.image_max_bytes", async () => {
@@ -105,11 +105,11 @@ describe("a run over rows with images", () => {
       /line 1: has an image that may not be read[\s\S]*data\.fetch_images: true/,
     );
     expect(asked).toBe(0);
-    const { trajectories, session } = await step({ row: ask(url), overrides: ["data.fetch_images=true"] });
+    const { trajectories, training } = await step({ row: ask(url), overrides: ["data.fetch_images=true"] });
     expect(trajectories[0]!.images).toHaveLength(1);
     // Once for all samples.
     expect(asked).toBe(1);
-    await session.dispose();
+    await training.dispose();
     server.close();
   });
 
@@ -232,26 +232,26 @@ describe("engines with images of their own", () => {
     const critic = Object.assign(new FakeValueEngine(), {
       images: new FakeEngine({ reply: () => "", images: true }).images!,
     });
-    const session = await open({ overrides: ["algorithm.adv_estimator=gae"], row: ask(address) });
+    const training = await open({ overrides: ["algorithm.adv_estimator=gae"], row: ask(address) });
     const given: number[][] = [];
-    session.critic!.engine = Object.assign(critic, {
+    training.critic!.engine = Object.assign(critic, {
       values: async (sequences: readonly { tokenIds: ArrayLike<number> }[]) => {
         for (const { tokenIds } of sequences) given.push(Array.from(tokenIds));
         return sequences.map(({ tokenIds }) => new Float32Array(tokenIds.length));
       },
     });
     // Shown to the policy before, and not to the critic.
-    const { engine } = session.policy;
-    const image = listImages(session.trainRows[0]!.prompt[0]!.content)[0]!;
+    const { engine } = training.policy;
+    const image = listImages(training.trainRows[0]!.prompt[0]!.content)[0]!;
     expect(image).toBeDefined();
     const held = engine.images!.place({ hash: "ab", width: 64, height: 64, mimeType: "image/png", bytes: other });
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     const { vocabSize } = engine.info;
     const vectors = (ids: ArrayLike<number>) => Array.from(ids).filter((id) => id >= vocabSize);
     expect(vectors(trajectories[0]!.tokenIds)).toEqual([vocabSize + 16, vocabSize + 17]);
     expect(vectors(given[0]!)).toEqual([vocabSize, vocabSize + 1]);
     expect(held.tokenIds).toHaveLength(18);
-    await session.dispose();
+    await training.dispose();
   });
 });
 
@@ -270,20 +270,20 @@ describe("supervised training", () => {
     expect(Array.from(examples[0]!.tokenIds).filter((id) => id >= vocabSize)).toHaveLength(2);
     expect(examples[0]!.tokenIds.some((id, t) => id >= vocabSize && examples[0]!.lossMask[t] === 1)).toBe(false);
 
-    const session = await open();
-    const dump = join(session.folder, "rollouts", "1.jsonl");
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const training = await open();
+    const dump = join(training.folder, "rollouts", "1.jsonl");
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     const { dumpTrajectories, saveDump } = await import("../validation/dump-trajectories.js");
-    const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+    const lines = dumpTrajectories(training.policy.engine, training.environment, trajectories, {
       step: 1,
-      rows: session.trainRows,
+      rows: training.trainRows,
     });
     await saveDump(dump, lines, []);
-    expect(existsSync(join(session.folder, "rollouts", "images"))).toBe(true);
+    expect(existsSync(join(training.folder, "rollouts", "images"))).toBe(true);
     expect(readFileSync(dump, "utf8")).toContain('"mime_type":"image/png"');
     const read = await readExamples([dump], tokenizer, options);
     expect(read.examples).toHaveLength(trajectories.length);
     expect(read.examples[0]!.images).toHaveLength(1);
-    await session.dispose();
+    await training.dispose();
   });
 });

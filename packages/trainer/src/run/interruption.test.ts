@@ -7,14 +7,14 @@ import { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { Policy } from "../policy/policy.js";
 import { dropTimes } from "../testing/drop-times.js";
-import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { TrainingInterrupted } from "./run-steps.js";
-import { trainSession } from "./train-session.js";
+import { runTraining } from "./run-training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-const options: TinySessionOptions = {
+const options: TinyTrainingOptions = {
   prompts: ["a", "bb", "ccc", "dddd"],
   data: { train_batch_size: 2, val_files: "rows.jsonl" },
   actor: { ppo_mini_batch_size: 1 },
@@ -23,21 +23,21 @@ const options: TinySessionOptions = {
   trainer: { total_training_steps: 4, test_freq: 1, val_before_train: false },
 };
 
-const train = (session: TinySession) => trainSession(session, { configFolder: session.folder, trackers: [] });
+const train = (opened: TinyTraining) => runTraining(opened, { configFolder: opened.folder, trackers: [] });
 
-/** A session as a new process would open it for the same run. */
-async function reopen(session: TinySession): Promise<TinySession> {
-  const again = await openTinySession(models, options);
-  again.config.trainer.default_local_dir = session.config.trainer.default_local_dir;
-  again.config.actor_rollout_ref.model.path = session.config.actor_rollout_ref.model.path;
+/** A opened as a new process would open it for the same run. */
+async function reopen(opened: TinyTraining): Promise<TinyTraining> {
+  const again = await openTinyTraining(models, options);
+  again.config.trainer.default_local_dir = opened.config.trainer.default_local_dir;
+  again.config.actor_rollout_ref.model.path = opened.config.actor_rollout_ref.model.path;
   return again;
 }
 
-const pathOf = ({ config }: TinySession) => join(config.trainer.default_local_dir, "cria", "default");
+const pathOf = ({ config }: TinyTraining) => join(config.trainer.default_local_dir, "cria", "default");
 
 /** What a run leaves: metrics and the adapter's bytes. */
-function readRun(session: TinySession) {
-  const path = pathOf(session);
+function readRun(opened: TinyTraining) {
+  const path = pathOf(opened);
   const lines = readFileSync(join(path, "metrics.jsonl"), "utf8").trim().split("\n");
   return {
     metrics: lines.map((line) => dropTimes(JSON.parse(line))),
@@ -46,8 +46,8 @@ function readRun(session: TinySession) {
   };
 }
 
-async function interrupt(session: TinySession): Promise<TrainingInterrupted> {
-  const error = await train(session).then(
+async function interrupt(opened: TinyTraining): Promise<TrainingInterrupted> {
+  const error = await train(opened).then(
     () => null,
     (error: unknown) => error,
   );
@@ -57,13 +57,13 @@ async function interrupt(session: TinySession): Promise<TrainingInterrupted> {
 
 /** Aborts at the n-th call of an engine's method, before it does anything. */
 function abortAt(
-  session: TinySession,
+  opened: TinyTraining,
   controller: AbortController,
   method: keyof PolicyEngine,
   n: number,
-): TinySession {
+): TinyTraining {
   let calls = 0;
-  const engine = new Proxy(session.policy.engine, {
+  const engine = new Proxy(opened.policy.engine, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
@@ -73,76 +73,76 @@ function abortAt(
       };
     },
   });
-  return { ...session, policy: new Policy({ ...session.policy, engine }) };
+  return { ...opened, policy: new Policy({ ...opened.policy, engine }) };
 }
 
 describe("a run that is interrupted goes on as if it never had been", () => {
   let whole: ReturnType<typeof readRun>;
   beforeAll(async () => {
-    const session = await openTinySession(models, options);
-    await train(session);
-    whole = readRun(session);
+    const opened = await openTinyTraining(models, options);
+    await train(opened);
+    whole = readRun(opened);
   });
 
   const cases: [
     string,
-    (session: TinySession, controller: AbortController) => TinySession,
+    (opened: TinyTraining, controller: AbortController) => TinyTraining,
     { step: number; lost: RegExp | null },
   ][] = [
     [
       "while it rolls out: the step before is saved",
       // Prompts: 2 in a step, 4 in its validation.
-      (session, controller) => abortAt(session, controller, "createSequence", 2 + 4 + 1),
+      (opened, controller) => abortAt(opened, controller, "createSequence", 2 + 4 + 1),
       { step: 1, lost: /rollouts of step 2/ },
     ],
     [
       "while it scores: the step before is saved",
-      (session, controller) => abortAt(session, controller, "score", 3),
+      (opened, controller) => abortAt(opened, controller, "score", 3),
       { step: 2, lost: /rollouts of step 3/ },
     ],
     [
       "while it updates: the step is finished and saved, its validation is made up for",
-      (session, controller) => abortAt(session, controller, "train", 4),
+      (opened, controller) => abortAt(opened, controller, "train", 4),
       { step: 2, lost: /validation after step 2/ },
     ],
   ];
   for (const [name, arrange, { step, lost }] of cases) {
     it(name, async () => {
       const controller = new AbortController();
-      const session = await openTinySession(models, { ...options, signal: controller.signal });
-      const { training, message } = await interrupt(arrange(session, controller));
-      const checkpoint = join(pathOf(session), "checkpoints", `global_step_${step}`);
+      const opened = await openTinyTraining(models, { ...options, signal: controller.signal });
+      const { training, message } = await interrupt(arrange(opened, controller));
+      const checkpoint = join(pathOf(opened), "checkpoints", `global_step_${step}`);
       expect(training).toMatchObject({ step, total: 4, checkpoint });
       expect(existsSync(checkpoint)).toBe(true);
       if (lost) expect(message).toMatch(lost);
-      await train(await reopen(session));
-      expect(readRun(session)).toEqual(whole);
+      await train(await reopen(opened));
+      expect(readRun(opened)).toEqual(whole);
     });
   }
 
   it("while it validates, twice: the metrics of the step come last of all", async () => {
     const controller = new AbortController();
-    const session = await openTinySession(models, { ...options, signal: controller.signal });
-    const { training } = await interrupt(abortAt(session, controller, "createSequence", 2 + 1));
+    const opened = await openTinyTraining(models, { ...options, signal: controller.signal });
+    const { training } = await interrupt(abortAt(opened, controller, "createSequence", 2 + 1));
     expect(training).toMatchObject({ step: 1, lost: "the validation after step 1" });
-    expect(existsSync(join(pathOf(session), "metrics.jsonl"))).toBe(false);
+    expect(existsSync(join(pathOf(opened), "metrics.jsonl"))).toBe(false);
     // Again, while the interrupted validation is made up for.
     const second = new AbortController();
-    const again = await reopen(session);
+    const again = await reopen(opened);
     second.abort(new Error("at once"));
     expect((await interrupt({ ...again, signal: second.signal })).training).toMatchObject({
       step: 1,
       checkpoint: training.checkpoint,
     });
-    await train(await reopen(session));
-    expect(readRun(session)).toEqual(whole);
+    await train(await reopen(opened));
+    expect(readRun(opened)).toEqual(whole);
   });
 
   it("before anything is done: there is nothing to save, and it says so", async () => {
     const controller = new AbortController();
     controller.abort(new Error("at once"));
-    const session = await openTinySession(models, { ...options, signal: controller.signal });
-    const { training, message } = await interrupt(session);
+    const opened = await openTinyTraining(models, { ...options, signal: controller.signal });
+    const { training, message } = await interrupt(opened);
     expect(training.checkpoint).toBeNull();
     expect(message).toMatch(/after step 0 of 4\n {2}saved: nothing, for no step was finished/);
   });

@@ -7,10 +7,10 @@ import { type SampledStep, sampleStep } from "../step/sample-step.js";
 import { versionOf } from "../step/schedule.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { Stopwatch } from "../stopwatch.js";
-import { ASCII_SHARE, openTinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { ASCII_SHARE, openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { RunState } from "./run-state.js";
 import { TrainingInterrupted } from "./run-steps.js";
-import { trainSession } from "./train-session.js";
+import { runTraining } from "./run-training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -18,7 +18,7 @@ afterAll(() => models.cleanUp());
 const STEPS = 5;
 const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
 
-function options(lag: number, more: TinySessionOptions = {}): TinySessionOptions {
+function options(lag: number, more: TinyTrainingOptions = {}): TinyTrainingOptions {
   return {
     prompts,
     ...more,
@@ -35,36 +35,36 @@ function options(lag: number, more: TinySessionOptions = {}): TinySessionOptions
 
 const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
-async function train(lag: number, more: TinySessionOptions = {}) {
-  const session = await openTinySession(models, options(lag, more));
+async function train(lag: number, more: TinyTrainingOptions = {}) {
+  const training = await openTinyTraining(models, options(lag, more));
   try {
-    const summary = await trainSession(session, { configFolder: session.folder });
-    return { ...summary, session, sha: sha(summary.weights) };
+    const summary = await runTraining(training, { configFolder: training.folder });
+    return { ...summary, training, sha: sha(summary.weights) };
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }
 
 /** What the schedule says, done one thing after the other: a step's conversations are over before the next one begins. */
-async function trainInTurns(lag: number, more: TinySessionOptions = {}): Promise<string> {
-  const session = await openTinySession(models, options(lag, more));
+async function trainInTurns(lag: number, more: TinyTrainingOptions = {}): Promise<string> {
+  const training = await openTinyTraining(models, options(lag, more));
   try {
-    const state = new RunState(session);
-    const versions = [await session.policy.keepVersion()];
+    const state = new RunState(training);
+    const versions = [await training.policy.keepVersion()];
     const dealt = Array.from({ length: STEPS }, (_, i) => state.deal(i + 1));
     for (let step = 1; step <= STEPS; step++) {
       const { epoch, ...rows } = dealt[step - 1]!;
       const version = versions[versionOf(step, { lag })]!;
-      const sampled: SampledStep = await sampleStep(session, { ...rows, step, version }, new Stopwatch());
-      await runTrainingStep(session, { ...rows, step, epoch, sampled: Promise.resolve(sampled) });
-      versions.push(await session.policy.keepVersion());
+      const sampled: SampledStep = await sampleStep(training, { ...rows, step, version }, new Stopwatch());
+      await runTrainingStep(training, { ...rows, step, epoch, sampled: Promise.resolve(sampled) });
+      versions.push(await training.policy.keepVersion());
     }
-    const file = join(session.folder, "in-turns.gguf");
-    await session.policy.save(file);
+    const file = join(training.folder, "in-turns.gguf");
+    await training.policy.save(file);
     for (const version of versions) await version.dispose();
     return sha(file);
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }
 
@@ -107,13 +107,13 @@ describe("a training whose steps are sampled ahead", () => {
   });
 
   it("samples each step by the version that the schedule names", async () => {
-    const { steps, session } = await train(1, { trainer: { ...options(1).trainer, logger: ["file"] } });
+    const { steps, training } = await train(1, { trainer: { ...options(1).trainer, logger: ["file"] } });
     // The first two steps are of the policy of the start; what later ones are sampled by, has learned.
     expect(steps.map((metrics) => metrics["training/off_policy/trajectory_staleness/mean"])).toEqual([0, 1, 1, 1, 1]);
     const gap = steps.map((metrics) => metrics["training/rollout_probs_diff_max"] ?? 0);
     expect(gap[0]).toBeLessThan(1e-3);
     expect(Math.min(...gap.slice(1))).toBeGreaterThan(10 * gap[0]!);
-    expect(session.settings.correction.rolloutIs).toBe("token");
+    expect(training.settings.correction.rolloutIs).toBe("token");
   });
 
   it("refills a step from a stream of its own", async () => {
@@ -134,9 +134,9 @@ describe("a training whose steps are sampled ahead", () => {
   it.each([1, 2, 3])("interrupted in step %i goes on to equal bits: the checkpoint has the versions", async (at) => {
     const whole = await train(2);
     const controller = new AbortController();
-    const interrupted = await openTinySession(models, { ...options(2), signal: controller.signal });
+    const interrupted = await openTinyTraining(models, { ...options(2), signal: controller.signal });
     await expect(
-      trainSession(interrupted, {
+      runTraining(interrupted, {
         configFolder: interrupted.folder,
         afterStep: async () => {
           if (interrupted.policy.updates === at) controller.abort(new Error("interrupted"));
@@ -146,10 +146,10 @@ describe("a training whose steps are sampled ahead", () => {
     await interrupted.dispose();
     const { trainer } = interrupted.config;
     const { path } = interrupted.config.actor_rollout_ref.model;
-    const again = await openTinySession(models, options(2));
+    const again = await openTinyTraining(models, options(2));
     again.config.trainer.default_local_dir = trainer.default_local_dir;
     again.config.actor_rollout_ref.model.path = path;
-    const { weights, steps } = await trainSession(again, { configFolder: again.folder });
+    const { weights, steps } = await runTraining(again, { configFolder: again.folder });
     await again.dispose();
     expect(steps).toHaveLength(STEPS - at);
     expect(sha(weights)).toBe(whole.sha);
@@ -157,22 +157,22 @@ describe("a training whose steps are sampled ahead", () => {
 
   it("refuses a checkpoint of a smaller lag", async () => {
     const controller = new AbortController();
-    const short = await openTinySession(models, { ...options(1), signal: controller.signal });
+    const short = await openTinyTraining(models, { ...options(1), signal: controller.signal });
     const afterStep = async () => {
       if (short.policy.updates === 3) controller.abort(new Error("interrupted"));
     };
-    await expect(trainSession(short, { configFolder: short.folder, afterStep })).rejects.toThrow(TrainingInterrupted);
+    await expect(runTraining(short, { configFolder: short.folder, afterStep })).rejects.toThrow(TrainingInterrupted);
     await short.dispose();
-    const again = await openTinySession(models, options(2));
+    const again = await openTinyTraining(models, options(2));
     again.config.trainer.default_local_dir = short.config.trainer.default_local_dir;
     again.config.actor_rollout_ref.model.path = short.config.actor_rollout_ref.model.path;
-    await expect(trainSession(again, { configFolder: again.folder })).rejects.toMatchObject({
+    await expect(runTraining(again, { configFolder: again.folder })).rejects.toMatchObject({
       code: "data/checkpoint-mismatch",
     });
     await again.dispose();
   });
 
-  it.each<[string, TinySessionOptions, string]>([
+  it.each<[string, TinyTrainingOptions, string]>([
     [
       "all weights",
       { trainer: { v1: { trainer_mode: "colocate_async" } }, model: { lora_rank: 0 } },
@@ -197,6 +197,6 @@ describe("a training whose steps are sampled ahead", () => {
       "data.train_batch_size",
     ],
   ])("refuses %s", async (_, more, subject) => {
-    await expect(openTinySession(models, more)).rejects.toMatchObject({ code: "config/bad-value", subject });
+    await expect(openTinyTraining(models, more)).rejects.toMatchObject({ code: "config/bad-value", subject });
   });
 });

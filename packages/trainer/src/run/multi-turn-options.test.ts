@@ -5,9 +5,9 @@ import { TinyModels } from "@cria/engine/testing";
 import { getToolFormat, type ToolFormat } from "@cria/tools";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { runTrainingStep } from "../step/training-step.js";
-import { openTinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTrainingOptions, writeTinyRun } from "../testing/tiny-training.js";
 import { runValidation } from "../validation/run-validation.js";
-import { openSession } from "./session.js";
+import { openTraining } from "./training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -43,14 +43,14 @@ export function makeLoop(context: AgentLoopContext, config: { mark: number }) {
 const interactions = file("interaction.yaml", "interaction:\n  - name: test\n    class_name: ./mine.ts#Mine\n");
 const loops = file("loops.yaml", "- name: marked\n  _target_: ./mine.ts#makeLoop\n  config: { mark: 7 }\n");
 
-const open = async (rollout: Record<string, unknown>, more: Partial<TinySessionOptions> = {}) =>
-  openTinySession(models, { ...more, rollout: { response_length: 8, ...rollout } });
+const open = async (rollout: Record<string, unknown>, more: Partial<TinyTrainingOptions> = {}) =>
+  openTinyTraining(models, { ...more, rollout: { response_length: 8, ...rollout } });
 
 describe("multi-turn keys of the config", () => {
   it("interaction_config_path: its scores reach the trajectories and the rewards on tokens", async () => {
-    const session = await open({ multi_turn: { interaction_config_path: interactions }, n: 4 });
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
-    expect(session.environment.interactions!.has("test")).toBe(true);
+    const training = await open({ multi_turn: { interaction_config_path: interactions }, n: 4 });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
+    expect(training.environment.interactions!.has("test")).toBe(true);
     const judged = trajectories.filter((t) => t.turnScores.length > 0);
     for (const t of judged) {
       expect(t.reward).toBeCloseTo(t.rewards.score! + 0.5);
@@ -60,14 +60,14 @@ describe("multi-turn keys of the config", () => {
   });
 
   it("agent_loop_config_path: TypeScript, also by the field's name of the key", async () => {
-    const session = await open({ agent: { agent_loop_config_path: loops, default_agent_loop: "marked" } });
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const training = await open({ agent: { agent_loop_config_path: loops, default_agent_loop: "marked" } });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     expect(trajectories.map((t) => t.extraFields.mark)).toEqual(Array(12).fill(7));
   });
 
   it("num_repeat_rollouts: so many samples of each prompt", async () => {
-    const session = await open({ multi_turn: { num_repeat_rollouts: 2 } });
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const training = await open({ multi_turn: { num_repeat_rollouts: 2 } });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     expect(trajectories.map((t) => [t.rowIndex, t.sampleIndex])).toEqual(
       [0, 1, 2].flatMap((r) => [
         [r, 0],
@@ -96,21 +96,21 @@ describe("multi-turn keys of the config", () => {
   });
 
   it("stop, min_p and max_tokens_per_turn reach the engine, in training and in validation; val_kwargs has its own min_p", async () => {
-    const session = await open(
+    const training = await open(
       { stop: "Q", min_p: 0.05, max_tokens_per_turn: 3, val_kwargs: { do_sample: true, min_p: 0.2 } },
       { data: { val_files: "rows.jsonl" } },
     );
-    const sequence = session.policy.engine.createSequence();
+    const sequence = training.policy.engine.createSequence();
     const generate = vi.spyOn(Object.getPrototypeOf(sequence) as PolicySequence, "generate");
     sequence.dispose();
-    await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     const trained = generate.mock.calls.splice(0).map(([, options]) => options);
     expect(trained.length).toBeGreaterThan(0);
     for (const options of trained) {
       expect(options).toMatchObject({ stopStrings: ["Q"], minP: 0.05 });
       expect(options.maxTokens).toBeLessThanOrEqual(3);
     }
-    await runValidation(session, { step: 1, file: join(session.folder, "validation.jsonl") });
+    await runValidation(training, { step: 1, file: join(training.folder, "validation.jsonl") });
     const validated = generate.mock.calls.map(([, options]) => options);
     expect(validated.length).toBeGreaterThan(0);
     for (const options of validated) {
@@ -152,7 +152,7 @@ describe("multi-turn keys of the config", () => {
     await expect(
       writeTinyRun(models, { rollout }).then(({ config, folder }) => {
         config.actor_rollout_ref.model.path = "none.gguf";
-        return openSession(config, folder);
+        return openTraining(config, folder);
       }),
     ).rejects.toThrow(message);
   });

@@ -7,14 +7,14 @@ import { TinyModels } from "@cria/engine/testing";
 import { agentLoops, registerReward } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
 import { runTrainingStep } from "../step/training-step.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
-import { openSession, type Session } from "./session.js";
+import { writeTinyRun } from "../testing/tiny-training.js";
+import { openTraining, type Training } from "./training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 /** A run whose config names everything by the same relative paths; what it finds there differs by `mark`. */
-async function open(mark: number): Promise<Session> {
+async function open(mark: number): Promise<Training> {
   const { config, folder } = await writeTinyRun(models, {
     prompts: ["a", "bb"],
     reward: "return text.length;",
@@ -64,7 +64,7 @@ export const makeLoop = (context, { mark }) => {
 `,
   );
   const reply: FakeEngineOptions["reply"] = ({ turn }) => (turn === 0 ? "CALL" : "done");
-  return openSession(config, folder, { engine: new FakeEngine({ reply, contextSize: 8192 }) });
+  return openTraining(config, folder, { engine: new FakeEngine({ reply, contextSize: 8192 }) });
 }
 
 /** What stands in the registries that all runs of this process extend. */
@@ -77,9 +77,13 @@ describe("what configs load by path", () => {
   it("belongs to their runs: the same relative names in two folders of one process are what each has there", async () => {
     const before = listRegistered();
     const sessions = [await open(2), await open(3)];
-    for (const [i, session] of sessions.entries()) {
+    for (const [i, training] of sessions.entries()) {
       const mark = i + 2;
-      const { metrics, trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+      const { metrics, trajectories } = await runTrainingStep(training, {
+        rows: training.trainRows,
+        step: 1,
+        epoch: 0,
+      });
       expect(metrics).toMatchObject({ "critic/mine": mark, "actor/reward_kl_penalty": mark });
       expect(metrics["actor/pg_loss"]).toBeCloseTo(mark * mark);
       expect(metrics["actor/kl_loss"]).toBeCloseTo(mark * mark);
@@ -89,14 +93,14 @@ describe("what configs load by path", () => {
       }
     }
     expect(listRegistered()).toEqual(before);
-    for (const session of sessions) await session.dispose();
+    for (const training of sessions) await training.dispose();
   });
 
   it("stands beside what programs register, before or after a run is opened", async () => {
-    const session = await open(2);
+    const training = await open(2);
     registerReward("late", () => 1);
-    expect(session.registries.rewards.get("late")).toBeTypeOf("function");
-    expect(session.environment.rewards).toBe(session.registries.rewards);
-    await session.dispose();
+    expect(training.registries.rewards.get("late")).toBeTypeOf("function");
+    expect(training.environment.rewards).toBe(training.registries.rewards);
+    await training.dispose();
   });
 });

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import type { TrainSequence } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { openTinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { TrainingInterrupted } from "./run-steps.js";
-import { trainSession } from "./train-session.js";
+import { runTraining } from "./run-training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -14,7 +14,10 @@ const STEPS = 5;
 const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
 const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
-function options(replay: object, { lag = 0, ...more }: TinySessionOptions & { lag?: number } = {}): TinySessionOptions {
+function options(
+  replay: object,
+  { lag = 0, ...more }: TinyTrainingOptions & { lag?: number } = {},
+): TinyTrainingOptions {
   return {
     prompts,
     ...more,
@@ -31,12 +34,12 @@ function options(replay: object, { lag = 0, ...more }: TinySessionOptions & { la
 }
 
 async function train(replay: object, more: Parameters<typeof options>[1] = {}) {
-  const session = await openTinySession(models, options(replay, more));
+  const training = await openTinyTraining(models, options(replay, more));
   try {
-    const { weights, steps } = await trainSession(session, { configFolder: session.folder });
-    return { steps, sha: sha(weights), batches: session.batches };
+    const { weights, steps } = await runTraining(training, { configFolder: training.folder });
+    return { steps, sha: sha(weights), batches: training.batches };
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }
 
@@ -110,24 +113,24 @@ describe("algorithm.replay", () => {
       const replay = { share: 1.5, size: 3, max_age: 3 };
       const whole = await train(replay, { lag });
       const controller = new AbortController();
-      const interrupted = await openTinySession(models, { ...options(replay, { lag }), signal: controller.signal });
+      const interrupted = await openTinyTraining(models, { ...options(replay, { lag }), signal: controller.signal });
       const afterStep = async () => {
         if (interrupted.policy.updates === at) controller.abort(new Error("interrupted"));
       };
-      const training = trainSession(interrupted, { configFolder: interrupted.folder, afterStep });
+      const training = runTraining(interrupted, { configFolder: interrupted.folder, afterStep });
       await expect(training).rejects.toThrow(TrainingInterrupted);
       await interrupted.dispose();
-      const again = await openTinySession(models, options(replay, { lag }));
+      const again = await openTinyTraining(models, options(replay, { lag }));
       again.config.trainer.default_local_dir = interrupted.config.trainer.default_local_dir;
       again.config.actor_rollout_ref.model.path = interrupted.config.actor_rollout_ref.model.path;
-      const { weights, steps } = await trainSession(again, { configFolder: again.folder });
+      const { weights, steps } = await runTraining(again, { configFolder: again.folder });
       await again.dispose();
       expect(steps).toHaveLength(STEPS - at);
       expect(sha(weights)).toBe(whole.sha);
     },
   );
 
-  it.each<[string, TinySessionOptions]>([
+  it.each<[string, TinyTrainingOptions]>([
     ["a critic, whose values were of then", { algorithm: { adv_estimator: "gae" } }],
     ["greedy baselines", { algorithm: { adv_estimator: "remax" } }],
     ["the KL in rewards", { algorithm: { use_kl_in_reward: true } }],
@@ -136,7 +139,7 @@ describe("algorithm.replay", () => {
   ])("refuses %s", async (_, more) => {
     const given = options({ share: 1 }, more);
     given.algorithm = { replay: { share: 1 }, ...more.algorithm };
-    await expect(openTinySession(models, given)).rejects.toMatchObject({
+    await expect(openTinyTraining(models, given)).rejects.toMatchObject({
       code: "config/bad-value",
       subject: "algorithm.replay.share",
     });

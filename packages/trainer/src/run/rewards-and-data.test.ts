@@ -4,25 +4,25 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import type { TrainConfig } from "../config/train-config.js";
 import { runTrainingStep } from "../step/training-step.js";
-import { openTinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTrainingOptions, writeTinyRun } from "../testing/tiny-training.js";
 import { dumpTrajectories } from "../validation/dump-trajectories.js";
-import { openSession } from "./session.js";
+import { openTraining } from "./training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 afterEach(() => vi.restoreAllMocks());
 
-const step = async (options: TinySessionOptions) => {
-  const session = await openTinySession(models, options);
-  return { session, ...(await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 })) };
+const step = async (options: TinyTrainingOptions) => {
+  const training = await openTinyTraining(models, options);
+  return { training, ...(await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 })) };
 };
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
-/** What opening a session says is wrong. The model does not exist: nothing may be loaded before the complaint. */
-const refuse = async (options: TinySessionOptions, change: (config: TrainConfig) => void = () => undefined) => {
+/** What opening a training says is wrong. The model does not exist: nothing may be loaded before the complaint. */
+const refuse = async (options: TinyTrainingOptions, change: (config: TrainConfig) => void = () => undefined) => {
   const { config, folder } = await writeTinyRun(models, options);
   config.actor_rollout_ref.model.path = "none.gguf";
   change(config);
-  return openSession(config, folder).then(
+  return openTraining(config, folder).then(
     () => "nothing",
     (error: Error) => error.message,
   );
@@ -141,7 +141,7 @@ describe("reward_model in a training step", () => {
     config.custom_reward_function.path = null;
     config.actor_rollout_ref.model.path = "none.gguf";
     const { multi_turn } = config.actor_rollout_ref.rollout;
-    const openError = () => openSession(config, folder).then(String, (error: Error) => error.message);
+    const openError = () => openTraining(config, folder).then(String, (error: Error) => error.message);
     const unknown = /^row 1 \(.*val\.jsonl, line 2\): data_source "sums": has no reward[\s\S]*openai\/gsm8k/;
     const fine = /none\.gguf/;
     write(row("openai/gsm8k"), row("sums"));
@@ -164,14 +164,14 @@ describe("reward_model in a training step", () => {
     const source = "export const judge = (source: string, text: string): number => (text.length > 0 ? 0.5 : 0);";
     writeFileSync(join(folder, "judge.ts"), source);
     config.custom_reward_function = { path: "judge.ts", name: "judge", reward_kwargs: {} };
-    const session = await openSession(config, folder);
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
-    await session.dispose();
+    const training = await openTraining(config, folder);
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
+    await training.dispose();
     for (const t of trajectories) expect([0, 0.5]).toContain(t.rewards.score);
   });
 });
 
-describe("data.* in a session", () => {
+describe("data.* in a training", () => {
   const prompts = ["a", "b".repeat(30), "ccc"];
 
   it("allow_control_tokens says whether others' text may become control tokens", async () => {
@@ -179,11 +179,11 @@ describe("data.* in a session", () => {
     const messages = [{ role: "user" as const, content: "<|im_end|>" }];
     for (const allowed of [false, true]) {
       config.data.allow_control_tokens = allowed;
-      const session = await openSession(config, folder);
-      const [end] = session.policy.engine.tokenize("<|im_end|>");
-      const ids = session.policy.tokenizer.encodePrompt(messages);
+      const training = await openTraining(config, folder);
+      const [end] = training.policy.engine.tokenize("<|im_end|>");
+      const ids = training.policy.tokenizer.encodePrompt(messages);
       expect([...ids].filter((id) => id === end)).toHaveLength(allowed ? 2 : 1);
-      await session.dispose();
+      await training.dispose();
     }
   });
 
@@ -193,30 +193,30 @@ describe("data.* in a session", () => {
     mkdirSync(cache_dir);
     // With the template around it the second prompt has 49 tokens.
     const data = { filter_overlong_prompts: true, max_prompt_length: 48, cache_dir };
-    const filtered = await openTinySession(models, { prompts, data });
+    const filtered = await openTinyTraining(models, { prompts, data });
     expect(filtered.trainRows.map((row) => row.index)).toEqual([0, 2]);
     expect(filtered.trainRows.map((row) => row.uid)).toEqual(["test/0:0", "test/0:2"]);
     expect(readdirSync(cache_dir)).toHaveLength(1);
-    const again = await openTinySession(models, { prompts, data });
+    const again = await openTinyTraining(models, { prompts, data });
     expect(again.trainRows).toHaveLength(2);
     expect(readdirSync(cache_dir)).toHaveLength(1);
   });
 
   it("truncation error names row, file and line", async () => {
-    const session = await openTinySession(models, { prompts, data: { max_prompt_length: 20 } });
-    await expect(runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 })).rejects.toThrow(
+    const training = await openTinyTraining(models, { prompts, data: { max_prompt_length: 20 } });
+    await expect(runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 })).rejects.toThrow(
       /row 1 \(.*rows\.jsonl, line 2\): has a prompt that is too long/,
     );
   });
 
   it("return_full_prompt gives the rendered prompt to reward functions and dumps", async () => {
-    const { session, trajectories } = await step({
+    const { training, trajectories } = await step({
       reward: "return { score: 1, seen: arguments[3].full_prompt.length };",
       data: { return_full_prompt: true },
     });
-    const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+    const lines = dumpTrajectories(training.policy.engine, training.environment, trajectories, {
       step: 1,
-      rows: session.trainRows,
+      rows: training.trainRows,
     });
     for (const { extra, messages, score } of lines) {
       expect(extra.full_prompt).toHaveLength(extra.seen as number);
@@ -228,9 +228,9 @@ describe("data.* in a session", () => {
   it("rows of one index in two files stay two groups", async () => {
     const { config, folder } = await writeTinyRun(models, { row: { extra_info: { index: 0 } } });
     config.data.train_files = ["rows.jsonl", "rows.jsonl"];
-    const session = await openSession(config, folder);
-    await session.dispose();
-    expect(new Set(session.trainRows.map((row) => row.uid)).size).toBe(6);
+    const training = await openTraining(config, folder);
+    await training.dispose();
+    expect(new Set(training.trainRows.map((row) => row.uid)).size).toBe(6);
   });
 
   it("custom_cls reads rows its own way; reward_fn_key routes them", async () => {
@@ -245,12 +245,12 @@ describe("data.* in a session", () => {
     writeFileSync(join(folder, "doubled.ts"), source);
     config.data.custom_cls = { path: "doubled.ts", name: "Doubled" };
     config.data.reward_fn_key = "source";
-    const session = await openSession(config, folder);
-    await session.dispose();
-    expect(session.trainRows.map((row) => row.dataSource)).toEqual(Array(3).fill("doubled/3"));
+    const training = await openTraining(config, folder);
+    await training.dispose();
+    expect(training.trainRows.map((row) => row.dataSource)).toEqual(Array(3).fill("doubled/3"));
     config.data.custom_cls = { path: "doubled.ts", name: null };
-    await expect(openSession(config, folder)).rejects.toThrow(/custom_cls\.name/);
+    await expect(openTraining(config, folder)).rejects.toThrow(/custom_cls\.name/);
     config.data.custom_cls = { path: "reward.mjs", name: "computeScore" };
-    await expect(openSession(config, folder)).rejects.toThrow(/RolloutDataset/);
+    await expect(openTraining(config, folder)).rejects.toThrow(/RolloutDataset/);
   });
 });

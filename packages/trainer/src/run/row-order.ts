@@ -1,7 +1,7 @@
 import { DataError, hashSeed } from "@cria/core";
 import { DataLoader, type DataLoaderPlace, type DataLoaderState, type DatasetRow } from "@cria/rollout";
 import type { StepResult } from "../step/training-step.js";
-import type { Session } from "./session.js";
+import type { Training } from "./training.js";
 
 /** Rows of a step. */
 export interface DealtRows {
@@ -30,10 +30,10 @@ export class PassesOverRows implements RowOrder {
   /** The loader's place after the rows of steps that were dealt, and are not done. */
   private readonly places = new Map<number, DataLoaderPlace>();
 
-  constructor(private readonly session: Session) {
-    const { data } = session.settings;
-    this.loader = new DataLoader(session.trainRows, {
-      batchSize: Math.min(data.batchSize, session.trainRows.length),
+  constructor(private readonly training: Training) {
+    const { data } = training.settings;
+    this.loader = new DataLoader(training.trainRows, {
+      batchSize: Math.min(data.batchSize, training.trainRows.length),
       shuffle: data.shuffle,
       seed: data.seed,
     });
@@ -44,7 +44,7 @@ export class PassesOverRows implements RowOrder {
     const rows = loader.next();
     const place = () => this.places.set(step, loader.place);
     place();
-    if (this.session.settings.lag > 0) return { rows, epoch: loader.epoch, nextRows: this.refill(step, rows) };
+    if (this.training.settings.lag > 0) return { rows, epoch: loader.epoch, nextRows: this.refill(step, rows) };
     const nextRows = () => {
       const fresh = loader.next();
       place();
@@ -68,7 +68,7 @@ export class PassesOverRows implements RowOrder {
 
   /** Other rows for a step, in an order of its own: what other steps are given does not depend on how many it takes. */
   private refill(step: number, dealt: readonly DatasetRow[]): () => DatasetRow[] {
-    const { trainRows, settings } = this.session;
+    const { trainRows, settings } = this.training;
     const taken = new Set(dealt.map(({ uid }) => uid));
     const rows = trainRows.filter(({ uid }) => !taken.has(uid));
     const { batchSize, seed } = settings.data;

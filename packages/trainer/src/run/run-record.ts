@@ -21,10 +21,10 @@ import {
 } from "../validation/measure-progress.js";
 import { runValidation } from "../validation/run-validation.js";
 import type { Validation } from "../validation/validate.js";
-import type { Session } from "./session.js";
+import type { Training } from "./training.js";
 
 export interface RunRecordParts {
-  session: Session;
+  training: Training;
   folder: RunFolder;
   trackers: Trackers;
   report?: Report;
@@ -65,11 +65,11 @@ export class RunRecord {
 
   /** Validates the policy that a step left, and returns the step's further metrics; none where nothing is held out. */
   async validate(step: number): Promise<StepMetrics> {
-    const { session } = this.parts;
+    const { training } = this.parts;
     const result = await this.runValidation(step, `${step}.jsonl`);
     if (!result) return {};
-    const count = session.config.trainer.log_val_generations;
-    this.generations = pickGenerations(session.policy.engine, session.valRows, result.trajectories, count);
+    const count = training.config.trainer.log_val_generations;
+    this.generations = pickGenerations(training.policy.engine, training.valRows, result.trajectories, count);
     if (result.success !== null) this.measurements.heldOut.push({ step, success: result.success });
     return { ...result.metrics, "timing_s/testing": result.seconds };
   }
@@ -84,12 +84,12 @@ export class RunRecord {
     step: number,
     { trajectories, advantages, tokenDetails }: Pick<StepResult, "trajectories" | "advantages" | "tokenDetails">,
   ): Promise<void> {
-    const { session, folder } = this.parts;
-    const { logger, rollout_data_dir, rollout_data_detail } = session.config.trainer;
+    const { training, folder } = this.parts;
+    const { logger, rollout_data_dir, rollout_data_detail } = training.config.trainer;
     if (!logger.includes("file") && !rollout_data_dir) return;
     const details = rollout_data_detail === "full" ? { tokenDetails, times: true } : {};
-    const options = { step, rows: session.trainRows, advantages, ...details };
-    const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, options);
+    const options = { step, rows: training.trainRows, advantages, ...details };
+    const lines = dumpTrajectories(training.policy.engine, training.environment, trajectories, options);
     const file = join(rollout_data_dir ?? folder.file("rollouts"), `${step}.jsonl`);
     await saveDump(file, lines, listShown(trajectories));
   }
@@ -110,9 +110,9 @@ export class RunRecord {
 
   /** Writes metrics to metrics.jsonl and to the trackers. */
   async log(step: number, metrics: StepMetrics): Promise<void> {
-    const { session, folder, trackers } = this.parts;
+    const { training, folder, trackers } = this.parts;
     this.history.push(metrics);
-    if (session.config.trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
+    if (training.config.trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
     trackers.log(step, metrics, this.generations);
     this.generations = undefined;
   }
@@ -125,24 +125,24 @@ export class RunRecord {
 
   /** Keeps what was found, so that it can be said when it is over. */
   private async keep(step: number, problems: readonly Finding[]): Promise<void> {
-    const { session, folder } = this.parts;
+    const { training, folder } = this.parts;
     this.problems.note(step, problems);
-    if (session.config.trainer.logger.includes("file")) await folder.writeJson(PROBLEMS, this.problems.all);
+    if (training.config.trainer.logger.includes("file")) await folder.writeJson(PROBLEMS, this.problems.all);
   }
 
   private get validationFolder(): string {
-    const { session, folder } = this.parts;
-    return session.config.trainer.validation_data_dir ?? folder.file("validation");
+    const { training, folder } = this.parts;
+    return training.config.trainer.validation_data_dir ?? folder.file("validation");
   }
 
   private runValidation(step: number, name: string): Promise<Validation | null> {
-    const { session, report, live } = this.parts;
-    return runValidation(session, { step, file: join(this.validationFolder, name), report, live });
+    const { training, report, live } = this.parts;
+    return runValidation(training, { step, file: join(this.validationFolder, name), report, live });
   }
 
   private findProblems(fewest?: number): Finding[] {
-    const { session, beginning } = this.parts;
-    const { environment, config } = session;
+    const { training, beginning } = this.parts;
+    const { environment, config } = training;
     return findProblems(this.history, { hasTools: environment.tools.size > 0, config, beginning, fewest });
   }
 }

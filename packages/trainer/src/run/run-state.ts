@@ -9,7 +9,7 @@ import { REPLAY_FILE, readReplayFile, writeReplayFile } from "../replay-buffer/r
 import type { StepInputs, StepResult } from "../step/training-step.js";
 import { type DealtRows, PassesOverRows, type RowOrder } from "./row-order.js";
 import { SampledOrder } from "./sampled-order.js";
-import type { Session } from "./session.js";
+import type { Training } from "./training.js";
 
 /** A checkpoint's data.json, beside what the order of rows has in it. */
 interface RunStateData extends Unvalidated, Record<string, unknown> {
@@ -33,11 +33,11 @@ export class RunState {
   /** null: steps learn from their own groups alone. */
   private readonly buffer: ReplayBuffer | null;
 
-  constructor(private readonly session: Session) {
-    const { rowSampler, settings } = session;
+  constructor(private readonly training: Training) {
+    const { rowSampler, settings } = training;
     const { replay } = settings.algorithm;
     this.buffer = replay && new ReplayBuffer(replay, settings.seed);
-    this.rows = rowSampler ? new SampledOrder(session, rowSampler) : new PassesOverRows(session);
+    this.rows = rowSampler ? new SampledOrder(training, rowSampler) : new PassesOverRows(training);
   }
 
   /**
@@ -50,8 +50,8 @@ export class RunState {
     if (!data) return undefined;
     this.rows.restore(data);
     this.buffer?.restore(await readReplayFile(checkpoint.path));
-    this.session.klController.restore(data.kl_controller);
-    await restoreEngines(checkpoint, listEngines(this.session));
+    this.training.klController.restore(data.kl_controller);
+    await restoreEngines(checkpoint, listEngines(this.training));
     return data.unvalidated;
   }
 
@@ -74,22 +74,22 @@ export class RunState {
 
   /** The place when `step` steps are done, the last one just now. */
   mark(step: number): RunPlace {
-    const { session, buffer } = this;
+    const { training, buffer } = this;
     return {
       step,
       saveRows: this.rows.mark(step),
-      klController: session.klController.save(),
+      klController: training.klController.save(),
       groups: buffer?.groups ?? null,
     };
   }
 
   /** The parts of a checkpoint, made at a place of this training. */
   describe({ step, saveRows, klController, groups }: RunPlace) {
-    const { settings } = this.session;
+    const { settings } = this.training;
     const files: TrainingState["files"] = groups ? { [REPLAY_FILE]: (path) => writeReplayFile(path, groups) } : {};
     const data: RunStateData = { ...saveRows(), kl_controller: klController };
     return {
-      engines: listEngines(this.session),
+      engines: listEngines(this.training),
       files,
       data,
       // No generator runs through a training: every draw is made from a hash of seed, step, row and sample.
@@ -98,7 +98,7 @@ export class RunState {
   }
 }
 
-/** The engines of a session whose state a checkpoint holds, by name. */
-export function listEngines(session: Session): Record<string, object> {
-  return { actor: session.policy.engine, ...(session.critic ? { critic: session.critic.engine } : {}) };
+/** The engines of a training whose state a checkpoint holds, by name. */
+export function listEngines(training: Training): Record<string, object> {
+  return { actor: training.policy.engine, ...(training.critic ? { critic: training.critic.engine } : {}) };
 }

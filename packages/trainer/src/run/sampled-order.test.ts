@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import type { PickRequest, RowSampler, RowSamplerClass, RowSamplerOptions, StepOutcome } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
-import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { openRegistries } from "../user-code/registries.js";
 import { TrainingInterrupted } from "./run-steps.js";
-import { openSession } from "./session.js";
-import { trainSession } from "./train-session.js";
+import { runTraining } from "./run-training.js";
+import { openTraining } from "./training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -17,7 +17,7 @@ const STEPS = 5;
 const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
 const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
-function options(lag: number, more: TinySessionOptions = {}): TinySessionOptions {
+function options(lag: number, more: TinyTrainingOptions = {}): TinyTrainingOptions {
   const mode = lag > 0 ? "colocate_async" : "sync";
   return {
     prompts,
@@ -63,18 +63,18 @@ function makeCurriculum(log: Log = [], outcomes: StepOutcome[] = []): RowSampler
   };
 }
 
-async function open(lag: number, sampler: unknown, more: TinySessionOptions = {}): Promise<TinySession> {
+async function open(lag: number, sampler: unknown, more: TinyTrainingOptions = {}): Promise<TinyTraining> {
   const registries = openRegistries();
   registries.rowSamplers.register("mine", sampler as RowSamplerClass);
-  return openTinySession(models, { ...options(lag, more), registries });
+  return openTinyTraining(models, { ...options(lag, more), registries });
 }
 
-async function train(session: TinySession) {
+async function train(training: TinyTraining) {
   try {
-    const summary = await trainSession(session, { configFolder: session.folder });
+    const summary = await runTraining(training, { configFolder: training.folder });
     return { ...summary, sha: sha(summary.weights) };
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }
 
@@ -88,18 +88,18 @@ function readRows(path: string, step: number): string[] {
 
 describe("data.sampler", () => {
   it("a function picks the rows of each step", async () => {
-    const session = await open(0, ({ step, count, rows }: PickRequest & { rows: object[] }) =>
+    const training = await open(0, ({ step, count, rows }: PickRequest & { rows: object[] }) =>
       Array.from({ length: count }, (_, i) => (step + 3 * i) % rows.length),
     );
-    const uids = session.trainRows.map(({ uid }) => uid);
-    const { path } = await train(session);
+    const uids = training.trainRows.map(({ uid }) => uid);
+    const { path } = await train(training);
     for (const step of [1, 2, 3]) expect(readRows(path, step)).toEqual([uids[step % 6], uids[(step + 3) % 6]]);
   });
 
   it("a file's class is made with the rows, and told what each step came to", async () => {
-    const session = await openTinySession(models, options(0, { data: { sampler: {} } }));
-    await session.dispose();
-    const { config, folder } = session;
+    const training = await openTinyTraining(models, options(0, { data: { sampler: {} } }));
+    await training.dispose();
+    const { config, folder } = training;
     const file = `
       export class Mine {
         constructor(rows, options) { globalThis.seenBySampler = { rows, options, told: [] }; }
@@ -110,8 +110,8 @@ describe("data.sampler", () => {
       }`;
     writeFileSync(join(folder, "sampler.mjs"), file);
     config.data.sampler = { class_path: "sampler.mjs", class_name: "Mine", sampler_kwargs: { a: 1 } };
-    const opened = await openSession(config, folder);
-    const { path, steps } = await trainSession(opened, { configFolder: folder });
+    const opened = await openTraining(config, folder);
+    const { path, steps } = await runTraining(opened, { configFolder: folder });
     await opened.dispose();
     type Seen = { rows: { uid: string }[]; options: object; told: StepOutcome[] };
     const { seenBySampler: seen } = globalThis as unknown as { seenBySampler: Seen };
@@ -159,7 +159,7 @@ describe("data.sampler", () => {
     const afterStep = async () => {
       if (interrupted.policy.updates === at) controller.abort(new Error("interrupted"));
     };
-    const training = trainSession(interrupted, { configFolder: interrupted.folder, afterStep });
+    const training = runTraining(interrupted, { configFolder: interrupted.folder, afterStep });
     await expect(training).rejects.toThrow(TrainingInterrupted);
     await interrupted.dispose();
     const log: Log = [];
@@ -181,14 +181,14 @@ describe("data.sampler", () => {
         return Array.from({ length: request.count + request.spare }, (_, i) => i);
       }
     }
-    const session = await open(1, Watched, {
+    const training = await open(1, Watched, {
       // Groups of the first and third row have no spread.
       reward: "return truth.length % 2 ? 1 : text.length % 3;",
       algorithm: { filter_groups: { enable: true, max_num_gen_batches: 2 } },
     });
-    const { path } = await train(session);
+    const { path } = await train(training);
     expect(requests.map(({ count, spare }) => [count, spare])).toEqual(Array(STEPS).fill([2, 2]));
-    const uids = session.trainRows.map(({ uid }) => uid);
+    const uids = training.trainRows.map(({ uid }) => uid);
     expect(readRows(path, 1)).not.toContain(uids[0]);
     for (const { rows } of outcomes) expect(rows.map(({ row }) => row).sort()).toEqual([0, 1, 2, 3]);
     expect(outcomes[0]!.rows.find(({ row }) => row === 0)).toEqual({ row: 0, rewards: [1, 1, 1, 1], success: 1 });
@@ -197,7 +197,7 @@ describe("data.sampler", () => {
   it("refuses a checkpoint of another order, a state that no file holds, and what is no pick", async () => {
     const first = await open(0, makeCurriculum());
     await train(first);
-    const passes = await openTinySession(models, options(0, { data: { train_batch_size: 2, sampler: {} } }));
+    const passes = await openTinyTraining(models, options(0, { data: { train_batch_size: 2, sampler: {} } }));
     passes.config.trainer.default_local_dir = first.config.trainer.default_local_dir;
     passes.config.actor_rollout_ref.model.path = first.config.actor_rollout_ref.model.path;
     await expect(train(passes)).rejects.toMatchObject({ code: "data/other-loader" });
@@ -215,14 +215,14 @@ describe("data.sampler", () => {
     ["a file without a name", { class_path: "reward.mjs" }, "data.sampler.class_name"],
     ["a name that nothing has", { class_name: "nobody" }, "data.sampler.class_name"],
   ])("refuses %s", async (_, sampler, subject) => {
-    const opened = openTinySession(models, options(0, { data: { sampler } }));
+    const opened = openTinyTraining(models, options(0, { data: { sampler } }));
     await expect(opened).rejects.toMatchObject({ subject });
   });
 
   it("difficulty is built in", async () => {
     const data = { train_batch_size: 2, sampler: { class_name: "difficulty", sampler_kwargs: { rate: 1 } } };
-    const trained = await train(await openTinySession(models, options(1, { data })));
-    expect((await train(await openTinySession(models, options(1, { data })))).sha).toBe(trained.sha);
+    const trained = await train(await openTinyTraining(models, options(1, { data })));
+    expect((await train(await openTinyTraining(models, options(1, { data })))).sha).toBe(trained.sha);
     expect(trained.steps).toHaveLength(STEPS);
   });
 });

@@ -3,7 +3,7 @@ import { checkPicked, hashUids, type PickRequest, type RowSampler, type StepOutc
 import { countSteps } from "../step/learning-rate.js";
 import type { StepResult } from "../step/training-step.js";
 import { type DealtRows, type RowOrder, refuseOrder } from "./row-order.js";
-import type { Session } from "./session.js";
+import type { Training } from "./training.js";
 
 /** The sampler after its rows of a step. */
 interface SamplerPlace {
@@ -38,22 +38,22 @@ export class SampledOrder implements RowOrder {
   private done: SamplerPlace;
 
   constructor(
-    private readonly session: Session,
-    private readonly given: NonNullable<Session["rowSampler"]>,
+    private readonly training: Training,
+    private readonly given: NonNullable<Training["rowSampler"]>,
   ) {
-    const { trainRows, settings } = session;
+    const { trainRows, settings } = training;
     this.sampler = given.make({ batchSize: this.batchSize, seed: settings.data.seed });
     this.indices = new Map(trainRows.map(({ uid }, index) => [uid, index]));
     this.done = this.here();
   }
 
   private get batchSize(): number {
-    const { trainRows, settings } = this.session;
+    const { trainRows, settings } = this.training;
     return Math.min(settings.data.batchSize, trainRows.length);
   }
 
   deal(step: number): DealtRows {
-    const { trainRows, settings } = this.session;
+    const { trainRows, settings } = this.training;
     const { batchSize: count } = this;
     while (this.told < step - 1 - settings.lag) {
       this.told++;
@@ -117,7 +117,7 @@ export class SampledOrder implements RowOrder {
   }
 
   private describe() {
-    const { trainRows, settings } = this.session;
+    const { trainRows, settings } = this.training;
     return {
       name: this.given.name,
       batchSize: this.batchSize,

@@ -11,7 +11,7 @@ import { listUnderWay, listVersions, type Schedule, versionOf } from "../step/sc
 import type { StepInputs, StepResult } from "../step/training-step.js";
 import { Stopwatch } from "../stopwatch.js";
 import type { RunState } from "./run-state.js";
-import type { Session } from "./session.js";
+import type { Training } from "./training.js";
 
 /** A step that is sampled before its turn to be learned from. */
 interface Begun {
@@ -31,12 +31,12 @@ export class StepsAhead {
   private readonly slots: Semaphore;
 
   constructor(
-    private readonly session: Session,
+    private readonly training: Training,
     private readonly state: RunState,
     private readonly schedule: Schedule,
     private readonly live: LiveTracker | null = null,
   ) {
-    this.slots = new Semaphore(session.policy.engine.info.maxSequences);
+    this.slots = new Semaphore(training.policy.engine.info.maxSequences);
   }
 
   /**
@@ -55,7 +55,7 @@ export class StepsAhead {
           remedy: "resume with the lag of that run (trainer.v1.*_async.num_warmup_batches), or start a new run",
         });
       }
-      this.versions.set(version, await this.session.policy.keepVersion({ path: file, updates: version }));
+      this.versions.set(version, await this.training.policy.keepVersion({ path: file, updates: version }));
     }
   }
 
@@ -72,7 +72,7 @@ export class StepsAhead {
     const replay = this.state.replayFor(step);
     if (schedule.lag === 0) return { step, ...this.state.deal(step), replay, ...watch };
     // The step is scored by the policy as it is, which may sample nothing more.
-    await this.session.coordination?.publish();
+    await this.training.coordination?.publish();
     for (const next of listUnderWay(step, schedule))
       if (!this.begun.has(next)) this.begun.set(next, await this.sample(next, step - 1));
     const { epoch, sampled } = this.begun.get(step)!;
@@ -99,10 +99,10 @@ export class StepsAhead {
   }
 
   private async sample(step: number, done: number): Promise<Begun> {
-    const { session, slots, live } = this;
+    const { training, slots, live } = this;
     const version = await this.keep(versionOf(step, this.schedule), done);
-    const signals = [this.ending.signal, ...(session.signal ? [session.signal] : [])];
-    const parts = { ...session, signal: AbortSignal.any(signals) };
+    const signals = [this.ending.signal, ...(training.signal ? [training.signal] : [])];
+    const parts = { ...training, signal: AbortSignal.any(signals) };
     const { epoch, ...dealt } = this.state.deal(step);
     const onTrajectory = live?.onTrajectory;
     const inputs = { ...dealt, step, version, slots, onTrajectory, onState: live?.watchStep(step) };
@@ -117,14 +117,14 @@ export class StepsAhead {
     if (kept) return kept;
     // The schedule begins a step when its version is the policy as it is, or was read from a checkpoint.
     if (updates !== done) throw new Error(`the policy after ${updates} steps was not kept`);
-    const version = await this.session.policy.keepVersion({ updates });
+    const version = await this.training.policy.keepVersion({ updates });
     this.versions.set(updates, version);
     return version;
   }
 }
 
-/** The schedule that a session's settings ask for. */
-export function readSchedule({ settings, trainRows }: Session): Schedule {
+/** The schedule that a training's settings ask for. */
+export function readSchedule({ settings, trainRows }: Training): Schedule {
   return { lag: settings.lag, total: countSteps(settings, trainRows.length) };
 }
 

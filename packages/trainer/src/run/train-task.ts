@@ -13,12 +13,12 @@ import { loadHeldOut } from "./held-out.js";
 import { listContexts, listContextWarnings } from "./list-contexts.js";
 import { makeConfig } from "./make-config.js";
 import { TrainingInterrupted } from "./run-steps.js";
-import { openSession, type Session } from "./session.js";
+import { type RunTrainingOptions, runTraining } from "./run-training.js";
 import type { TrainOptions } from "./train-options.js";
 import type { TrainResult, TrainStep } from "./train-result.js";
-import { type TrainSessionOptions, trainSession } from "./train-session.js";
+import { openTraining, type Training } from "./training.js";
 
-export interface TrainTaskOptions extends Required<Pick<TrainSessionOptions, "isStopping" | "afterStep">> {
+export interface TrainTaskOptions extends Required<Pick<RunTrainingOptions, "isStopping" | "afterStep">> {
   /** Where relative paths of the options start. */
   configFolder: string;
   /** Called with each step that is done. */
@@ -43,13 +43,13 @@ export async function trainTask(
   // The newest checkpoint is that of whoever had the lead before.
   const lead = await takeLead(bus, { signal: options.signal, report });
   const { signal } = lead;
-  let session: Session | undefined;
+  let training: Training | undefined;
   try {
     if (!config.trainer.val_only) {
       await fetchCheckpoint(bus, config, { signal, report });
       await checkRun(config);
     }
-    session = await openSession(config, configFolder, {
+    training = await openTraining(config, configFolder, {
       task,
       valRows: await loadHeldOut(options, config, configFolder),
       registries,
@@ -58,24 +58,24 @@ export async function trainTask(
       signal,
       report,
     });
-    const overlong = await findOverlongPrompts(session, configFolder, report);
+    const overlong = await findOverlongPrompts(training, configFolder, report);
     if (overlong !== null) report({ type: "warning", text: overlong });
-    const unseen = findUnseenTools(session.policy, session.environment, session.trainRows);
+    const unseen = findUnseenTools(training.policy, training.environment, training.trainRows);
     if (unseen !== null) report({ type: "warning", text: unseen });
-    warnOfFewRows(session, report);
-    const summary = await trainSession(session, {
+    warnOfFewRows(training, report);
+    const summary = await runTraining(training, {
       configFolder,
       report,
       trackers,
       isStopping,
       afterStep,
     });
-    return describeResult(session, summary);
+    return describeResult(training, summary);
   } catch (error) {
     // An interruption says itself what it cost.
     throw error instanceof TrainingInterrupted ? error : lead.explain(error);
   } finally {
-    await session?.dispose();
+    await training?.dispose();
     await lead.end();
   }
 }
@@ -88,7 +88,7 @@ async function warnOfSettings(config: TrainConfig, folder: string, report: Repor
   for (const inert of listInert(config)) report({ type: "notice", text: describe(inert) });
 }
 
-function warnOfFewRows({ config, trainRows }: Session, report: Report): void {
+function warnOfFewRows({ config, trainRows }: Training, report: Report): void {
   const { train_batch_size: asked } = config.data;
   if (asked <= trainRows.length || config.trainer.val_only) return;
   const text = `data.train_batch_size: is ${asked}, and there ${trainRows.length === 1 ? "is 1 row" : `are ${trainRows.length} rows`}: each step takes all of them; add rows, or lower it`;
@@ -107,8 +107,8 @@ function describeStep({ step, total, metrics, heldOut }: StepEvent): TrainStep {
 }
 
 function describeResult(
-  { policy, valRows }: Session,
-  { path, weights, metrics, progress, problems }: Awaited<ReturnType<typeof trainSession>>,
+  { policy, valRows }: Training,
+  { path, weights, metrics, progress, problems }: Awaited<ReturnType<typeof runTraining>>,
 ): TrainResult {
   const isLora = policy.engine.info.trainable === "lora";
   return {

@@ -6,29 +6,29 @@ import { makeSay, type Report } from "../events.js";
 import { runValidation } from "../validation/run-validation.js";
 import { readSuccess } from "../validation/validate.js";
 import { listEngines } from "./run-state.js";
-import type { Session } from "./session.js";
 import type { TrainSummary } from "./train-summary.js";
+import type { Training } from "./training.js";
 
 /**
  * Validates the policy (of the checkpoint that training would go on from, if any) and changes nothing of the run.
  * @throws ToolError when every conversation failed.
  */
-export async function validateOnly(session: Session, report: Report | undefined): Promise<TrainSummary> {
+export async function validateOnly(training: Training, report: Report | undefined): Promise<TrainSummary> {
   const say = makeSay(report);
-  const { trainer } = session.config;
-  const path = findRunPath(session.config);
-  const checkpoint = await findResume(session.config, say);
+  const { trainer } = training.config;
+  const path = findRunPath(training.config);
+  const checkpoint = await findResume(training.config, say);
   if (checkpoint) {
-    await restoreEngines(checkpoint, listEngines(session));
+    await restoreEngines(checkpoint, listEngines(training));
     say(`validating ${checkpoint.path}`);
   }
   const step = checkpoint?.step ?? 0;
   const file = join(trainer.validation_data_dir ?? join(path, "validation"), `val_only-${step}.jsonl`);
-  const result = await runValidation(session, { step, file, report });
+  const result = await runValidation(training, { step, file, report });
   if (result) readSuccess(result, `the validation of step ${step}`);
   return {
     path,
-    weights: join(path, nameWeights(session.policy.engine)),
+    weights: join(path, nameWeights(training.policy.engine)),
     steps: [],
     metrics: { "training/global_step": step, ...result?.metrics },
     progress: null,

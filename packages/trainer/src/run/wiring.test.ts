@@ -20,8 +20,8 @@ import { imageKeys, visionKeys } from "../config/sections/vision.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { runTrainingStep } from "../step/training-step.js";
-import { type FakeSession, openFakeSession } from "../testing/fake-session.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
+import { type FakeTraining, openFakeTraining } from "../testing/fake-training.js";
+import { writeTinyRun } from "../testing/tiny-training.js";
 import { runValidation } from "../validation/run-validation.js";
 
 /**
@@ -54,7 +54,7 @@ const signal = new AbortController().signal;
 setMaxListeners(0, signal);
 
 const open = (overrides: readonly string[] = []) =>
-  openFakeSession(models, {
+  openFakeTraining(models, {
     prompts: ["a", "bb", "ccc"],
     reward: "return truth.length;",
     reply: ({ turn }) => (turn === 0 ? CALL : ANSWER),
@@ -67,24 +67,24 @@ type Arguments = Record<string, unknown>;
 
 /** By "<call>.<argument>", the different values that the argument had; and how many calls there were, of which rows. */
 async function observe(overrides: readonly string[] = []): Promise<Arguments> {
-  const session = await open(overrides);
+  const training = await open(overrides);
   try {
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: STEP, epoch: 0 });
     const rowOf = ({ tokenIds }: { tokenIds: ArrayLike<number> }) =>
       trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.rowIndex;
-    const seen = describeCalls(session, rowOf);
-    session.calls.generate.length = 0;
-    await runValidation(session, { step: 1, file: `${session.folder}/validation.jsonl` });
-    const validated = describeCalls({ ...session, calls: { ...session.calls, score: [], train: [] } }, rowOf);
+    const seen = describeCalls(training, rowOf);
+    training.calls.generate.length = 0;
+    await runValidation(training, { step: 1, file: `${training.folder}/validation.jsonl` });
+    const validated = describeCalls({ ...training, calls: { ...training.calls, score: [], train: [] } }, rowOf);
     for (const [name, value] of Object.entries(validated))
       if (name.startsWith("generate.")) seen[name.replace("generate", "validate")] = value;
     return seen;
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }
 
-function describeCalls({ calls }: FakeSession, rowOf: (sequence: TrainSequence) => number): Arguments {
+function describeCalls({ calls }: FakeTraining, rowOf: (sequence: TrainSequence) => number): Arguments {
   const values: Record<string, unknown[]> = {};
   const add = (name: string, value: unknown) => {
     values[name] ??= [];
@@ -490,41 +490,41 @@ it("a model sees through the projector that its config names, with images as lar
 describe("what the engines are given for each conversation", () => {
   it("each turn of each sample has a seed of its own, from the run's, the step, row, sample and turn", async () => {
     for (const seed of [0, 5]) {
-      const session = await open([`${ROLLOUT}.seed=${seed}`]);
-      await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
-      const expected = session.trainRows.flatMap(({ uid }) =>
+      const training = await open([`${ROLLOUT}.seed=${seed}`]);
+      await runTrainingStep(training, { rows: training.trainRows, step: STEP, epoch: 0 });
+      const expected = training.trainRows.flatMap(({ uid }) =>
         [0, 1].flatMap((sample) => [0, 1].map((turn) => hashSeed(hashSeed(seed, STEP, uid, sample), turn))),
       );
       expect(new Set(expected).size).toBe(12);
-      expect(session.calls.generate.map((options) => options.seed).sort()).toEqual(expected.sort());
-      await session.dispose();
+      expect(training.calls.generate.map((options) => options.seed).sort()).toEqual(expected.sort());
+      await training.dispose();
     }
   });
 
   it("the actor: the logprobs of both policies, before the update, from the first token of the response", async () => {
-    const session = await open();
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
-    for (const [sequences] of [...session.calls.score, ...session.calls.values])
+    const training = await open();
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: STEP, epoch: 0 });
+    for (const [sequences] of [...training.calls.score, ...training.calls.values])
       expect(sequences.map(({ tokenIds, from }) => [Array.from(tokenIds), from])).toEqual(
         trajectories.map((t) => [[...t.tokenIds], t.promptLength]),
       );
-    for (const { tokenIds, lossMask, columns } of session.calls.train.flatMap(([batch]) => batch)) {
+    for (const { tokenIds, lossMask, columns } of training.calls.train.flatMap(([batch]) => batch)) {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
       expect([...(lossMask as Uint8Array)]).toEqual([...t.responseMask]);
       const score = async (adapter: boolean) =>
-        (await session.policy.engine.score([{ tokenIds, from: t.promptLength }], { adapter }))[0]!.logprobs;
+        (await training.policy.engine.score([{ tokenIds, from: t.promptLength }], { adapter }))[0]!.logprobs;
       expect(columns!.oldLogprobs).toEqual(await score(true));
       expect(columns!.refLogprobs).toEqual(await score(false));
       expect(columns!.refLogprobs).not.toEqual(columns!.oldLogprobs);
     }
-    await session.dispose();
+    await training.dispose();
   });
 
   it("the critic: its values from before the update, which its clip is around, and other returns", async () => {
-    const session = await open(["algorithm.lam=0.9"]);
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
+    const training = await open(["algorithm.lam=0.9"]);
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: STEP, epoch: 0 });
     const critic = new FakeValueEngine();
-    for (const { tokenIds, columns } of session.calls.trainCritic.flatMap(([batch]) => batch)) {
+    for (const { tokenIds, columns } of training.calls.trainCritic.flatMap(([batch]) => batch)) {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
       const [values] = await critic.values([{ tokenIds, from: t.promptLength }]);
       expect(columns!.oldValues).toEqual(values);
@@ -533,23 +533,23 @@ describe("what the engines are given for each conversation", () => {
       expect(columns!.returns![last]).toBeCloseTo(t.reward, 5);
       expect(columns!.returns![last]).not.toBeCloseTo(columns!.oldValues![last]!, 2);
     }
-    await session.dispose();
+    await training.dispose();
   });
 
   it("a loss that ranks a mini-batch: its logprobs before each later update, at the rollouts' temperature", async () => {
-    const session = await open([`${ACTOR}.policy_loss.loss_mode=clip_cov`, `${ROLLOUT}.temperature=0.7`]);
-    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
+    const training = await open([`${ACTOR}.policy_loss.loss_mode=clip_cov`, `${ROLLOUT}.temperature=0.7`]);
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: STEP, epoch: 0 });
     // Old and reference of all, then the mini-batches after the first.
-    expect(session.calls.score.map(([sequences]) => sequences.length)).toEqual([6, 6, 2, 4, 2]);
-    for (const [, options] of session.calls.score) expect(options).toMatchObject({ temperature: 0.7 });
-    for (const [sequences, options] of session.calls.score.slice(2)) {
+    expect(training.calls.score.map(([sequences]) => sequences.length)).toEqual([6, 6, 2, 4, 2]);
+    for (const [, options] of training.calls.score) expect(options).toMatchObject({ temperature: 0.7 });
+    for (const [sequences, options] of training.calls.score.slice(2)) {
       expect(options!.adapter ?? true).toBe(true);
       for (const { tokenIds, from } of sequences) {
         const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
         expect(from).toBe(t.promptLength);
       }
     }
-    await session.dispose();
+    await training.dispose();
   });
 });
 

@@ -15,7 +15,7 @@ import { providePackages } from "../user-code/provide-packages.js";
 import { readExamples, type SftExample } from "./read-examples.js";
 
 /** The model and data of a config of `cria sft`, loaded. */
-export interface SftSession {
+export interface SftTraining {
   config: SftConfig;
   engine: LlamaModel;
   examples: SftExample[];
@@ -57,7 +57,7 @@ export function loadSftModel(
 }
 
 /** @throws EngineError, DataError, or the signal's reason; nothing stays open then. */
-export async function openSft(config: SftConfig, folder: string, options: OpenSftOptions = {}): Promise<SftSession> {
+export async function openSft(config: SftConfig, folder: string, options: OpenSftOptions = {}): Promise<SftTraining> {
   const { data } = config;
   providePackages();
   const map = await loadRowMap(data.map, folder);

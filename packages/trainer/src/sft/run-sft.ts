@@ -14,7 +14,7 @@ import { countOnes } from "../policy/flat-tokens.js";
 import { TrainingInterrupted } from "../run/run-steps.js";
 import { makeTrackers, startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
-import { openSft, type SftSession } from "./open-sft.js";
+import { openSft, type SftTraining } from "./open-sft.js";
 import { countSftSteps, trainConversations, validateSft } from "./train-conversations.js";
 
 export interface SftResult {
@@ -58,12 +58,12 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
   if (output) await checkWritable(output);
   await checkRun(config);
   const made = options.trackers ?? makeTrackers(config);
-  const session = await openReported(config, folder, { report, signal });
+  const training = await openReported(config, folder, { report, signal });
   try {
     const run = await openRun(config, say);
     try {
       return await recordEnd(run.folder, signal, async () => {
-        await run.folder.writeOrigin(session.engine, folder);
+        await run.folder.writeOrigin(training.engine, folder);
         const trackers = await startTrackers(made, config, {
           folder: run.folder.path,
           resumedStep: run.resume?.step ?? null,
@@ -72,9 +72,9 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
         const live = new LiveTracker(null);
         const writer = trainer.logger.includes("file") ? new LiveWriter(run.folder.path, live) : null;
         try {
-          const result = await train(session, run, { trackers, live }, { report, signal, say });
+          const result = await train(training, run, { trackers, live }, { report, signal, say });
           await trackers.finish("finished");
-          if (output) await saveTo(session, output);
+          if (output) await saveTo(training, output);
           const { lora_rank } = config.model;
           const own = run.folder.file(lora_rank > 0 ? "adapter.gguf" : "model.gguf");
           return { path: run.folder.path, output: output ?? own, ...result };
@@ -89,7 +89,7 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
       await run.close();
     }
   } finally {
-    await session.engine.dispose();
+    await training.engine.dispose();
   }
 }
 
@@ -97,32 +97,32 @@ async function openReported(
   config: SftConfig,
   folder: string,
   { report, signal }: Pick<RunSftOptions, "report" | "signal">,
-): Promise<SftSession> {
+): Promise<SftTraining> {
   const reporter = new WorkReporter(report, "tokenize");
-  const session = await openSft(config, folder, {
+  const training = await openSft(config, folder, {
     signal,
     onProgress: (done, total) => reporter.update(done, total),
     onNote: (text) => report?.({ type: "notice", text }),
   });
   reporter.end();
-  return session;
+  return training;
 }
 
 async function train(
-  session: SftSession,
+  training: SftTraining,
   { folder, checkpoints, resume }: OpenedRun,
   { trackers, live }: { trackers: Trackers; live: LiveTracker },
   { report, signal, say }: Pick<RunSftOptions, "report" | "signal"> & { say: (text: string) => void },
 ): Promise<Omit<SftResult, "path" | "output">> {
-  const { trainer } = session.config;
-  const total = countSftSteps(session);
+  const { trainer } = training.config;
+  const total = countSftSteps(training);
   const started = performance.now();
   let tokens = 0;
   live.begin(resume?.step ?? 0, total);
-  const validating = reportValidations(report, session.valExamples.length);
-  if (trainer.val_before_train && !resume && session.valExamples.length > 0) {
+  const validating = reportValidations(report, training.valExamples.length);
+  if (trainer.val_before_train && !resume && training.valExamples.length > 0) {
     live.enter("validation");
-    const first = await validateFirst(session, total, { signal, onValidation: validating.update });
+    const first = await validateFirst(training, total, { signal, onValidation: validating.update });
     validating.end(0, first);
     const metrics = { "training/global_step": 0, ...first };
     if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
@@ -132,7 +132,7 @@ async function train(
     say(`nothing left to train: ${resume.step} steps are done, and the config asks for ${total}`);
   const reporter = new WorkReporter(report, "sft");
   reporter.update(resume?.step ?? 0, total);
-  const { history, average } = await trainConversations(session, folder, {
+  const { history, average } = await trainConversations(training, folder, {
     signal,
     checkpoints,
     resume,
@@ -163,15 +163,15 @@ async function train(
     loss: average,
     valLoss: history.at(-1)?.["val/loss"] ?? null,
     conversationTokens:
-      session.examples.reduce((sum, { lossMask }) => sum + countOnes(lossMask), 0) / session.examples.length,
+      training.examples.reduce((sum, { lossMask }) => sum + countOnes(lossMask), 0) / training.examples.length,
     seconds,
     tokensPerSecond: tokens / seconds,
   };
 }
 
-async function validateFirst(session: SftSession, total: number, options: Parameters<typeof validateSft>[1]) {
+async function validateFirst(training: SftTraining, total: number, options: Parameters<typeof validateSft>[1]) {
   try {
-    return await validateSft(session, options);
+    return await validateSft(training, options);
   } catch (cause) {
     if (!options.signal?.aborted) throw cause;
     const lost = "the validation before training";
@@ -193,7 +193,7 @@ function reportValidations(report: Report | undefined, conversations: number) {
   };
 }
 
-async function saveTo({ engine }: SftSession, file: string): Promise<void> {
+async function saveTo({ engine }: SftTraining, file: string): Promise<void> {
   await (engine.info.trainable === "lora" ? engine.saveAdapter(file) : engine.saveModel(file));
 }
 

@@ -10,9 +10,9 @@ import { checkConfig } from "../config/check-config.js";
 import { type SftConfig, sftConfigSchema } from "../config/sft-config.js";
 import { type LiveState, readLiveState } from "../live/live-state.js";
 import { TrainingInterrupted } from "../run/run-steps.js";
-import { trainSession } from "../run/train-session.js";
+import { runTraining } from "../run/run-training.js";
 import { dropTimes } from "../testing/drop-times.js";
-import { openTinySession } from "../testing/tiny-session.js";
+import { openTinyTraining } from "../testing/tiny-training.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
 import { BucketedBatches } from "./bucketed-batches.js";
 import { LossAverage } from "./loss-average.js";
@@ -181,14 +181,14 @@ describe("a run of cria sft", () => {
     const controller = new AbortController();
     const { signal } = controller;
     const config = configure("unvalidated", more);
-    const session = await openSft(config, models.folder);
+    const opened = await openSft(config, models.folder);
     const { folder, checkpoints, close } = await openRun(config, () => undefined);
     // Held-out conversations are scored in two batches: it ends between them.
     const onValidation = () => controller.abort(new Error("enough"));
-    const training = trainConversations(session, folder, { checkpoints, resume: null, signal, onValidation });
+    const training = trainConversations(opened, folder, { checkpoints, resume: null, signal, onValidation });
     const error = await training.catch((e: unknown) => e);
     close();
-    await session.engine.dispose();
+    await opened.engine.dispose();
     expect((error as TrainingInterrupted).training).toMatchObject({ step: 1, lost: "the validation after step 1" });
     expect(existsSync(join(folder.path, "metrics.jsonl"))).toBe(false);
     await run(config);
@@ -206,9 +206,9 @@ describe("a run of cria sft", () => {
     await expect(run(configure("first", { trainer: more, model: { lora_rank: 2 } }))).rejects.toThrow(
       /model.lora_rank/,
     );
-    const session = await openTinySession(models, { trainer: { total_training_steps: 1, val_before_train: false } });
-    const { path } = await trainSession(session, {
-      configFolder: session.folder,
+    const opened = await openTinyTraining(models, { trainer: { total_training_steps: 1, val_before_train: false } });
+    const { path } = await runTraining(opened, {
+      configFolder: opened.folder,
       trackers: [],
     });
     const resume = { resume_mode: "resume_path", resume_from_path: path };

@@ -17,7 +17,7 @@ import type { StepMetrics } from "../step-metrics.js";
 import { type BatchesState, BucketedBatches } from "./bucketed-batches.js";
 import { LossAverage, type LossAverageState } from "./loss-average.js";
 import { measureLoss } from "./measure-loss.js";
-import type { SftSession } from "./open-sft.js";
+import type { SftTraining } from "./open-sft.js";
 import type { SftExample } from "./read-examples.js";
 
 export interface TrainConversationsOptions {
@@ -45,7 +45,7 @@ interface ResumedData extends Unvalidated {
 export function countSftSteps({
   config: { data, trainer },
   examples,
-}: Pick<SftSession, "config" | "examples">): number {
+}: Pick<SftTraining, "config" | "examples">): number {
   return trainer.total_training_steps ?? Math.ceil((trainer.total_epochs * examples.length) / data.train_batch_size);
 }
 
@@ -56,14 +56,14 @@ export function countSftSteps({
  * @throws TrainingInterrupted when the signal aborted: the update that ran is finished, and saved.
  */
 export async function trainConversations(
-  session: SftSession,
+  training: SftTraining,
   folder: RunFolder,
   options: TrainConversationsOptions,
 ): Promise<{ history: StepMetrics[]; average: number }> {
-  const { config, engine, examples } = session;
+  const { config, engine, examples } = training;
   const { data, trainer } = config;
   const { checkpoints, resume, signal } = options;
-  const total = countSftSteps(session);
+  const total = countSftSteps(training);
   const batches = new BucketedBatches(
     examples,
     data.train_batch_size,
@@ -78,7 +78,7 @@ export async function trainConversations(
     average.restore(resumed.average);
     await restoreEngines(resume, { actor: engine });
   }
-  const update = makeUpdate(session, total);
+  const update = makeUpdate(training, total);
   const history = await runSteps({
     start: resume?.step ?? 0,
     total,
@@ -110,7 +110,7 @@ export async function trainConversations(
       const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
       if (!due) return {};
       options.onPhase?.("validation", step);
-      return validateSft(session, options);
+      return validateSft(training, options);
     },
     record: async (step, metrics) => {
       if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
@@ -123,7 +123,7 @@ export async function trainConversations(
 
 /** The loss on held-out conversations as metrics; none where there are none. @throws the signal's reason */
 export async function validateSft(
-  { config, engine, valExamples }: SftSession,
+  { config, engine, valExamples }: SftTraining,
   { signal, onValidation }: Pick<TrainConversationsOptions, "signal" | "onValidation">,
 ): Promise<StepMetrics> {
   if (valExamples.length === 0) return {};
@@ -137,7 +137,7 @@ export async function validateSft(
 }
 
 /** One step on one batch; its metrics. */
-function makeUpdate({ config, engine, examples }: SftSession, total: number) {
+function makeUpdate({ config, engine, examples }: SftTraining, total: number) {
   const { data, optim }: SftConfig = config;
   // Batches hold dialogs of like length. Were each divided by its own tokens, those of short dialogs would weigh more,
   // and the model would prefer what is said in them.

@@ -12,18 +12,23 @@ import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import type { DatasetRow } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
-import { openSession } from "../run/session.js";
-import { trainSession } from "../run/train-session.js";
+import { runTraining } from "../run/run-training.js";
+import { openTraining } from "../run/training.js";
 import { dropTimes } from "../testing/drop-times.js";
-import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import {
+  openTinyTraining,
+  type TinyTraining,
+  type TinyTrainingOptions,
+  writeTinyRun,
+} from "../testing/tiny-training.js";
 import { runTrainingStep } from "./training-step.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-const open = (options: TinySessionOptions = {}) => openTinySession(models, options);
-const take = (session: TinySession, step = 1) =>
-  runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
+const open = (options: TinyTrainingOptions = {}) => openTinyTraining(models, options);
+const take = (training: TinyTraining, step = 1) =>
+  runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 });
 
 /** Whose rewards differ inside a group by the first prompt alone; the others' are all 1. */
 const ONE_GROUP_DIFFERS = 'if (truth !== "a") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
@@ -41,12 +46,12 @@ function spyOn(name: string): AdvantageInputs[] {
 }
 
 function expectColumns(
-  session: TinySession,
+  training: TinyTraining,
   name: string,
   check: (values: number[], t: Trajectory) => void,
   all: Trajectory[],
 ) {
-  for (const { tokenIds, columns } of session.batches.flat()) {
+  for (const { tokenIds, columns } of training.batches.flat()) {
     const trajectory = all.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!;
     const column = Array.from(columns![name]!).filter((_, t) => trajectory.responseMask[t]);
     check(column, trajectory);
@@ -57,14 +62,14 @@ describe("every advantage estimator trains", () => {
   const perToken = ["gae", "reinforce_plus_plus", "remax", "optimal_token_baseline", "tir_optimal_token_baseline"];
   it.each(advantageEstimators.names())("%s", async (adv_estimator) => {
     const gdpo_reward_keys = adv_estimator === "gdpo" ? ["score"] : null;
-    const session = await open({ algorithm: { adv_estimator, gamma: 0.9, gdpo_reward_keys } });
-    const { trajectories, metrics } = await take(session);
+    const training = await open({ algorithm: { adv_estimator, gamma: 0.9, gdpo_reward_keys } });
+    const { trajectories, metrics } = await take(training);
     expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
     for (const name of ["advantages", "returns"])
       expect(metrics[`critic/${name}/max`]).toBeGreaterThanOrEqual(metrics[`critic/${name}/mean`]!);
     if (!perToken.includes(adv_estimator)) {
       // An outcome's advantage is the same on every token.
-      expectColumns(session, "advantages", (values) => expect(new Set(values).size).toBe(1), trajectories);
+      expectColumns(training, "advantages", (values) => expect(new Set(values).size).toBe(1), trajectories);
     }
   });
 
@@ -94,7 +99,7 @@ describe("every advantage estimator trains", () => {
 
   it("gdpo takes the parts that gdpo_reward_keys names, and gdpo_reward_weights weighs them", async () => {
     const inputs = spyOn("gdpo");
-    const session = await open({
+    const training = await open({
       reward: TWO_PARTS,
       algorithm: {
         adv_estimator: "spy on gdpo",
@@ -102,7 +107,7 @@ describe("every advantage estimator trains", () => {
         gdpo_reward_weights: [2, 1, 0.5],
       },
     });
-    const { trajectories } = await take(session);
+    const { trajectories } = await take(training);
     expect(inputs[0]!.rewardParts).toEqual([
       { values: trajectories.map((t) => t.rewards.score), weight: 2 },
       { values: trajectories.map((t) => -t.rewards.score!), weight: 1 },
@@ -116,13 +121,13 @@ describe("every advantage estimator trains", () => {
     const inputs = spyOn("optimal_token_baseline");
     for (const rollout_is of [null, "token"]) {
       const rollout_correction = { rollout_is, rollout_is_threshold: 1e-3 };
-      const session = await open({
+      const training = await open({
         reward: ONE_GROUP_DIFFERS,
         algorithm: { adv_estimator: "spy on optimal_token_baseline", rollout_correction },
       });
-      const { metrics } = await take(session);
+      const { metrics } = await take(training);
       // One pass over all, though most have no advantage.
-      expect(session.scores).toEqual([expect.objectContaining({ count: 12, entropy: true, sumPiSquared: true })]);
+      expect(training.scores).toEqual([expect.objectContaining({ count: 12, entropy: true, sumPiSquared: true })]);
       expect(metrics["training/evaluated_ratio"]).toBe(1);
       const { oldLogprobs, sumPiSquared, rolloutIsWeights, responseMask } = inputs.pop()!;
       const sampled = Array.from(responseMask).flatMap((bit, t) => (bit ? [t] : []));
@@ -138,8 +143,8 @@ describe("every advantage estimator trains", () => {
   });
 
   it("remax takes the reward of a greedy rollout of each prompt as its baseline", async () => {
-    const session = await open({ algorithm: { adv_estimator: "remax" } });
-    const { trajectories } = await take(session);
+    const training = await open({ algorithm: { adv_estimator: "remax" } });
+    const { trajectories } = await take(training);
     const greedy = await open({ rollout: { n: 1 } });
     const baselines = new Map<string, number>();
     for (const row of greedy.trainRows) {
@@ -150,7 +155,7 @@ describe("every advantage estimator trains", () => {
       sequence.dispose();
     }
     expectColumns(
-      session,
+      training,
       "advantages",
       (values, t) => {
         for (const value of values) expect(value).toBeCloseTo(t.reward - baselines.get(t.uid)!, 5);
@@ -165,7 +170,7 @@ describe("every advantage estimator trains", () => {
       rollout: { n: 1 },
     });
     config.actor_rollout_ref.model.path = "none.gguf";
-    await expect(openSession(config, folder)).rejects.toThrow(/at least 2/);
+    await expect(openTraining(config, folder)).rejects.toThrow(/at least 2/);
   });
 });
 
@@ -173,7 +178,7 @@ describe("every policy loss trains, whatever the size of micro-batches", () => {
   it.each(policyLosses.names())("%s", async (loss_mode) => {
     const results = [];
     for (const ppo_max_token_len of [64, 100_000]) {
-      const session = await open({
+      const training = await open({
         // Two updates: the second one's ratio is not 1, and its ranks are those of the weights after the first.
         actor: {
           ppo_max_token_len,
@@ -182,10 +187,10 @@ describe("every policy loss trains, whatever the size of micro-batches", () => {
           policy_loss: { loss_mode, clip_cov_ratio: 0.1, clip_cov_lb: 0.01, kl_cov_ratio: 0.1, dro_beta: 0.05 },
         },
       });
-      const { metrics } = await take(session);
+      const { metrics } = await take(training);
       expect(metrics["actor/ppo_kl"]).not.toBe(0);
       // With statistics over the mini-batch, every update after the first scores it again.
-      expect(session.scores).toHaveLength(policyLosses.get(loss_mode).prepare ? 2 : 1);
+      expect(training.scores).toHaveLength(policyLosses.get(loss_mode).prepare ? 2 : 1);
       results.push(metrics);
     }
     for (const name of ["actor/grad_norm", "actor/pg_loss"]) {
@@ -197,36 +202,36 @@ describe("every policy loss trains, whatever the size of micro-batches", () => {
   it.each(aggregations.names())("vanilla with %s", async (loss_agg_mode) => {
     const results = [];
     for (const ppo_max_token_len of [64, 100_000]) {
-      const session = await open({ actor: { ppo_max_token_len, loss_agg_mode, optim: { lr: 1e-2 } } });
-      results.push((await take(session)).metrics["actor/grad_norm"]!);
+      const training = await open({ actor: { ppo_max_token_len, loss_agg_mode, optim: { lr: 1e-2 } } });
+      results.push((await take(training)).metrics["actor/grad_norm"]!);
     }
     expect(Math.abs(results[0]! - results[1]!) / results[1]!).toBeLessThan(1e-5);
   });
 });
 
 describe("a critic", () => {
-  const openWithCritic = async (warmup: number): Promise<TinySession> => {
-    const session = await open({
+  const openWithCritic = async (warmup: number): Promise<TinyTraining> => {
+    const training = await open({
       algorithm: { adv_estimator: "gae", lam: 0.95 },
       actor: { optim: { lr: 2e-2 }, old_log_prob: "separate" },
       critic: { ppo_epochs: 2, optim: { lr: 2e-2 } },
       rollout: { n: 8 },
       trainer: { critic_warmup: warmup },
     });
-    expect(session.critic).toMatchObject({ miniBatchSize: 3, epochs: 2, cliprangeValue: 0.5, warmup });
-    return session;
+    expect(training.critic).toMatchObject({ miniBatchSize: 3, epochs: 2, cliprangeValue: 0.5, warmup });
+    return training;
   };
 
   it("gives gae its values, learns them, and leaves the actor alone while it warms up", async () => {
-    const session = await openWithCritic(4);
+    const training = await openWithCritic(4);
     const losses: number[] = [];
     for (let step = 1; step <= 6; step++) {
-      const { metrics } = await take(session, step);
+      const { metrics } = await take(training, step);
       losses.push(metrics["critic/vf_loss"]!);
-      expect(session.batches).toHaveLength(Math.max(0, step - 4));
+      expect(training.batches).toHaveLength(Math.max(0, step - 4));
       expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
       // While the critic warms up nothing needs the actor's logprobs.
-      expect(session.scores).toHaveLength(Math.max(0, step - 4));
+      expect(training.scores).toHaveLength(Math.max(0, step - 4));
       expect("timing_s/old_log_prob" in metrics).toBe(step > 4);
       expect("actor/entropy" in metrics).toBe(step > 4);
       // A new head says 0 everywhere.
@@ -241,20 +246,20 @@ describe("a critic", () => {
 
 describe("a critic that warms up beside a KL in the reward", () => {
   it("still has the logprobs that the penalty is made of", async () => {
-    const session = await open({
+    const training = await open({
       algorithm: { adv_estimator: "gae", use_kl_in_reward: true },
       trainer: { critic_warmup: 1 },
     });
-    const { metrics } = await take(session);
-    expect(session.scores.map((s) => s.adapter ?? true)).toEqual([true, false]);
+    const { metrics } = await take(training);
+    expect(training.scores.map((s) => s.adapter ?? true)).toEqual([true, false]);
     expect(metrics["actor/reward_kl_penalty"]).toBe(0);
-    expect(session.batches).toEqual([]);
+    expect(training.batches).toEqual([]);
   });
 });
 
 describe("KL in the reward", () => {
   it("is 0 for a new adapter; later it lowers rewards, and an adaptive coefficient follows it", async () => {
-    const session = await open({
+    const training = await open({
       actor: { optim: { lr: 5e-2 } },
       algorithm: {
         use_kl_in_reward: true,
@@ -262,23 +267,23 @@ describe("KL in the reward", () => {
         kl_ctrl: { type: "adaptive", kl_coef: 0.5, target_kl: 1e-6, horizon: 24 },
       },
     });
-    const first = (await take(session)).metrics;
+    const first = (await take(training)).metrics;
     expect(first["actor/reward_kl_penalty"]).toBe(0);
     expect(first["actor/reward_kl_penalty_coeff"]).toBe(0.5);
     expect(first["critic/rewards/mean"]).toBeCloseTo(first["critic/score/mean"]!, 6);
     // 12 trajectories, horizon 24: 0.5 x (1 - 0.2 / 2), then back up.
-    const second = (await take(session, 2)).metrics;
+    const second = (await take(training, 2)).metrics;
     expect(second["actor/reward_kl_penalty_coeff"]).toBeCloseTo(0.45, 9);
     expect(second["actor/reward_kl_penalty"]).toBeGreaterThan(1e-4);
     expect(second["critic/rewards/mean"]).toBeLessThan(second["critic/score/mean"]!);
-    expect(session.klController.coefficient).toBeCloseTo(0.45 * 1.1, 9);
-    expect(session.scores.map((s) => s.adapter ?? true)).toEqual([true, false, true, false]);
+    expect(training.klController.coefficient).toBeCloseTo(0.45 * 1.1, 9);
+    expect(training.scores.map((s) => s.adapter ?? true)).toEqual([true, false, true, false]);
   });
 });
 
 describe("a resumed run", () => {
   it("goes on with the coefficient of the KL, the prompts and the draws of an uninterrupted one", async () => {
-    const options: TinySessionOptions = {
+    const options: TinyTrainingOptions = {
       prompts: ["a", "bb", "ccc", "dddd", "eeeee"],
       reward: "return text.length % 2;",
       data: { train_batch_size: 2 },
@@ -291,9 +296,9 @@ describe("a resumed run", () => {
       },
       trainer: { total_training_steps: 4, save_freq: 1 },
     };
-    const train = async (session: TinySession, until: number) => {
-      session.settings.steps = until;
-      return (await trainSession(session)).steps.map(dropTimes);
+    const train = async (training: TinyTraining, until: number) => {
+      training.settings.steps = until;
+      return (await runTraining(training)).steps.map(dropTimes);
     };
     const whole = await train(await open(options), 4);
     const first = await open(options);
@@ -311,8 +316,8 @@ describe("rollout correction", () => {
   it("weighs by ratios that are 1 here: the same update as without", async () => {
     const norms = [];
     for (const rollout_is of [null, "token", "sequence"]) {
-      const session = await open({ algorithm: { rollout_correction: { rollout_is } } });
-      const { metrics } = await take(session);
+      const training = await open({ algorithm: { rollout_correction: { rollout_is } } });
+      const { metrics } = await take(training);
       norms.push(metrics["actor/grad_norm"]!);
       expect(Math.abs(metrics["rollout_corr/kl"]!)).toBeLessThan(1e-4);
       expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThanOrEqual(0);
@@ -326,11 +331,11 @@ describe("rollout correction", () => {
   it("rejects what is too far off: out of the loss and out of its denominators", async () => {
     // Nothing is exactly 1: with a threshold this narrow, nearly every token is rejected.
     const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1 + 1e-9 };
-    const session = await open({ algorithm: { rollout_correction } });
-    const { trajectories, metrics } = await take(session);
+    const training = await open({ algorithm: { rollout_correction } });
+    const { trajectories, metrics } = await take(training);
     const fraction = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
     expect(fraction).toBeGreaterThan(0.1);
-    const kept = session.batches.flat().reduce((sum, s) => sum + Array.from(s.lossMask).filter(Boolean).length, 0);
+    const kept = training.batches.flat().reduce((sum, s) => sum + Array.from(s.lossMask).filter(Boolean).length, 0);
     const sampled = trajectories.reduce((sum, t) => sum + t.responseMask.filter(Boolean).length, 0);
     expect(kept / sampled).toBeCloseTo(1 - fraction, 6);
   });
@@ -340,20 +345,20 @@ describe("rollout correction", () => {
    * group are equal.
    */
   const takeWithOddGroup = async (rollout_correction: Record<string, unknown>, actor: Record<string, unknown>) => {
-    const session = await open({
+    const training = await open({
       reward: 'if (truth === "bb") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;',
       algorithm: { rollout_correction },
       actor: { optim: { lr: 1e-2 }, ...actor },
     });
-    const { trajectories, metrics } = await runTrainingStep(session, {
-      rows: session.trainRows,
+    const { trajectories, metrics } = await runTrainingStep(training, {
+      rows: training.trainRows,
       step: 1,
       epoch: 0,
       onTrajectory: ({ rowIndex, rolloutLogprobs }) => {
         if (rowIndex === 1) for (let t = 0; t < rolloutLogprobs.length; t++) rolloutLogprobs[t]! += t % 2 ? 12 : 0;
       },
     });
-    return { session, trajectories, metrics };
+    return { training, trajectories, metrics };
   };
 
   it.each([
@@ -390,22 +395,22 @@ describe("rollout correction", () => {
     expect(whole["rollout_corr/kl"]).toBeGreaterThan(1);
     expect(whole["actor/entropy"]).not.toBe(lean["actor/entropy"]);
     // Evaluated for another reason: all of it is in the diagnostics, what has no advantage still not in the update.
-    const session = await open({
+    const training = await open({
       reward: ONE_GROUP_DIFFERS,
       algorithm: { use_kl_in_reward: true, kl_ctrl: { kl_coef: 0 } },
     });
-    const { metrics } = await take(session);
+    const { metrics } = await take(training);
     expect(metrics["training/evaluated_ratio"]).toBe(1);
-    expect(session.batches.map((batch) => batch.length <= 4)).toEqual([true]);
+    expect(training.batches.map((batch) => batch.length <= 4)).toEqual([true]);
   });
 
   it("and the differences of probabilities have an unbiased spread", async () => {
-    const { session, trajectories, metrics } = await takeWithOddGroup(
+    const { training, trajectories, metrics } = await takeWithOddGroup(
       {},
       { skip_zero_advantage: false, old_log_prob: "separate" },
     );
     const differences: number[] = [];
-    for (const { tokenIds, columns } of session.batches.flat()) {
+    for (const { tokenIds, columns } of training.batches.flat()) {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
       t.responseMask.forEach((bit, k) => {
         if (bit) differences.push(Math.abs(Math.exp(columns!.oldLogprobs![k]!) - Math.exp(t.rolloutLogprobs[k]!)));
@@ -424,11 +429,11 @@ describe("rollout correction", () => {
   });
 
   it("with bypass_mode takes the sampler's logprobs as they are, and evaluates nothing before the update", async () => {
-    const session = await open({ algorithm: { rollout_correction: { bypass_mode: true } } });
-    const { trajectories, metrics } = await take(session);
-    expect(session.scores).toEqual([]);
+    const training = await open({ algorithm: { rollout_correction: { bypass_mode: true } } });
+    const { trajectories, metrics } = await take(training);
+    expect(training.scores).toEqual([]);
     expectColumns(
-      session,
+      training,
       "oldLogprobs",
       (values, t) => expect(values).toEqual([...t.rolloutLogprobs].filter((_, i) => t.responseMask[i])),
       trajectories,
@@ -454,14 +459,14 @@ describe("rollout correction", () => {
       const rollout_correction = { bypass_mode: true, loss_type, rollout_rs_threshold, ...correction };
       const results = [];
       for (const ppo_max_token_len of [64, 100_000]) {
-        const session = await open({
+        const training = await open({
           // In the second update the policy is no longer the sampler.
           actor: { ppo_max_token_len, ppo_epochs: 2, optim: { lr: 3e-3 } },
           algorithm: { rollout_correction },
         });
-        const { metrics } = await take(session);
+        const { metrics } = await take(training);
         // Normalised weights take a pass over the mini-batch before each update; nothing else does.
-        expect(session.scores).toHaveLength("rollout_is_batch_normalize" in correction ? 2 : 0);
+        expect(training.scores).toHaveLength("rollout_is_batch_normalize" in correction ? 2 : 0);
         expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThan(0);
         if ("rollout_rs" in correction) {
           const share = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
@@ -482,12 +487,12 @@ describe("rollout correction", () => {
 
 describe("policy filtration", () => {
   it("trains on as many conversations, drawn by their scores, the critic as well", async () => {
-    const session = await open({
+    const training = await open({
       reward: 'return truth === "bb" ? 0 : text.length % 2;',
       algorithm: { adv_estimator: "gae", use_pf_ppo: true, pf_ppo: { weight_pow: 1 } },
     });
-    const { trajectories, metrics } = await take(session);
-    const batch = session.batches.flat();
+    const { trajectories, metrics } = await take(training);
+    const batch = training.batches.flat();
     const rewards = batch.map(
       ({ tokenIds }) => trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.reward,
     );
@@ -513,16 +518,16 @@ describe("group filter", () => {
   const rename = (row: DatasetRow, uid: string): DatasetRow => ({ ...row, uid });
 
   it("replaces groups whose rewards are all equal by fresh prompts", async () => {
-    const session = await filtering({});
-    const [varying, ...rest] = session.trainRows;
+    const training = await filtering({});
+    const [varying, ...rest] = training.trainRows;
     // Each fresh batch has one prompt that varies.
     let asked = 0;
     const next = () => {
       asked++;
       return [rename(rest[0]!, `same ${asked}`), rename(varying!, `fresh ${asked}`)];
     };
-    const { trajectories, metrics } = await runTrainingStep(session, {
-      rows: session.trainRows,
+    const { trajectories, metrics } = await runTrainingStep(training, {
+      rows: training.trainRows,
       step: 1,
       epoch: 0,
       nextRows: next,
@@ -537,36 +542,36 @@ describe("group filter", () => {
       [2, 2],
       [0, 1],
     ] as const) {
-      const session = await filtering({ max_num_gen_batches });
-      const [varying, ...rest] = session.trainRows;
+      const training = await filtering({ max_num_gen_batches });
+      const [varying, ...rest] = training.trainRows;
       let asked = 0;
       const next = () =>
-        max_num_gen_batches ? rest.map((row) => rename(row, `${row.uid} ${asked++}`)) : session.trainRows;
-      const { trajectories, metrics } = await runTrainingStep(session, {
-        rows: session.trainRows,
+        max_num_gen_batches ? rest.map((row) => rename(row, `${row.uid} ${asked++}`)) : training.trainRows;
+      const { trajectories, metrics } = await runTrainingStep(training, {
+        rows: training.trainRows,
         step: 1,
         epoch: 0,
         nextRows: next,
       });
       expect(new Set(trajectories.map((t) => t.uid))).toEqual(new Set([varying!.uid]));
       expect(metrics["train/num_gen_batches"]).toBe(batches);
-      expect(session.batches).toHaveLength(1);
+      expect(training.batches).toHaveLength(1);
     }
   });
 
   it("takes no update where no group has anything to teach, and still has metrics", async () => {
-    const session = await open({ reward: "return 1;", algorithm: { filter_groups: { enable: true } } });
-    const { trajectories, metrics } = await take(session);
-    expect(session.batches).toEqual([]);
+    const training = await open({ reward: "return 1;", algorithm: { filter_groups: { enable: true } } });
+    const { trajectories, metrics } = await take(training);
+    expect(training.batches).toEqual([]);
     expect(trajectories).toHaveLength(12);
     expect(metrics["critic/score/mean"]).toBe(1);
   });
 
   it("filters by a value that the reward function returns; one that it does not is named", async () => {
     const reward = "return { score: text.length, acc: truth === 'bb' ? text.length % 2 : 0 };";
-    const session = await open({ reward, algorithm: { filter_groups: { enable: true, metric: "acc" } } });
-    const { trajectories } = await take(session);
-    for (const t of trajectories) expect(t.uid).toBe(session.trainRows[1]!.uid);
+    const training = await open({ reward, algorithm: { filter_groups: { enable: true, metric: "acc" } } });
+    const { trajectories } = await take(training);
+    for (const t of trajectories) expect(t.uid).toBe(training.trainRows[1]!.uid);
     await expect(take(await filtering({ metric: "accuracy" }))).rejects.toThrow(/filter_groups.metric "accuracy"/);
   });
 });
@@ -623,13 +628,13 @@ describe("algorithms of one's own", () => {
     );
     config.algorithm.adv_estimator = "./mine.ts#halved";
     config.actor_rollout_ref.actor.policy_loss.loss_mode = "./mine.ts#loss";
-    const session = await openSession(config, folder);
+    const training = await openTraining(config, folder);
     try {
-      const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+      const { metrics } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
       expect(metrics["critic/mine"]).toBe(7);
       expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
     } finally {
-      await session.dispose();
+      await training.dispose();
     }
     for (const [name, message] of [
       ["./mine.ts#greedy", /is of another kind[\s\S]*`needs`, if any, of values, baselines, sumPiSquared, rewardParts/],
@@ -638,7 +643,7 @@ describe("algorithms of one's own", () => {
       ["./none.ts#x", /cannot be loaded/],
     ] as const) {
       config.algorithm.adv_estimator = name;
-      await expect(openSession(config, folder)).rejects.toThrow(message);
+      await expect(openTraining(config, folder)).rejects.toThrow(message);
     }
   });
 });

@@ -4,7 +4,7 @@ import { TinyModels } from "@cria/engine/testing";
 import type { Judgement, RewardManager, RewardRequest } from "@cria/rollout";
 import { BaseInteraction, type InteractionReply } from "@cria/tools";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { readSuccess, validate } from "../validation/validate.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -13,19 +13,19 @@ afterAll(() => models.cleanUp());
 beforeEach(() => void vi.spyOn(process.stderr, "write").mockImplementation(() => true));
 afterEach(() => vi.restoreAllMocks());
 
-const take = (session: TinySession, step = 1) =>
-  runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
+const take = (training: TinyTraining, step = 1) =>
+  runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 });
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
 
 /** A reward for each place "row,sample"; null: the judge breaks. */
 type Judge = (row: number, sample: number, request: RewardRequest) => number | null;
 
-/** A session whose judge is scripted. */
-async function open(judge: Judge, options: TinySessionOptions = {}): Promise<TinySession> {
+/** A training whose judge is scripted. */
+async function open(judge: Judge, options: TinyTrainingOptions = {}): Promise<TinyTraining> {
   // gdpo wants to be told the parts of the reward, here the score alone.
   const { algorithm } = options;
   const parts = algorithm?.adv_estimator === "gdpo" ? { gdpo_reward_keys: ["score"] } : {};
-  const session = await openTinySession(models, { ...options, algorithm: { ...algorithm, ...parts } });
+  const training = await openTinyTraining(models, { ...options, algorithm: { ...algorithm, ...parts } });
   const reward: RewardManager = {
     granularity: "sample",
     judge: async (requests) =>
@@ -35,15 +35,15 @@ async function open(judge: Judge, options: TinySessionOptions = {}): Promise<Tin
         return score === null ? { error: "HTTP 503", extra: {} } : { score, extra: {} };
       }),
   };
-  session.environment.reward = reward;
-  return session;
+  training.environment.reward = reward;
+  return training;
 }
 
 /** Nothing is drawn twice: tokens name a trajectory. */
 const name = (tokenIds: ArrayLike<number>) => Array.from(tokenIds).join();
 
-function expectNothingOf(session: TinySession, failed: readonly Trajectory[]): void {
-  const trained = session.batches.flat().map(({ tokenIds }) => name(tokenIds));
+function expectNothingOf(training: TinyTraining, failed: readonly Trajectory[]): void {
+  const trained = training.batches.flat().map(({ tokenIds }) => name(tokenIds));
   for (const t of failed) expect(trained).not.toContain(name(t.tokenIds));
 }
 
@@ -74,10 +74,10 @@ describe("a failed sample moves nobody's baseline", () => {
     "%s: rewards 1, 1, 1 and a failure, or -1, -1, -1 and a failure, teach nothing",
     async (adv_estimator) => {
       for (const reward of [1, -1]) {
-        const session = await open((_, sample) => (sample === 2 ? null : reward), { algorithm: { adv_estimator } });
-        const { trajectories, metrics } = await take(session);
+        const training = await open((_, sample) => (sample === 2 ? null : reward), { algorithm: { adv_estimator } });
+        const { trajectories, metrics } = await take(training);
         expect(trajectories.filter(hasFailed)).toHaveLength(3);
-        expect(session.batches).toEqual([]);
+        expect(training.batches).toEqual([]);
         for (const name of ["score", "rewards"])
           for (const statistic of ["mean", "min", "max"]) expect(metrics[`critic/${name}/${statistic}`]).toBe(reward);
         for (const statistic of ["min", "max"]) expect(metrics[`critic/advantages/${statistic}`]).toBe(0);
@@ -111,18 +111,18 @@ describe("a failed sample moves nobody's baseline", () => {
     "%s: the survivors' advantages are those of a group without the failure",
     async (adv_estimator) => {
       const rewards = [1, null, 2, 4];
-      const session = await open((_, sample) => rewards[sample]!, { algorithm: { adv_estimator }, prompts: ["a"] });
-      const { trajectories } = await take(session);
+      const training = await open((_, sample) => rewards[sample]!, { algorithm: { adv_estimator }, prompts: ["a"] });
+      const { trajectories } = await take(training);
       const kept = trajectories.filter((t) => !hasFailed(t));
       expect(kept.map((t) => t.reward)).toEqual([1, 2, 4]);
-      const trained = new Map(session.batches.flat().map((s) => [name(s.tokenIds), s.columns!.advantages!]));
+      const trained = new Map(training.batches.flat().map((s) => [name(s.tokenIds), s.columns!.advantages!]));
       for (const t of kept) {
         const want = expected[adv_estimator]!(t, kept);
         const column = trained.get(name(t.tokenIds));
         if (want === 0) expect(column).toBeUndefined();
         else for (let i = 0; i < column!.length; i++) expect(column![i]).toBeCloseTo(t.responseMask[i] ? want : 0, 5);
       }
-      expectNothingOf(session, trajectories.filter(hasFailed));
+      expectNothingOf(training, trajectories.filter(hasFailed));
     },
   );
 
@@ -130,8 +130,8 @@ describe("a failed sample moves nobody's baseline", () => {
     "%s: whitening knows the survivors alone",
     async (adv_estimator) => {
       const rewards = [1, null, 2, 4];
-      const session = await open((_, sample) => rewards[sample]!, { algorithm: { adv_estimator }, prompts: ["a"] });
-      const { trajectories, metrics } = await take(session);
+      const training = await open((_, sample) => rewards[sample]!, { algorithm: { adv_estimator }, prompts: ["a"] });
+      const { trajectories, metrics } = await take(training);
       const kept = trajectories.filter((t) => !hasFailed(t));
       const flat = kept.flatMap((t) => Array(sum(t.responseMask)).fill(t.reward) as number[]);
       const average = sum(flat) / flat.length;
@@ -154,11 +154,11 @@ describe("a failed sample moves nobody's baseline", () => {
       }
       override async finalizeInteraction() {}
     }
-    const session = await open(() => 1, { prompts: ["a"], algorithm: { filter_groups: { enable: true } } });
-    session.environment.interactions = new Map([["test", new Down({}, "test")]]);
-    const { trajectories, metrics } = await take(session);
+    const training = await open(() => 1, { prompts: ["a"], algorithm: { filter_groups: { enable: true } } });
+    training.environment.interactions = new Map([["test", new Down({}, "test")]]);
+    const { trajectories, metrics } = await take(training);
     expect(trajectories.map((t) => t.error?.match(/HTTP 503/)?.[0] ?? t.reward).sort()).toEqual([1, 1, 1, "HTTP 503"]);
-    expect(session.batches).toEqual([]);
+    expect(training.batches).toEqual([]);
     expect(metrics).toMatchObject({
       "critic/rewards/mean": 1,
       "rollout/failed": 1,
@@ -174,23 +174,23 @@ describe("a group of which fewer than two are left", () => {
   const judge: Judge = (row, sample) => (sample <= [0, -1, 1][row]! ? sample + row : null);
 
   it.each(comparing)("%s: is dropped and counted", async (adv_estimator) => {
-    const session = await open(judge, { algorithm: { adv_estimator } });
-    const { trajectories, metrics } = await take(session);
+    const training = await open(judge, { algorithm: { adv_estimator } });
+    const { trajectories, metrics } = await take(training);
     expect(metrics).toMatchObject({ "rollout/failed": 9, "rollout/dropped_groups": 2, "rollout/kept": 2 });
     expect(metrics["critic/rewards/mean"]).toBe(2.5);
-    const trained = session.batches.flat().map(({ tokenIds }) => name(tokenIds));
+    const trained = training.batches.flat().map(({ tokenIds }) => name(tokenIds));
     const left = trajectories
-      .filter((t) => t.uid === session.trainRows[2]!.uid && !hasFailed(t))
+      .filter((t) => t.uid === training.trainRows[2]!.uid && !hasFailed(t))
       .map((t) => name(t.tokenIds));
     for (const tokens of trained) expect(left).toContain(tokens);
     expect(trained.length).toBeGreaterThan(0);
   });
 
   it.each(["gae", "reinforce_plus_plus"])("%s: loses the conversations alone", async (adv_estimator) => {
-    const session = await open(judge, { algorithm: { adv_estimator } });
-    const { metrics } = await take(session);
+    const training = await open(judge, { algorithm: { adv_estimator } });
+    const { metrics } = await take(training);
     expect(metrics).toMatchObject({ "rollout/failed": 9, "rollout/dropped_groups": 0, "rollout/kept": 3 });
-    expect(session.batches.flat()).toHaveLength(3);
+    expect(training.batches.flat()).toHaveLength(3);
   });
 
   it("a user's own estimator says whether it compares", async () => {
@@ -200,17 +200,17 @@ describe("a group of which fewer than two are left", () => {
         "own",
         defineEstimator({ comparesGroup, estimate: (inputs) => ({ advantages: given(inputs).advantages }) }),
       );
-      const session = await open(judge, { algorithm: { adv_estimator: "own" } });
-      const { metrics } = await take(session);
+      const training = await open(judge, { algorithm: { adv_estimator: "own" } });
+      const { metrics } = await take(training);
       expect(metrics["rollout/kept"]).toBe(comparesGroup ? 2 : 3);
     }
   });
 
   it("with one sample of each prompt there is nothing to drop", async () => {
-    const session = await open((row) => (row === 1 ? null : row + 1), { rollout: { n: 1 } });
-    const { metrics } = await take(session);
+    const training = await open((row) => (row === 1 ? null : row + 1), { rollout: { n: 1 } });
+    const { metrics } = await take(training);
     expect(metrics).toMatchObject({ "rollout/failed": 1, "rollout/dropped_groups": 0, "rollout/kept": 2 });
-    expect(session.batches.flat()).toHaveLength(2);
+    expect(training.batches.flat()).toHaveLength(2);
   });
 });
 
@@ -221,12 +221,12 @@ describe("a step that failures leave nothing to learn from", () => {
     ["grpo", { filter_groups: { enable: true } }],
     ["grpo", { rollout_correction: { rollout_is: "token", rollout_rs: "sequence" } }],
   ] as const)("%s %j: takes no update, and says so", async (adv_estimator, more) => {
-    const session = await open((_, sample) => (sample === 0 ? 1 : null), { algorithm: { adv_estimator, ...more } });
-    const coefficient = session.klController.coefficient;
-    const { trajectories, metrics } = await take(session);
+    const training = await open((_, sample) => (sample === 0 ? 1 : null), { algorithm: { adv_estimator, ...more } });
+    const coefficient = training.klController.coefficient;
+    const { trajectories, metrics } = await take(training);
     expect(trajectories).toHaveLength(12);
-    expect(session.batches).toEqual([]);
-    expect(session.klController.coefficient).toBe(coefficient);
+    expect(training.batches).toEqual([]);
+    expect(training.klController.coefficient).toBe(coefficient);
     expect(metrics).toMatchObject({ "rollout/kept": 0, "rollout/dropped_groups": 3, "rollout/failed_ratio": 0.75 });
     expect(Object.values(metrics).filter((value) => !Number.isFinite(value))).toEqual([]);
     expect(Object.keys(metrics).filter((key) => /^(critic|reward|actor\/(pg|grad))/.test(key))).toEqual([]);
@@ -236,17 +236,17 @@ describe("a step that failures leave nothing to learn from", () => {
     const given = advantageEstimators.get("gae");
     const own = defineEstimator({ comparesGroup: true, needs: ["values"], estimate: given });
     advantageEstimators.register("comparing-gae", own);
-    const session = await open((_, sample) => (sample === 0 ? 1 : null), {
+    const training = await open((_, sample) => (sample === 0 ? 1 : null), {
       algorithm: { adv_estimator: "comparing-gae" },
     });
-    const { metrics } = await take(session);
+    const { metrics } = await take(training);
     expect(metrics["rollout/kept"]).toBe(0);
     expect(metrics["critic/grad_norm"]).toBeUndefined();
   });
 
   it("ends the run where every conversation failed, with the first causes", async () => {
-    const session = await open(() => null);
-    await expect(take(session)).rejects.toThrow(
+    const training = await open(() => null);
+    await expect(take(training)).rejects.toThrow(
       /^step 1: every conversation failed[\s\S]*12 conversations[\s\S]*row 0, sample 0: HTTP 503/,
     );
   });
@@ -257,10 +257,10 @@ describe("what failed is out of", () => {
     row === 0 && sample === 1 ? null : request.solutionText.length % 5;
 
   it("the denominators of the loss", async () => {
-    const session = await open(oneFails);
-    const { trajectories, metrics } = await take(session);
+    const training = await open(oneFails);
+    const { trajectories, metrics } = await take(training);
     let [loss, tokens] = [0, 0];
-    for (const row of session.trainRows) {
+    for (const row of training.trainRows) {
       const group = trajectories.filter((t) => t.uid === row.uid && !hasFailed(t));
       const mean = sum(group.map((t) => t.reward)) / group.length;
       const std = Math.sqrt(sum(group.map((t) => (t.reward - mean) ** 2)) / (group.length - 1));
@@ -277,21 +277,21 @@ describe("what failed is out of", () => {
       use_kl_in_reward: true,
       kl_ctrl: { type: "adaptive", kl_coef: 0.5, target_kl: 1, horizon: 22 },
     };
-    const session = await open(oneFails, { algorithm });
-    await take(session);
+    const training = await open(oneFails, { algorithm });
+    await take(training);
     // A new adapter's KL is 0: 0.5 (1 - 0.2 · 11 / 22), where 12 trajectories would give 0.5 (1 - 0.2 · 12 / 22).
-    expect(session.klController.coefficient).toBeCloseTo(0.45, 9);
+    expect(training.klController.coefficient).toBeCloseTo(0.45, 9);
   });
 
   it("a critic's updates and its targets", async () => {
-    const session = await open(oneFails, { algorithm: { adv_estimator: "gae" } });
-    const train = session.critic!.engine.train.bind(session.critic!.engine);
+    const training = await open(oneFails, { algorithm: { adv_estimator: "gae" } });
+    const train = training.critic!.engine.train.bind(training.critic!.engine);
     const trained: string[] = [];
-    session.critic!.engine.train = (sequences, ...rest) => {
+    training.critic!.engine.train = (sequences, ...rest) => {
       trained.push(...sequences.map(({ tokenIds }) => name(tokenIds)));
       return train(sequences, ...rest);
     };
-    const { trajectories } = await take(session);
+    const { trajectories } = await take(training);
     expect(trained.sort()).toEqual(
       trajectories
         .filter((t) => !hasFailed(t))
@@ -308,16 +308,16 @@ describe("what failed is out of", () => {
       if (row === 0) return sample === 0 ? null : 1;
       return row === 1 ? (sample === 0 ? 1 : null) : sample;
     };
-    const session = await open(judge, { algorithm: { filter_groups: { enable: true, metric: "score" } } });
-    const fresh = session.trainRows.map((row) => ({ ...row, uid: `fresh ${row.uid}`, dataSource: "fresh" }));
-    const { trajectories, metrics } = await runTrainingStep(session, {
-      rows: session.trainRows,
+    const training = await open(judge, { algorithm: { filter_groups: { enable: true, metric: "score" } } });
+    const fresh = training.trainRows.map((row) => ({ ...row, uid: `fresh ${row.uid}`, dataSource: "fresh" }));
+    const { trajectories, metrics } = await runTrainingStep(training, {
+      rows: training.trainRows,
       step: 1,
       epoch: 0,
       nextRows: () => fresh,
     });
     expect([...new Set(trajectories.map((t) => t.uid))]).toEqual([
-      session.trainRows[2]!.uid,
+      training.trainRows[2]!.uid,
       fresh[0]!.uid,
       fresh[1]!.uid,
     ]);
@@ -331,10 +331,10 @@ describe("what failed is out of", () => {
   });
 
   it("validation, where its share stands beside the number", async () => {
-    const session = await open((row, sample) => (row === 0 && sample === 0 ? null : 1), {
+    const training = await open((row, sample) => (row === 0 && sample === 0 ? null : 1), {
       data: { val_files: "rows.jsonl" },
     });
-    const { success, failed, metrics } = await validate(session, { temperature: 1, n: 2, step: 0 });
+    const { success, failed, metrics } = await validate(training, { temperature: 1, n: 2, step: 0 });
     expect([success, failed]).toEqual([1, 1]);
     expect(metrics).toMatchObject({ "val-core/test/failed_ratio": 1 / 6, "val-core/test/reward/mean@2": 1 });
     const broken = await open(() => null, { data: { val_files: "rows.jsonl" } });
@@ -347,16 +347,16 @@ describe("what failed is out of", () => {
 describe("remax", () => {
   it("drops and counts a group whose greedy rollout failed: it has no baseline; others lose a failed sample alone", async () => {
     // Judged are 12 samples (order 0 to 11) and 3 greedy rollouts (0 to 2): row 1's breaks, and three samples of row 2.
-    const session = await open(
+    const training = await open(
       (row, sample, { order }) => ((row === 1 && order === 1) || (row === 2 && sample > 0) ? null : 1 + (order % 4)),
       { algorithm: { adv_estimator: "remax" } },
     );
-    const { trajectories, metrics } = await take(session);
+    const { trajectories, metrics } = await take(training);
     expect(trajectories.filter(hasFailed)).toHaveLength(3);
     expect(metrics).toMatchObject({ "rollout/failed": 3, "rollout/dropped_groups": 1, "rollout/kept": 5 });
-    const dropped = trajectories.filter((t) => t.uid === session.trainRows[1]!.uid);
+    const dropped = trajectories.filter((t) => t.uid === training.trainRows[1]!.uid);
     expect(dropped).toHaveLength(4);
-    expectNothingOf(session, dropped);
+    expectNothingOf(training, dropped);
   });
 });
 
@@ -365,10 +365,10 @@ describe("actor_rollout_ref.rollout.on_failure", () => {
     const plain = await open((_, sample) => sample);
     const healthy = await take(plain);
     let broken = 0;
-    const session = await open((row, sample) => (row === 1 && sample === 2 && broken++ < 2 ? null : sample), {
+    const training = await open((row, sample) => (row === 1 && sample === 2 && broken++ < 2 ? null : sample), {
       rollout: { on_failure: "refill" },
     });
-    const { trajectories, metrics } = await take(session);
+    const { trajectories, metrics } = await take(training);
     expect(metrics).toMatchObject({ "rollout/failed": 0, "rollout/refilled": 2, "rollout/kept": 12 });
     const differs = trajectories.flatMap((t, i) =>
       name(t.tokenIds) === name(healthy.trajectories[i]!.tokenIds) ? [] : [i],
@@ -379,11 +379,13 @@ describe("actor_rollout_ref.rollout.on_failure", () => {
   });
 
   it("error ends the step before any update", async () => {
-    const session = await open((row, sample) => (row === 1 && sample === 2 ? null : sample), {
+    const training = await open((row, sample) => (row === 1 && sample === 2 ? null : sample), {
       rollout: { on_failure: "error" },
     });
-    await expect(take(session)).rejects.toThrow(/^row 1 .* sample 2: failed, and .*on_failure is error[\s\S]*HTTP 503/);
-    expect(session.batches).toEqual([]);
+    await expect(take(training)).rejects.toThrow(
+      /^row 1 .* sample 2: failed, and .*on_failure is error[\s\S]*HTTP 503/,
+    );
+    expect(training.batches).toEqual([]);
   });
 
   it("is one of three", async () => {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { openTinySession, type TinySession } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTraining } from "../testing/tiny-training.js";
 import { computeLearningRate, countSteps, countWarmupSteps, type LearningRateOptions } from "./learning-rate.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -71,44 +71,44 @@ describe("the learning rate", () => {
 
   it("is used, and reported, for actor and critic", async () => {
     const optim = (lr: number) => ({ lr, lr_scheduler_type: "cosine", lr_warmup_steps_ratio: 0.25, min_lr_ratio: 0.1 });
-    const session = await openTinySession(models, {
+    const training = await openTinyTraining(models, {
       algorithm: { adv_estimator: "gae" },
       actor: { optim: optim(1e-2) },
       critic: { optim: optim(1e-1), model: { lora_rank: 2 } },
       trainer: { total_training_steps: 8 },
     });
     for (const step of [1, 4, 8]) {
-      const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
+      const { metrics } = await runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 });
       const schedule = { learningRate: 1e-2, schedule: "cosine", warmupStepsRatio: 0.25, minLrRatio: 0.1 } as const;
       const expected = computeLearningRate({ ...plain, ...schedule }, step, 8);
       expect(metrics["actor/lr"]).toBeCloseTo(expected, 12);
       expect(metrics["critic/lr"]).toBeCloseTo(10 * expected, 12);
     }
-    await session.critic!.engine.dispose();
+    await training.critic!.engine.dispose();
   });
 
   it("of the actor rises and falls over the steps after the critic's warm-up, in a resumed run as well", async () => {
     const optim = { lr: 1e-2, lr_scheduler_type: "cosine", lr_warmup_steps: 3, min_lr_ratio: 0 } as const;
     const schedule = { learningRate: 1e-2, schedule: "cosine", warmupSteps: 3, minLrRatio: 0 } as const;
     const open = () =>
-      openTinySession(models, {
+      openTinyTraining(models, {
         algorithm: { adv_estimator: "gae" },
         actor: { optim },
         critic: { optim, model: { lora_rank: 2 } },
         trainer: { total_training_steps: 10, critic_warmup: 3 },
       });
-    const rates = async (session: TinySession, steps: number[]) => {
+    const rates = async (training: TinyTraining, steps: number[]) => {
       const list: { actor?: number; critic: number }[] = [];
       for (const step of steps) {
-        const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
+        const { metrics } = await runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 });
         list.push({ actor: metrics["actor/lr"], critic: metrics["critic/lr"]! });
       }
-      await session.critic!.engine.dispose();
+      await training.critic!.engine.dispose();
       return list;
     };
-    const session = await open();
+    const training = await open();
     const all = await rates(
-      session,
+      training,
       Array.from({ length: 10 }, (_, i) => i + 1),
     );
     // Nothing is updated in the first three steps: the next three are the actor's warm-up.
@@ -123,7 +123,7 @@ describe("the learning rate", () => {
       list(schedule, 10),
     );
     // The engine got what the metrics say.
-    expect(session.optimizers.map(({ learningRate }) => learningRate)).toEqual(all.slice(3).map(({ actor }) => actor));
+    expect(training.optimizers.map(({ learningRate }) => learningRate)).toEqual(all.slice(3).map(({ actor }) => actor));
     // The rate depends on the step alone: one that begins in the middle has the same.
     expect(await rates(await open(), [5, 9])).toEqual([all[4], all[8]]);
   });
@@ -131,16 +131,18 @@ describe("the learning rate", () => {
   it("of almost nothing leaves the critic as it is", async () => {
     const losses: number[] = [];
     for (const lr of [1e-12, 1e-1]) {
-      const session = await openTinySession(models, {
+      const training = await openTinyTraining(models, {
         algorithm: { adv_estimator: "gae" },
         actor: { optim: { lr: 1e-12 } },
         critic: { optim: { lr }, model: { lora_rank: 2 } },
       });
-      await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+      await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
       losses.push(
-        (await runTrainingStep(session, { rows: session.trainRows, step: 2, epoch: 0 })).metrics["critic/values/max"]!,
+        (await runTrainingStep(training, { rows: training.trainRows, step: 2, epoch: 0 })).metrics[
+          "critic/values/max"
+        ]!,
       );
-      await session.critic!.engine.dispose();
+      await training.critic!.engine.dispose();
     }
     expect(Math.abs(losses[0]!)).toBeLessThan(1e-6);
     expect(Math.abs(losses[1]!)).toBeGreaterThan(1e-3);
@@ -149,9 +151,9 @@ describe("the learning rate", () => {
 
 describe("a training", () => {
   it("has as many steps as its epochs, unless the config says how many", async () => {
-    const session = await openTinySession(models, { data: { train_batch_size: 1 }, trainer: { total_epochs: 2 } });
-    expect(countSteps(session.settings, session.trainRows.length)).toBe(6);
-    session.settings.steps = 4;
-    expect(countSteps(session.settings, session.trainRows.length)).toBe(4);
+    const training = await openTinyTraining(models, { data: { train_batch_size: 1 }, trainer: { total_epochs: 2 } });
+    expect(countSteps(training.settings, training.trainRows.length)).toBe(6);
+    training.settings.steps = 4;
+    expect(countSteps(training.settings, training.trainRows.length)).toBe(4);
   });
 });

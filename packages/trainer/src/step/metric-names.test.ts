@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { loopCounters } from "@cria/rollout";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { trainSession } from "../run/train-session.js";
-import { type FakeSession, openFakeSession } from "../testing/fake-session.js";
-import { openTinySession } from "../testing/tiny-session.js";
+import { runTraining } from "../run/run-training.js";
+import { type FakeTraining, openFakeTraining } from "../testing/fake-training.js";
+import { openTinyTraining } from "../testing/tiny-training.js";
 import { validate } from "../validation/validate.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -58,7 +58,7 @@ const listUndocumented = (names: readonly string[]) =>
 const written = new Set<string>();
 
 it("a step with everything on has every metric of the contract", async () => {
-  const session = await openTinySession(models, {
+  const training = await openTinyTraining(models, {
     reward: "return { score: text.length % 3, acc: text.length % 2, pred: text[0] ?? '' };",
     algorithm: { adv_estimator: "gae", use_kl_in_reward: true, rollout_correction: { rollout_is: "token" } },
     actor: { use_kl_loss: true, update_kl_ratio: 0.5 },
@@ -66,8 +66,8 @@ it("a step with everything on has every metric of the contract", async () => {
     data: { val_files: "rows.jsonl" },
     trainer: { total_training_steps: 1, val_before_train: false },
   });
-  const { path } = await trainSession(session, {
-    configFolder: session.folder,
+  const { path } = await runTraining(training, {
+    configFolder: training.folder,
     trackers: [],
   });
   const metrics = JSON.parse(readFileSync(join(path, "metrics.jsonl"), "utf8")) as Record<string, number>;
@@ -122,10 +122,10 @@ export class Once extends BaseInteraction {
 describe("a step with tools and an interaction", () => {
   let metrics: Record<string, number>;
   let validated: Record<string, number>;
-  let session: FakeSession;
+  let training: FakeTraining;
   let next = 0;
   beforeAll(async () => {
-    session = await openFakeSession(models, {
+    training = await openFakeTraining(models, {
       prompts: ["a"],
       reward: "return { score: 1, mine: 2 };",
       images: true,
@@ -146,11 +146,11 @@ describe("a step with tools and an interaction", () => {
         "data.val_files={folder}/rows.jsonl",
       ],
     });
-    metrics = (await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 })).metrics;
-    validated = (await validate(session, { temperature: 1, n: OPENINGS.length, step: 1 })).metrics;
+    metrics = (await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 })).metrics;
+    validated = (await validate(training, { temperature: 1, n: OPENINGS.length, step: 1 })).metrics;
     for (const name of Object.keys({ ...metrics, ...validated })) written.add(name);
   });
-  afterAll(() => session.dispose());
+  afterAll(() => training.dispose());
 
   it("has every counter of the loop, the zeros too", () => {
     const n = OPENINGS.length;

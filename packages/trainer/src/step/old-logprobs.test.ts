@@ -5,7 +5,7 @@ import type { AgentContext } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
 import { train } from "../run/train.js";
 import { dropTimes } from "../testing/drop-times.js";
-import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { runTrainingStep } from "./training-step.js";
 
 const models = new TinyModels();
@@ -14,23 +14,23 @@ afterAll(() => models.cleanUp());
 type Mode = "auto" | "separate" | "compare";
 
 /** Passes over the policy's own weights; those of the reference are not counted. */
-const countPasses = ({ scores }: TinySession) => scores.filter(({ adapter }) => adapter !== false).length;
+const countPasses = ({ scores }: TinyTraining) => scores.filter(({ adapter }) => adapter !== false).length;
 
 /** Two steps: their metrics, the weights after them, and the passes that they took beside the updates. */
-async function takeSteps(mode: Mode, options: TinySessionOptions = {}) {
-  const session = await openTinySession(models, { ...options, actor: { ...options.actor, old_log_prob: mode } });
+async function takeSteps(mode: Mode, options: TinyTrainingOptions = {}) {
+  const training = await openTinyTraining(models, { ...options, actor: { ...options.actor, old_log_prob: mode } });
   const metrics: Record<string, number>[] = [];
   for (const step of [1, 2])
-    metrics.push(dropTimes((await runTrainingStep(session, { rows: session.trainRows, step, epoch: 0 })).metrics));
-  const engine = session.policy.engine as never as {
+    metrics.push(dropTimes((await runTrainingStep(training, { rows: training.trainRows, step, epoch: 0 })).metrics));
+  const engine = training.policy.engine as never as {
     listTensors(): { name: string; trainable: boolean }[];
     readTensor(name: string): Promise<Float32Array>;
   };
   const weights: Record<string, number[]> = {};
   for (const { name, trainable } of engine.listTensors())
     if (trainable) weights[name] = [...(await engine.readTensor(name))];
-  const passes = countPasses(session);
-  await session.dispose();
+  const passes = countPasses(training);
+  await training.dispose();
   return { metrics, weights, passes };
 }
 
@@ -43,13 +43,13 @@ const without = (metrics: readonly Record<string, number>[], ...names: string[])
   metrics.map((each) => Object.fromEntries(Object.entries(each).filter(([name]) => !names.includes(name))));
 
 describe("the old logprobs of a step with one update", () => {
-  const quantized = (type: "f16" | "bf16" | "q8_0" | "q4_0" | "q4_K") => async (): Promise<TinySessionOptions> => {
+  const quantized = (type: "f16" | "bf16" | "q8_0" | "q4_0" | "q4_K") => async (): Promise<TinyTrainingOptions> => {
     const shape =
       type === "q4_K" ? { embedding: 256, headSize: 64, feedForward: 256 } : { embedding: 32, feedForward: 64 };
     const path = await models.write({ seed: 5, embeddingScale: 0.25, type, ...shape });
     return { model: { path } };
   };
-  const cases: Record<string, () => Promise<TinySessionOptions>> = {
+  const cases: Record<string, () => Promise<TinyTrainingOptions>> = {
     "an adapter over F32": async () => ({}),
     "all weights": async () => ({ model: { lora_rank: 0 } }),
     "an adapter over F16": quantized("f16"),
@@ -90,7 +90,7 @@ describe("the old logprobs of a step with one update", () => {
   });
 
   // The passes then have other micro-batches, whose sums are rounded differently: the ratio is 1 by the update's own pass alone.
-  it.each<[string, TinySessionOptions]>([
+  it.each<[string, TinyTrainingOptions]>([
     ["small micro-batches", { actor: { ppo_max_token_len: 64 } }],
     ["conversations that are taken twice", { algorithm: { use_pf_ppo: true } }],
   ])("make a ratio of exactly 1: %s", async (_, options) => {
@@ -102,7 +102,7 @@ describe("the old logprobs of a step with one update", () => {
     expect(own.metrics[0]!["actor/pg_loss"]).toBeCloseTo(compared.metrics[0]!["actor/pg_loss"]!, 6);
   });
 
-  const needed: Record<string, [TinySessionOptions, passes: number]> = {
+  const needed: Record<string, [TinyTrainingOptions, passes: number]> = {
     "two epochs": [{ actor: { ppo_epochs: 2 } }, 2],
     "several mini-batches": [{ actor: { ppo_mini_batch_size: 2 } }, 2],
     "the KL in the reward": [{ algorithm: { use_kl_in_reward: true } }, 2],

@@ -2,29 +2,34 @@ import { setMaxListeners } from "node:events";
 import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { openSession } from "../run/session.js";
+import { openTraining } from "../run/training.js";
 import { dropTimes } from "../testing/drop-times.js";
-import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import {
+  openTinyTraining,
+  type TinyTraining,
+  type TinyTrainingOptions,
+  writeTinyRun,
+} from "../testing/tiny-training.js";
 import { runTrainingStep } from "./training-step.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-const open = (options: TinySessionOptions = {}) => openTinySession(models, options);
-const take = (session: TinySession, step = 1) =>
-  runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
+const open = (options: TinyTrainingOptions = {}) => openTinyTraining(models, options);
+const take = (training: TinyTraining, step = 1) =>
+  runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 });
 const countSampled = (t: Trajectory) => t.responseMask.reduce((sum, bit) => sum + bit, 0);
 
 describe("a training step", () => {
   it("starts with a ratio of exactly 1, and its loss is what the formulas say", async () => {
-    const session = await open();
-    const { trajectories, metrics } = await take(session);
+    const training = await open();
+    const { trajectories, metrics } = await take(training);
     expect(metrics["actor/ppo_kl"]).toBe(0);
     expect(metrics["actor/pg_clipfrac"]).toBe(0);
     // Sampler and training graph agree to float precision.
     expect(metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
     let loss = 0;
-    for (const row of session.trainRows) {
+    for (const row of training.trainRows) {
       const group = trajectories.filter((t) => t.uid === row.uid);
       expect(group).toHaveLength(4);
       const mean = group.reduce((sum, t) => sum + t.reward, 0) / 4;
@@ -41,22 +46,22 @@ describe("a training step", () => {
   });
 
   it("is on policy at temperature 0.7 too: ratio 1, sampler and graph agree, and so does the reference", async () => {
-    const session = await open({
+    const training = await open({
       rollout: { temperature: 0.7 },
       actor: { use_kl_loss: true, kl_loss_type: "abs", optim: { lr: 3e-2 }, old_log_prob: "separate" },
     });
-    const { metrics, trajectories } = await take(session);
+    const { metrics, trajectories } = await take(training);
     expect(metrics["actor/ppo_kl"]).toBe(0);
     expect(metrics["actor/pg_clipfrac"]).toBe(0);
     expect(metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
     // The adapter is new: at one temperature policy and reference are the same.
     expect(metrics["actor/kl_loss"]).toBe(0);
-    expect(session.scores).toMatchObject([{ temperature: 0.7 }, { temperature: 0.7, adapter: false }]);
+    expect(training.scores).toMatchObject([{ temperature: 0.7 }, { temperature: 0.7, adapter: false }]);
     // The temperature matters: at 1 the same tokens have other logprobs.
     const { tokenIds, promptLength, rolloutLogprobs } = trajectories[0]!;
-    const [at1] = await session.policy.engine.score([{ tokenIds, from: promptLength }]);
+    const [at1] = await training.policy.engine.score([{ tokenIds, from: promptLength }]);
     expect(Math.abs(at1!.logprobs[promptLength]! - rolloutLogprobs[promptLength]!)).toBeGreaterThan(1e-3);
-    expect((await take(session, 2)).metrics["actor/kl_loss"]).toBeGreaterThan(1e-4);
+    expect((await take(training, 2)).metrics["actor/kl_loss"]).toBeGreaterThan(1e-4);
   });
 
   it("leaves what has no advantage out of the update, but not out of its denominators", async () => {
@@ -80,9 +85,9 @@ describe("a training step", () => {
   });
 
   it("takes no update when nothing can be learned from the batch", async () => {
-    const session = await open({ reward: "return 1;" });
-    const { metrics } = await take(session);
-    expect(session.batches).toEqual([]);
+    const training = await open({ reward: "return 1;" });
+    const { metrics } = await take(training);
+    expect(training.batches).toEqual([]);
     expect(metrics["critic/rewards/mean"]).toBe(1);
     expect(metrics["actor/grad_norm"]).toBeUndefined();
   });
@@ -90,15 +95,15 @@ describe("a training step", () => {
   it("cuts mini-batches by prompts, each prompt once an epoch, in an order of the seed's", async () => {
     const orders: string[] = [];
     for (const seed of [1, 2, 3]) {
-      const session = await open({
+      const training = await open({
         prompts: ["a", "b", "c", "d"],
         actor: { ppo_mini_batch_size: 1, ppo_epochs: 2, optim: { lr: 1e-3 } },
         rollout: { seed },
       });
-      const { trajectories } = await take(session);
+      const { trajectories } = await take(training);
       const promptOf = (tokenIds: ArrayLike<number>) =>
         trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.rowIndex;
-      const uids = session.batches.map((batch) => new Set(batch.map((s) => promptOf(s.tokenIds))));
+      const uids = training.batches.map((batch) => new Set(batch.map((s) => promptOf(s.tokenIds))));
       expect(uids.map((set) => set.size)).toEqual(Array(8).fill(1));
       const order = uids.map((set) => [...set][0]!);
       for (const epoch of [order.slice(0, 4), order.slice(4)]) expect([...epoch].sort()).toEqual([0, 1, 2, 3]);
@@ -110,8 +115,8 @@ describe("a training step", () => {
   it("does not depend on the size of micro-batches", async () => {
     const results = [];
     for (const ppo_max_token_len of [64, 100_000]) {
-      const session = await open({ actor: { ppo_max_token_len, optim: { lr: 1e-2 } } });
-      results.push((await take(session)).metrics["actor/grad_norm"]!);
+      const training = await open({ actor: { ppo_max_token_len, optim: { lr: 1e-2 } } });
+      results.push((await take(training)).metrics["actor/grad_norm"]!);
     }
     expect(Math.abs(results[0]! - results[1]!) / results[1]!).toBeLessThan(1e-5);
   });
@@ -121,25 +126,27 @@ describe("a training step", () => {
       actor: { use_kl_loss: true, kl_loss_coef: 0.1, optim: { lr: 3e-2 } },
     });
     config.actor_rollout_ref.model.lora_rank = 0;
-    const session = await openSession(config, folder);
+    const training = await openTraining(config, folder);
     try {
       const kl = [];
       for (const step of [1, 2])
         kl.push(
-          (await runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 })).metrics["actor/kl_loss"]!,
+          (await runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 })).metrics[
+            "actor/kl_loss"
+          ]!,
         );
       expect(kl[0]).toBeCloseTo(0, 6);
       expect(kl[1]).toBeGreaterThan(1e-4);
     } finally {
-      await session.dispose();
+      await training.dispose();
     }
   });
 
   it("measures how far the update moved the policy, by a share of what was scored, and changes nothing by it", async () => {
     const train = async (update_kl_ratio: number, lr = 3e-2) => {
-      const session = await open({ actor: { update_kl_ratio, optim: { lr }, old_log_prob: "separate" } });
-      const [first, second] = [await take(session), await take(session, 2)];
-      const counts = session.scores.map(({ count }) => count);
+      const training = await open({ actor: { update_kl_ratio, optim: { lr }, old_log_prob: "separate" } });
+      const [first, second] = [await take(training), await take(training, 2)];
+      const counts = training.scores.map(({ count }) => count);
       return { kl: first.metrics["actor/update_kl"], loss: second.metrics["actor/pg_loss"], counts };
     };
     const [none, few, all, gentle] = [await train(0), await train(0.01), await train(1), await train(1, 3e-3)];
@@ -170,17 +177,17 @@ describe("a training step", () => {
   it("computes the same for the same seed, and something else for another", async () => {
     const runs: Record<string, number>[][] = [];
     for (const seed of [7, 7, 8]) {
-      const session = await open({ rollout: { seed } });
-      runs.push([dropTimes((await take(session, 1)).metrics), dropTimes((await take(session, 2)).metrics)]);
+      const training = await open({ rollout: { seed } });
+      runs.push([dropTimes((await take(training, 1)).metrics), dropTimes((await take(training, 2)).metrics)]);
     }
     expect(runs[1]).toEqual(runs[0]);
     expect(runs[2]).not.toEqual(runs[0]);
   });
 
   it("raises the reward of a random policy", async () => {
-    const session = await open({ prompts: ["a", "b", "c", "d"], rollout: { n: 8 }, actor: { optim: { lr: 2e-2 } } });
+    const training = await open({ prompts: ["a", "b", "c", "d"], rollout: { n: 8 }, actor: { optim: { lr: 2e-2 } } });
     const rewards: number[] = [];
-    for (let step = 1; step <= 12; step++) rewards.push((await take(session, step)).metrics["critic/rewards/mean"]!);
+    for (let step = 1; step <= 12; step++) rewards.push((await take(training, step)).metrics["critic/rewards/mean"]!);
     const before = (rewards[0]! + rewards[1]!) / 2;
     expect(before).toBeLessThan(0.8);
     expect((rewards[10]! + rewards[11]!) / 2).toBeGreaterThan(before + 0.15);
@@ -188,18 +195,18 @@ describe("a training step", () => {
 
   it("with on_failure error a reward that is no number names the row; nothing is trained", async () => {
     const reward = 'return truth === "bb" ? Number.NaN : text.length % 3;';
-    const session = await open({ reward, rollout: { on_failure: "error" } });
-    await expect(take(session)).rejects.toThrow(/row 1 .*[\s\S]*expected a finite number.*received NaN/);
-    expect(session.batches).toEqual([]);
+    const training = await open({ reward, rollout: { on_failure: "error" } });
+    await expect(take(training)).rejects.toThrow(/row 1 .*[\s\S]*expected a finite number.*received NaN/);
+    expect(training.batches).toEqual([]);
   });
 
   it("an abort ends it before the update", async () => {
     const controller = new AbortController();
     setMaxListeners(0, controller.signal);
-    const session = await open({ signal: controller.signal, rollout: { response_length: 8 } });
-    const running = take(session);
+    const training = await open({ signal: controller.signal, rollout: { response_length: 8 } });
+    const running = take(training);
     controller.abort(new Error("enough"));
     await expect(running).rejects.toThrow();
-    expect(session.batches).toEqual([]);
+    expect(training.batches).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { train } from "../run/train.js";
 import type { TrainOptions } from "../run/train-options.js";
 import { defineTask } from "../task/task.js";
-import { openFakeSession } from "../testing/fake-session.js";
+import { openFakeTraining } from "../testing/fake-training.js";
 import { runTrainingStep } from "./training-step.js";
 
 const models = new TinyModels();
@@ -137,7 +137,7 @@ it("gigpo compares turns after other histories whose tools name one state", asyn
     `<tool_call>\n${JSON.stringify({ name: "walk", arguments: { room, by } })}\n</tool_call>`;
   const openings = [walk("hall", "door"), walk("hall", "window"), walk("yard", "gate")];
   let next = 0;
-  const session = await openFakeSession(models, {
+  const session = await openFakeTraining(models, {
     prompts: ["a"],
     reward: "return Number(text.match(/[135]/g).at(-1));",
     reply: ({ turn, text }) =>

@@ -23,7 +23,7 @@ import { type Report, WorkReporter } from "../events.js";
 import { makeImageAccess } from "../policy/describe-vision.js";
 import type { Environment } from "./environment.js";
 
-export interface SessionRows {
+export interface OpenedRows {
   train: DatasetRow[];
   val: DatasetRow[];
 }
@@ -41,7 +41,7 @@ export async function openData(
   { data, environment }: Pick<Settings, "data"> & { environment: Pick<Settings["environment"], "images"> },
   folder: string,
   { train, val, section }: OpenDataOptions,
-): Promise<SessionRows> {
+): Promise<OpenedRows> {
   const datasetClass = await loadDatasetClass(data.datasetClass, folder);
   const map = await loadRowMap(data.map, folder);
   const load = async (files: readonly string[], maxSamples: number, sampleSeed: number | null) =>
@@ -124,11 +124,11 @@ export interface FilterDataOptions {
 
 /** Leaves out rows whose prompts are too long, if the settings say so. */
 export async function filterData(
-  rows: SessionRows,
+  rows: OpenedRows,
   data: DataOptions,
   folder: string,
   { environment: { tools, images, maxPromptLength }, ...options }: FilterDataOptions,
-): Promise<SessionRows> {
+): Promise<OpenedRows> {
   if (!data.filterOverlongPrompts) return rows;
   const cacheFolder = findPromptCache(data, folder);
   const filter = async (label: "train" | "val", given: readonly DatasetRow[]) => {

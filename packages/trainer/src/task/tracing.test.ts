@@ -3,7 +3,7 @@ import { trace } from "@opentelemetry/api";
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { afterAll, expect, it } from "vitest";
 import { runTrainingStep } from "../step/training-step.js";
-import { openTinySession } from "../testing/tiny-session.js";
+import { openTinyTraining } from "../testing/tiny-training.js";
 
 const models = new TinyModels();
 afterAll(async () => {
@@ -16,8 +16,8 @@ it("trainer.tracing: a step's episodes are traces where it is on, and train the 
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
   const take = async (tracing: string) => {
     exporter.reset();
-    const session = await openTinySession(models, { trainer: { tracing } });
-    const { trajectories, metrics } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const training = await openTinyTraining(models, { trainer: { tracing } });
+    const { trajectories, metrics } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
     const tokens = trajectories.map((t) => [...t.tokenIds]);
     return { tokens, loss: metrics["actor/pg_loss"], gradient: metrics["actor/grad_norm"] };
   };

@@ -1,6 +1,6 @@
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { openTinySession } from "../testing/tiny-session.js";
+import { openTinyTraining } from "../testing/tiny-training.js";
 import { validate } from "./validate.js";
 
 const models = new TinyModels();
@@ -8,12 +8,12 @@ afterAll(() => models.cleanUp());
 
 describe("validation", () => {
   it("averages by data source, sampled and greedy", async () => {
-    const session = await openTinySession(models, { data: { val_files: "rows.jsonl" } });
-    const greedy = await validate(session, { temperature: 0, n: 2, step: 0 });
+    const training = await openTinyTraining(models, { data: { val_files: "rows.jsonl" } });
+    const greedy = await validate(training, { temperature: 0, n: 2, step: 0 });
     expect(greedy.trajectories).toHaveLength(6);
     for (let i = 0; i < 6; i += 2)
       expect([...greedy.trajectories[i]!.tokenIds]).toEqual([...greedy.trajectories[i + 1]!.tokenIds]);
-    const sampled = await validate(session, { temperature: 1, n: 2, step: 0 });
+    const sampled = await validate(training, { temperature: 1, n: 2, step: 0 });
     expect(sampled.trajectories.map((t) => [...t.tokenIds])).not.toEqual(
       greedy.trajectories.map((t) => [...t.tokenIds]),
     );
@@ -25,8 +25,8 @@ describe("validation", () => {
 
   it("reports accuracy where the reward function does", async () => {
     const reward = "return { score: 3, acc: truth === 'a' };";
-    const session = await openTinySession(models, { reward, data: { val_files: "rows.jsonl" } });
-    const result = await validate(session, { temperature: 0, step: 0 });
+    const training = await openTinyTraining(models, { reward, data: { val_files: "rows.jsonl" } });
+    const result = await validate(training, { temperature: 0, step: 0 });
     expect(result.success).toBe(3);
     expect(result.metrics["val-core/test/acc/mean@1"]).toBeCloseTo(1 / 3, 9);
     expect(result.metrics["val-aux/test/reward/mean@1"]).toBe(3);

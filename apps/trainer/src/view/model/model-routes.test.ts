@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DumpLine } from "@cria/records";
 import { RequestError } from "@cria/serve/internal";
-import { loadConfig, openReplay, openSession, type Replay, trainConfigSchema, trainSession } from "@cria/trainer";
+import { loadConfig, openReplay, openTraining, type Replay, runTraining, trainConfigSchema } from "@cria/trainer";
 import type { Alternatives, ForkEvent, NowLogprobs } from "@cria/viewer/api";
 import { Hono } from "hono";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -33,8 +33,8 @@ beforeAll(async () => {
     `trainer.default_local_dir=${folder}`,
   ];
   const { values: config, folder: configFolder } = loadConfig(trainConfigSchema, demoConfigPath, overrides);
-  const session = await openSession(config, configFolder);
-  await trainSession({ ...session, valRows: [] }, { configFolder });
+  const session = await openTraining(config, configFolder);
+  await runTraining({ ...session, valRows: [] }, { configFolder });
   await session.dispose();
   const text = readFileSync(join(path, "rollouts", "2.jsonl"), "utf8").trim();
   lines = text.split("\n").map((line) => JSON.parse(line) as DumpLine);

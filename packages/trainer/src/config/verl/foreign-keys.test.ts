@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findNearest } from "@cria/core/internal";
 import { afterAll, describe, expect, it } from "vitest";
-import { openSession } from "../../run/session.js";
+import { openTraining } from "../../run/training.js";
 import { loadConfig } from "../load-config.js";
 import { sftConfigSchema } from "../sft-config.js";
 import { trainConfigSchema } from "../train-config.js";
@@ -217,7 +217,7 @@ describe("names that only registries know", () => {
     // The model does not exist: a complaint about it would come first if it were loaded first.
     const overrides = [given].flat();
     const { values } = loadConfig(trainConfigSchema, example, [...overrides, "actor_rollout_ref.model.path=none.gguf"]);
-    await expect(openSession(values, folder)).rejects.toThrow(message);
+    await expect(openTraining(values, folder)).rejects.toThrow(message);
   });
 });
 
@@ -225,7 +225,7 @@ describe("reward functions by path", () => {
   const open = (path: string) => {
     const overrides = [`custom_reward_function.path=${path}`, "actor_rollout_ref.model.path=none.gguf"];
     const { values, folder: base } = loadConfig(trainConfigSchema, example, overrides);
-    return openSession(values, base);
+    return openTraining(values, base);
   };
 
   it("that are missing, broken or lack the export are errors that name the file", async () => {

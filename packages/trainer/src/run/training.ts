@@ -26,7 +26,7 @@ import { openRegistries } from "../user-code/registries.js";
 import { checkTrainConfig } from "./check-train-config.js";
 
 /** Everything that a config names, loaded: model, data, tools, reward. */
-export interface Session extends StepParts {
+export interface Training extends StepParts {
   /** As a file has it, for records of the run. */
   config: TrainConfig;
   trainRows: DatasetRow[];
@@ -38,7 +38,7 @@ export interface Session extends StepParts {
   dispose(): Promise<void>;
 }
 
-export interface SessionOptions {
+export interface OpenTrainingOptions {
   /** Rows, tools and rewards in memory, in place of those that the config names. */
   task?: Task<object>;
   /** Held-out rows, in place of those that the config names. */
@@ -55,8 +55,12 @@ export interface SessionOptions {
   report?: Report;
 }
 
-/** As `openSession` in when-called.ts. */
-export function openSession(config: TrainConfig, folder: string, options: SessionOptions = {}): Promise<Session> {
+/** As `openTraining` in when-called.ts. */
+export function openTraining(
+  config: TrainConfig,
+  folder: string,
+  options: OpenTrainingOptions = {},
+): Promise<Training> {
   providePackages();
   return Disposables.open((open) => openParts(config, folder, options, open));
 }
@@ -64,9 +68,9 @@ export function openSession(config: TrainConfig, folder: string, options: Sessio
 async function openParts(
   config: TrainConfig,
   folder: string,
-  { task, valRows, bus, signal, report, ...options }: SessionOptions,
+  { task, valRows, bus, signal, report, ...options }: OpenTrainingOptions,
   open: Disposables,
-): Promise<Session> {
+): Promise<Training> {
   // Cheap checks first: a typo must not cost the time of loading a model.
   const registries = options.registries ?? openRegistries();
   await loadAlgorithms(config, folder, registries);
@@ -103,7 +107,7 @@ async function openParts(
   if (options.findsToolFormat) fitToolFormat(environment, policy);
   const critic = await openCritic(config, settings, folder, registries);
   open.add(() => critic?.engine.dispose());
-  const session: Session = {
+  const training: Training = {
     config,
     settings,
     registries,
@@ -120,11 +124,11 @@ async function openParts(
     dispose: () => open.dispose(),
   };
   if (bus) {
-    const coordination = await bus.coordinate({ ...session, configFolder: folder, task, report });
+    const coordination = await bus.coordinate({ ...training, configFolder: folder, task, report });
     open.add(() => coordination.close());
-    session.coordination = coordination;
+    training.coordination = coordination;
   }
-  return session;
+  return training;
 }
 
 async function openReference(

@@ -14,7 +14,7 @@ import type { ToolOutcome } from "./tool-outcome.js";
 /** How long the release of an instance waits for calls that have already taken too long. */
 const longestGraceS = 1;
 
-interface ToolSessionOptions {
+interface EpisodeToolsOptions {
   tools: ReadonlyMap<string, BaseTool>;
   row: DatasetRow;
   multiTurn: MultiTurnOptions;
@@ -37,10 +37,10 @@ export function scoresConversations(tool: BaseTool): boolean {
 }
 
 /** The tools of one conversation: an instance of each, created before its first turn and always released. */
-export class ToolSession {
+export class EpisodeTools {
   private readonly instances = new Map<string, OwnedInstance>();
 
-  constructor(private readonly options: ToolSessionOptions) {}
+  constructor(private readonly options: EpisodeToolsOptions) {}
 
   /** Creates an instance of each tool of the row. One that cannot be created answers every call with the reason. */
   async create(): Promise<void> {

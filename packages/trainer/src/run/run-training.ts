@@ -19,12 +19,12 @@ import { profileStep } from "./profile-step.js";
 import { RunRecord } from "./run-record.js";
 import { RunState } from "./run-state.js";
 import { runSteps, TrainingInterrupted } from "./run-steps.js";
-import type { Session } from "./session.js";
 import { readSchedule, StepsAhead } from "./steps-ahead.js";
 import type { TrainSummary } from "./train-summary.js";
+import type { Training } from "./training.js";
 import { validateOnly } from "./validate-only.js";
 
-export interface TrainSessionOptions {
+export interface RunTrainingOptions {
   /** Where relative paths of the config start; default: the working directory. */
   configFolder?: string;
   report?: Report;
@@ -40,23 +40,23 @@ export interface TrainSessionOptions {
   afterStep?: (validate: () => Promise<Validation | null>) => Promise<void>;
 }
 
-/** As `trainSession` in when-called.ts. */
-export async function trainSession(session: Session, options: TrainSessionOptions = {}): Promise<TrainSummary> {
+/** As `runTraining` in when-called.ts. */
+export async function runTraining(training: Training, options: RunTrainingOptions = {}): Promise<TrainSummary> {
   const { report, isStopping, afterStep } = options;
-  const { config, policy, signal } = session;
+  const { config, policy, signal } = training;
   const { trainer } = config;
-  if (trainer.val_only) return validateOnly(session, report);
-  return withRun(session, options, async ({ folder, checkpoints, resume }, { trackers, live }) => {
-    const total = countSteps(session.settings, session.trainRows.length);
+  if (trainer.val_only) return validateOnly(training, report);
+  return withRun(training, options, async ({ folder, checkpoints, resume }, { trackers, live }) => {
+    const total = countSteps(training.settings, training.trainRows.length);
     const start = resume?.step ?? 0;
     live?.begin(start, total);
     const beginning = await readBeginning(config, options.configFolder ?? process.cwd());
-    const record = new RunRecord({ session, folder, trackers, report, live, beginning });
-    const state = new RunState(session);
-    const ahead = new StepsAhead(session, state, readSchedule(session), live);
+    const record = new RunRecord({ training, folder, trackers, report, live, beginning });
+    const state = new RunState(training);
+    const ahead = new StepsAhead(training, state, readSchedule(training), live);
     if (resume) await record.restore();
     else if (trainer.val_before_train)
-      await record.log(0, { "training/global_step": 0, ...(await validateBefore(session, record, total)) });
+      await record.log(0, { "training/global_step": 0, ...(await validateBefore(training, record, total)) });
     const unvalidated = resume ? await state.restore(resume) : undefined;
     if (resume) await ahead.restore(resume);
     if (resume && start >= total) {
@@ -83,7 +83,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
           return saveWeights(policy.engine, folder);
         },
         // A folder of the caller's is nobody's to go on with.
-        share: options.folder ? undefined : (step) => shareCheckpoint(session, { folder, step, report }),
+        share: options.folder ? undefined : (step) => shareCheckpoint(training, { folder, step, report }),
       }),
       mark: (step) => state.mark(step),
       describe: (place) => {
@@ -92,7 +92,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
       },
       take: async (step) => {
         live?.startStep(step);
-        const take = async () => runTrainingStep(session, await ahead.begin(step));
+        const take = async () => runTrainingStep(training, await ahead.begin(step));
         const isProfiled = trainer.profile_steps?.includes(step);
         const result = await (isProfiled ? profileStep(folder.file("profiles", `${step}.cpuprofile`), take) : take());
         taken = result;
@@ -138,21 +138,21 @@ interface Watchers {
 
 /** Opens the run folder and the trackers of a run, and tells both how it ended. */
 async function withRun<T>(
-  session: Session,
-  { configFolder = process.cwd(), report, trackers: given = [], folder, checkpoints }: TrainSessionOptions,
+  training: Training,
+  { configFolder = process.cwd(), report, trackers: given = [], folder, checkpoints }: RunTrainingOptions,
   work: (run: Run, watchers: Watchers) => Promise<T>,
 ): Promise<T> {
   const say = makeSay(report);
   const run = folder
     ? { folder, checkpoints, resume: null, close: () => undefined }
-    : await openRun(session.config, say);
+    : await openRun(training.config, say);
   try {
-    return await recordEnd(run.folder, session.signal, async () => {
-      await run.folder.writeOrigin(session.policy.engine, configFolder);
+    return await recordEnd(run.folder, training.signal, async () => {
+      await run.folder.writeOrigin(training.policy.engine, configFolder);
       const resumedStep = run.resume?.step ?? null;
-      const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
-      const live = session.config.trainer.logger.includes("file")
-        ? new LiveTracker(session.policy.engine, Date.now, session.coordination?.view)
+      const trackers = await startTrackers(given, training.config, { folder: run.folder.path, resumedStep, warn: say });
+      const live = training.config.trainer.logger.includes("file")
+        ? new LiveTracker(training.policy.engine, Date.now, training.coordination?.view)
         : null;
       const writer = live && new LiveWriter(run.folder.path, live);
       try {
@@ -160,7 +160,7 @@ async function withRun<T>(
         await trackers.finish("finished");
         return result;
       } catch (error) {
-        await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
+        await trackers.finish(training.signal?.aborted ? "interrupted" : "failed");
         throw error;
       } finally {
         await writer?.close();
@@ -171,12 +171,12 @@ async function withRun<T>(
   }
 }
 
-/** Validates the policy that the training starts from. @throws TrainingInterrupted when the session's signal aborted. */
-async function validateBefore(session: Session, record: RunRecord, total: number): Promise<StepMetrics> {
+/** Validates the policy that the training starts from. @throws TrainingInterrupted when its signal aborted. */
+async function validateBefore(training: Training, record: RunRecord, total: number): Promise<StepMetrics> {
   try {
     return await record.validate(0);
   } catch (cause) {
-    if (!session.signal?.aborted) throw cause;
+    if (!training.signal?.aborted) throw cause;
     const interrupted = { step: 0, total, checkpoint: null, lost: "the validation before training" };
     throw new TrainingInterrupted(interrupted, { cause });
   }

@@ -5,7 +5,7 @@ import type { TinyModels } from "@cria/engine/testing";
 import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { RunEvent } from "../events.js";
-import { openSession, type Session } from "../run/session.js";
+import { openTraining, type Training } from "../run/training.js";
 import type { Registries } from "../user-code/registries.js";
 import { watchEngine } from "./watch-calls.js";
 
@@ -17,13 +17,13 @@ export interface EngineCalls {
   optimizers: OptimizerOptions[];
 }
 
-export interface TinySession extends Session, EngineCalls {
+export interface TinyTraining extends Training, EngineCalls {
   folder: string;
   /** What was reported. */
   events: RunEvent[];
 }
 
-export interface TinySessionOptions {
+export interface TinyTrainingOptions {
   /** Body of the reward function; it sees `text` (what was sampled) and `truth`. */
   reward?: string;
   /** One user message each. */
@@ -54,7 +54,7 @@ let count = 0;
 /** Writes rows, reward and config of a run whose policy is a random model of a few thousand weights. */
 export async function writeTinyRun(
   models: TinyModels,
-  options: TinySessionOptions = {},
+  options: TinyTrainingOptions = {},
 ): Promise<{ config: TrainConfig; folder: string }> {
   const { reward = ASCII_SHARE, prompts = ["a", "bb", "ccc"] } = options;
   const folder = join(models.folder, `run-${count++}`);
@@ -97,8 +97,8 @@ export async function writeTinyRun(
   return { config: checkConfig(trainConfigSchema, raw, "test"), folder };
 }
 
-/** A session on such a run, with the engine's calls recorded. */
-export async function openTinySession(models: TinyModels, options: TinySessionOptions = {}): Promise<TinySession> {
+/** A training on such a run, with the engine's calls recorded. */
+export async function openTinyTraining(models: TinyModels, options: TinyTrainingOptions = {}): Promise<TinyTraining> {
   const { config, folder } = await writeTinyRun(models, options);
   const { path, lora_rank, lora_alpha } = config.actor_rollout_ref.model;
   const lora = { rank: lora_rank, alpha: lora_alpha ?? undefined };
@@ -117,6 +117,6 @@ export async function openTinySession(models: TinyModels, options: TinySessionOp
   const events: RunEvent[] = [];
   const report = (event: RunEvent) => void events.push(event);
   const { signal, registries } = options;
-  const session = await openSession(config, folder, { engine, signal, registries, report });
-  return { ...session, ...calls, folder, events };
+  const training = await openTraining(config, folder, { engine, signal, registries, report });
+  return { ...training, ...calls, folder, events };
 }

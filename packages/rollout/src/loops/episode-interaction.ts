@@ -11,7 +11,7 @@ import { describeError, type PauseDeadline, runWithDeadline } from "../run-with-
 import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";
 
-interface InteractionSessionOptions {
+interface EpisodeInteractionOptions {
   interaction: BaseInteraction;
   row: DatasetRow;
   multiTurn: MultiTurnOptions;
@@ -56,7 +56,7 @@ export interface InteractionRecord {
 }
 
 /** The interaction of one conversation: started before its first turn, always finalized. */
-export class InteractionSession {
+export class EpisodeInteraction {
   private readonly instanceId = randomUUID();
   /** Settles when the start is over, even if nobody waits for it any more. Never rejects. */
   private started: Promise<void> | undefined;
@@ -64,7 +64,7 @@ export class InteractionSession {
   /** The values that are in neither messages nor metrics, for the trajectory's `extraFields`. */
   readonly record: InteractionRecord = {};
 
-  constructor(private readonly options: InteractionSessionOptions) {}
+  constructor(private readonly options: EpisodeInteractionOptions) {}
 
   /** @throws ToolError when it cannot start. */
   async start(): Promise<void> {

@@ -7,7 +7,7 @@ import { ClusterError } from "@cria/core";
 import { makeTinyModel } from "@cria/engine/testing";
 import { loadConfig, type TrainingBus, trainConfigSchema } from "@cria/trainer";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { runTraining } from "./run-training.js";
+import { trainByCommand } from "./train-by-command.js";
 
 let folder: string;
 beforeAll(async () => {
@@ -68,7 +68,7 @@ async function trainOver(name: string, loseLead?: (bus: TrainingBus, lose: () =>
   const print = vi.spyOn(console, "log").mockImplementation(() => undefined);
   const write = vi.spyOn(process.stderr, "write").mockImplementation(() => true);
   try {
-    await runTraining(loaded, { json: true, signal: new AbortController().signal, words: null, bus: leading });
+    await trainByCommand(loaded, { json: true, signal: new AbortController().signal, words: null, bus: leading });
     const adapter = readFileSync(join(folder, "cria", name, "adapter.gguf"));
     return { terms, sha: createHash("sha256").update(adapter).digest("hex") };
   } finally {

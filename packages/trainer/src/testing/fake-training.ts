@@ -5,11 +5,11 @@ import { FakeEngine, type FakeEngineOptions, FakeValueEngine } from "@cria/core/
 import type { TinyModels } from "@cria/engine/testing";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
-import { openSession, type Session } from "../run/session.js";
-import { type TinySessionOptions, writeTinyRun } from "./tiny-session.js";
+import { openTraining, type Training } from "../run/training.js";
+import { type TinyTrainingOptions, writeTinyRun } from "./tiny-training.js";
 import { watchCalls, watchEngine } from "./watch-calls.js";
 
-/** Every argument that the engines of a session were given, in order. */
+/** Every argument that the engines of a training were given, in order. */
 export interface WatchedCalls {
   generate: GenerateOptions[];
   score: Parameters<PolicyEngine["score"]>[];
@@ -18,12 +18,12 @@ export interface WatchedCalls {
   trainCritic: Parameters<ValueEngine["train"]>[];
 }
 
-export interface FakeSession extends Session {
+export interface FakeTraining extends Training {
   calls: WatchedCalls;
   folder: string;
 }
 
-export interface FakeSessionOptions extends TinySessionOptions {
+export interface FakeTrainingOptions extends TinyTrainingOptions {
   /** What the model says. */
   reply: FakeEngineOptions["reply"];
   /** Whether it sees images; default: it reads text alone. */
@@ -34,8 +34,8 @@ export interface FakeSessionOptions extends TinySessionOptions {
   files?: Record<string, string>;
 }
 
-/** A session whose policy and critic are scripted, from a config file and overrides as the command line reads them. */
-export async function openFakeSession(models: TinyModels, options: FakeSessionOptions): Promise<FakeSession> {
+/** A training whose policy and critic are scripted, from a config file and overrides as the command line reads them. */
+export async function openFakeTraining(models: TinyModels, options: FakeTrainingOptions): Promise<FakeTraining> {
   const { folder } = await writeTinyRun(models, options);
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(folder, name), text);
   const overrides = [
@@ -54,13 +54,13 @@ export async function openFakeSession(models: TinyModels, options: FakeSessionOp
       train: (...args) => void calls.train.push(args),
     },
   );
-  const session = await openSession(config, folder, { engine, signal: options.signal });
-  if (session.critic) {
-    await session.critic.engine.dispose();
-    session.critic.engine = watchCalls<ValueEngine>(new FakeValueEngine(), {
+  const training = await openTraining(config, folder, { engine, signal: options.signal });
+  if (training.critic) {
+    await training.critic.engine.dispose();
+    training.critic.engine = watchCalls<ValueEngine>(new FakeValueEngine(), {
       values: (...args) => void calls.values.push(args),
       train: (...args) => void calls.trainCritic.push(args),
     });
   }
-  return { ...session, calls, folder };
+  return { ...training, calls, folder };
 }

@@ -13,10 +13,10 @@ import {
   type AnsweredCall,
   CallAnswers,
   type DatasetRow,
+  EpisodeTools,
   type MultiTurnOptions,
   parseRow,
   type SamplingParams,
-  ToolSession,
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool, ParsedToolCall } from "@cria/tools";
@@ -89,12 +89,12 @@ interface Mark {
  * in the KV cache; sampled tokens are never tokenized again. It reads turns and answers calls as rollouts do. It prints
  * nothing.
  */
-export class ChatSession {
+export class InteractiveChat {
   private talk: Conversation | null = null;
   private sequence: PolicySequence | null = null;
   /** Holds the cache of a longer conversation until a new one has taken over its beginning. */
   private former: PolicySequence | null = null;
-  private tools: { session: ToolSession; answers: CallAnswers } | null = null;
+  private tools: { session: EpisodeTools; answers: CallAnswers } | null = null;
   private agentData: Record<string, unknown> = {};
   private marks: Mark[] = [];
   /** Number of samplings, each of which has another seed. */
@@ -343,7 +343,7 @@ export class ChatSession {
     const currentSignal = () => this.signal;
     const images = this.images.forTools(() => this.conversation);
     const addMetric = () => undefined;
-    const session = new ToolSession({
+    const session = new EpisodeTools({
       tools,
       ...(images ? { images } : {}),
       row: makeRow(),

@@ -6,9 +6,9 @@ import { afterAll, describe, expect, it, vi } from "vitest";
 import { RunFolder } from "../checkpoints/run-folder.js";
 import { diagnoseRun } from "../diagnose/diagnose-run.js";
 import type { Finding } from "../diagnose/finding.js";
-import { openTinySession, type TinySession } from "../testing/tiny-session.js";
+import { openTinyTraining, type TinyTraining } from "../testing/tiny-training.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
-import { trainSession } from "./train-session.js";
+import { runTraining } from "./run-training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -31,13 +31,13 @@ class TestTracker implements Tracker {
 }
 
 const open = (trainer: Record<string, unknown>, signal?: AbortSignal) =>
-  openTinySession(models, { data: { val_files: "rows.jsonl" }, trainer, signal });
+  openTinyTraining(models, { data: { val_files: "rows.jsonl" }, trainer, signal });
 
-async function train(session: TinySession, tracker = new TestTracker()) {
+async function train(training: TinyTraining, tracker = new TestTracker()) {
   const said: string[] = [];
   const told: Finding[] = [];
-  const summary = await trainSession(session, {
-    configFolder: session.folder,
+  const summary = await runTraining(training, {
+    configFolder: training.folder,
     report: (event) => {
       if (event.type === "notice") said.push(event.text);
       if (event.type === "problem") told.push(event.problem);
@@ -70,12 +70,12 @@ describe("validation", () => {
   });
 
   it("val_before_train: false leaves the first out; a resumed run does not validate again before it", async () => {
-    const session = await open({ total_training_steps: 1, val_before_train: false });
-    const { path } = await train(session);
+    const training = await open({ total_training_steps: 1, val_before_train: false });
+    const { path } = await train(training);
     expect(readdirSync(join(path, "validation"))).toEqual(["1.jsonl"]);
     const again = await open({ total_training_steps: 2 });
-    again.config.trainer.default_local_dir = session.config.trainer.default_local_dir;
-    again.config.actor_rollout_ref.model.path = session.config.actor_rollout_ref.model.path;
+    again.config.trainer.default_local_dir = training.config.trainer.default_local_dir;
+    again.config.actor_rollout_ref.model.path = training.config.actor_rollout_ref.model.path;
     expect((await train(again)).tracker.seen.map(({ step }) => step)).toEqual([2]);
   });
 
@@ -105,11 +105,11 @@ describe("validation", () => {
   });
 
   it("val_only judges the newest checkpoint's policy and changes nothing of the run", async () => {
-    const session = await open({ total_training_steps: 3 });
-    const { path, metrics } = await train(session);
+    const training = await open({ total_training_steps: 3 });
+    const { path, metrics } = await train(training);
     const before = readFileSync(join(path, "metrics.jsonl"), "utf8");
     const again = await open({ val_only: true });
-    again.config.trainer.default_local_dir = session.config.trainer.default_local_dir;
+    again.config.trainer.default_local_dir = training.config.trainer.default_local_dir;
     const only = await train(again);
     expect(only.metrics["training/global_step"]).toBe(3);
     expect(only.metrics["val-core/test/reward/mean@1"]).toBe(metrics["val-core/test/reward/mean@1"]);
@@ -120,16 +120,16 @@ describe("validation", () => {
 });
 
 describe("the end of a run", () => {
-  const again = async (first: TinySession, trainer: Record<string, unknown>) => {
-    const session = await open(trainer);
-    session.config.trainer.default_local_dir = first.config.trainer.default_local_dir;
-    session.config.actor_rollout_ref.model.path = first.config.actor_rollout_ref.model.path;
-    return session;
+  const again = async (first: TinyTraining, trainer: Record<string, unknown>) => {
+    const training = await open(trainer);
+    training.config.trainer.default_local_dir = first.config.trainer.default_local_dir;
+    training.config.actor_rollout_ref.model.path = first.config.actor_rollout_ref.model.path;
+    return training;
   };
 
   it("says how good the policy was before and after, of the whole run when it was resumed", async () => {
-    const session = await open({ total_training_steps: 2 });
-    const { progress, tracker } = await train(session);
+    const training = await open({ total_training_steps: 2 });
+    const { progress, tracker } = await train(training);
     const success = (index: number) => tracker.seen[index]!.metrics["val-core/test/reward/mean@1"]!;
     const before = { step: 0, success: expect.closeTo(success(0), 12) };
     expect(progress).toEqual({
@@ -137,13 +137,13 @@ describe("the end of a run", () => {
       before,
       after: { step: 2, success: expect.closeTo(success(2), 12) },
     });
-    const resumed = await train(await again(session, { total_training_steps: 3 }));
+    const resumed = await train(await again(training, { total_training_steps: 3 }));
     expect(resumed.progress!.before).toEqual(before);
     expect(resumed.progress!.after.step).toBe(3);
   });
 
   it("measures by the training where nothing is held out, and not at all where there is one step", async () => {
-    const alone = (steps: number) => openTinySession(models, { trainer: { total_training_steps: steps } });
+    const alone = (steps: number) => openTinyTraining(models, { trainer: { total_training_steps: steps } });
     const { progress, tracker } = await train(await alone(3));
     const [, first, , last] = tracker.seen.map(({ step, metrics }) => ({
       step,
@@ -155,7 +155,7 @@ describe("the end of a run", () => {
 
   it("says once why a run does not learn, as soon as that is seen, and at its end", async () => {
     const hopeless = (steps: number) =>
-      openTinySession(models, { reward: "return 0;", trainer: { total_training_steps: steps } });
+      openTinyTraining(models, { reward: "return 0;", trainer: { total_training_steps: steps } });
     const { told, problems, path } = await train(await hopeless(8));
     // A random model never stops by itself, and would not learn to without a reward either.
     expect(told).toMatchObject([
@@ -169,27 +169,27 @@ describe("the end of a run", () => {
     expect(existsSync(join(path, "rollouts", "5.jsonl"))).toBe(true);
     const short = await train(await hopeless(3));
     expect([short.told, short.problems.map(({ rule }) => rule)]).toEqual([[], ["truncated", "no_reward"]]);
-    const healthy = await train(await openTinySession(models, { trainer: { total_training_steps: 8 } }));
+    const healthy = await train(await openTinyTraining(models, { trainer: { total_training_steps: 8 } }));
     expect([healthy.told, healthy.problems]).toEqual([[], []]);
   });
 
   it("keeps what was wrong for a while, with its steps, over an interruption too", async () => {
-    const session = await openTinySession(models, { trainer: { total_training_steps: 6, save_freq: 1 } });
-    const poor = { ...session, environment: { ...session.environment, reward: () => 0 } };
+    const training = await openTinyTraining(models, { trainer: { total_training_steps: 6, save_freq: 1 } });
+    const poor = { ...training, environment: { ...training.environment, reward: () => 0 } };
     const { path } = await train(poor);
-    const better = await train(await again(session, { total_training_steps: 12 }));
+    const better = await train(await again(training, { total_training_steps: 12 }));
     const held = { rule: "no_reward", holds: false, steps: [[5, 6]] };
     expect(better.problems).toContainEqual(expect.objectContaining(held));
     expect(await diagnoseRun(path)).toEqual(better.problems);
   });
 
   it("a resumed run that had learned all there is learns nothing, and that is no problem", async () => {
-    const session = await open({ total_training_steps: 3 });
-    const { path } = await train(session);
+    const training = await open({ total_training_steps: 3 });
+    const { path } = await train(training);
     const file = join(path, "metrics.jsonl");
     const poor = readMetrics(path).map((m) => JSON.stringify({ ...m, "critic/score/mean": 0.1 }));
     writeFileSync(file, poor.map((line) => `${line}\n`).join(""));
-    const more = await again(session, { total_training_steps: 10 });
+    const more = await again(training, { total_training_steps: 10 });
     const solved = { ...more, environment: { ...more.environment, reward: () => 1 } };
     expect((await train(solved)).problems).toEqual([]);
   });
@@ -197,8 +197,8 @@ describe("the end of a run", () => {
 
 describe("where a run writes", () => {
   it("rollout_data_detail: full says of each token what the step computed, and when turns were taken", async () => {
-    const session = await open({ total_training_steps: 1, rollout_data_detail: "full" });
-    const { path } = await trainSession(session);
+    const training = await open({ total_training_steps: 1, rollout_data_detail: "full" });
+    const { path } = await runTraining(training);
     const lines = readLines(join(path, "rollouts", "1.jsonl")) as unknown as DumpLine[];
     const learned = lines.filter(({ advantage }) => advantage !== null && advantage !== 0);
     expect(learned.length).toBeGreaterThan(0);
@@ -218,9 +218,9 @@ describe("where a run writes", () => {
   });
 
   it("a folder of the caller's has metrics and trajectories of each step and the adapter, but no checkpoints", async () => {
-    const session = await open({ total_training_steps: 3, save_freq: 2, val_before_train: false });
-    const folder = await RunFolder.create(join(session.folder, "out"));
-    const { path, steps } = await trainSession(session, { folder });
+    const training = await open({ total_training_steps: 3, save_freq: 2, val_before_train: false });
+    const folder = await RunFolder.create(join(training.folder, "out"));
+    const { path, steps } = await runTraining(training, { folder });
     expect(readMetrics(path)).toEqual(JSON.parse(JSON.stringify(steps)));
     expect(steps.map((m) => m["training/global_step"])).toEqual([1, 2, 3]);
     expect(steps.map((m) => "timing_s/save_checkpoint" in m)).toEqual([false, true, true]);
@@ -240,24 +240,24 @@ describe("where a run writes", () => {
       expect(new Set(lengths).size).toBe(1);
     }
     // The adapter is the trained one: a fresh engine with it samples as this one does.
-    const options = { path: session.config.actor_rollout_ref.model.path, contextSize: 56, maxSequences: 16 };
+    const options = { path: training.config.actor_rollout_ref.model.path, contextSize: 56, maxSequences: 16 };
     const again = await models.load({}, { ...options, lora: { path: folder.file("adapter.gguf") } });
     const plain = await models.load({}, { ...options, lora: { rank: 4, alpha: 8 } });
     const tokenIds = trajectories[0]!.token_ids as number[];
-    const score = async (engine: typeof session.policy.engine) => [
+    const score = async (engine: typeof training.policy.engine) => [
       ...(await engine.score([{ tokenIds }]))[0]!.logprobs,
     ];
-    expect(await score(again)).toEqual(await score(session.policy.engine));
-    expect(await score(plain)).not.toEqual(await score(session.policy.engine));
+    expect(await score(again)).toEqual(await score(training.policy.engine));
+    expect(await score(plain)).not.toEqual(await score(training.policy.engine));
   });
 
   it("data folders may lie elsewhere; without the file logger there is no metrics.jsonl", async () => {
-    const session = await open({ total_training_steps: 1, logger: ["console"] });
-    session.config.trainer.rollout_data_dir = join(session.folder, "r");
-    session.config.trainer.validation_data_dir = join(session.folder, "v");
-    const { path } = await train(session);
-    expect(readdirSync(join(session.folder, "r"))).toEqual(["1.jsonl"]);
-    expect(readdirSync(join(session.folder, "v")).sort()).toEqual(["0.jsonl", "1.jsonl"]);
+    const training = await open({ total_training_steps: 1, logger: ["console"] });
+    training.config.trainer.rollout_data_dir = join(training.folder, "r");
+    training.config.trainer.validation_data_dir = join(training.folder, "v");
+    const { path } = await train(training);
+    expect(readdirSync(join(training.folder, "r"))).toEqual(["1.jsonl"]);
+    expect(readdirSync(join(training.folder, "v")).sort()).toEqual(["0.jsonl", "1.jsonl"]);
     for (const name of ["metrics.jsonl", "rollouts", "validation"]) expect(existsSync(join(path, name))).toBe(false);
   });
 
@@ -283,13 +283,13 @@ describe("trackers", () => {
     await expect(train(broken, tracker)).rejects.toThrow(/step 1: every conversation failed[\s\S]*received NaN/);
     expect(tracker.ends).toEqual(["failed"]);
     const controller = new AbortController();
-    const session = await open({ total_training_steps: 10_000 }, controller.signal);
+    const training = await open({ total_training_steps: 10_000 }, controller.signal);
     const interrupted = new TestTracker();
-    const running = expect(train(session, interrupted)).rejects.toThrow();
+    const running = expect(train(training, interrupted)).rejects.toThrow();
     await vi.waitFor(() => expect(interrupted.seen.length).toBeGreaterThan(0));
     controller.abort(new Error("enough"));
     await running;
     expect(interrupted.ends).toEqual(["interrupted"]);
-    expect(existsSync(join(session.folder, "cria", "default.run.lock"))).toBe(false);
+    expect(existsSync(join(training.folder, "cria", "default.run.lock"))).toBe(false);
   });
 });

@@ -25,7 +25,7 @@ export interface RunTrainingOptions {
 }
 
 /** Trains by a config, and reports to people or machines. */
-export async function runTraining(
+export async function trainByCommand(
   { values: config, folder }: Pick<LoadedConfig<TrainConfig>, "values" | "folder">,
   { json = false, signal, words, bus }: RunTrainingOptions,
 ): Promise<void> {
