@@ -30,7 +30,6 @@ export default defineConfig({
     hookTimeout: 300_000,
     expect: { poll: { timeout: 240_000, interval: 20 } },
     // Shared ones are never ended before all is done: tinypool 1.1 may end an idle process twice, and the run fails.
-    // Three on two cores: files that wait for a process or a timer leave room for another.
-    poolOptions: { forks: { minForks: isShared ? 3 : undefined, maxForks: isShared ? 3 : 2 } },
+    poolOptions: { forks: { minForks: isShared ? 2 : undefined, maxForks: 2 } },
   },
 });

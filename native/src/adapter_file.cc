@@ -18,8 +18,14 @@ namespace cria {
 
 namespace {
 
-constexpr const char * kLinearLayers[] = {
-    "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
+constexpr const char * kLinearLayers[] = {"attn_q", "attn_k", "attn_v", "attn_output", "shortconv.in_proj",
+    "shortconv.out_proj", "ffn_gate", "ffn_up", "ffn_down"};
+
+std::string list_linear_layers() {
+    std::string text;
+    for (const char * layer : kLinearLayers) text += std::string(text.empty() ? "" : ", ") + layer;
+    return text + " or output";
+}
 
 // "blk.3.attn_q.weight" -> "attn_q"; "output.weight" -> "output"; anything else -> "".
 std::string short_name(const std::string & tensor) {
@@ -44,7 +50,7 @@ std::vector<AdapterTensor> make_initial_pairs(const Model & model, const LoraOpt
         if (!is_linear(target)) {
             throw Error("bad-option", "is not a linear layer")
                 .subject("loadModel.lora.targets")
-                .expected("attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output")
+                .expected(list_linear_layers())
                 .received('"' + target + '"');
         }
     }
@@ -171,7 +177,7 @@ class AdapterReader {
     Error unsupported(const std::string & name, const std::string & why) const {
         return Error("unsupported-tensor", "has a tensor that cannot be trained here: it " + why)
             .subject(path_)
-            .expected("LoRA pairs of attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output")
+            .expected("LoRA pairs of " + list_linear_layers())
             .received(name)
             .remedy("merge the adapter into its model, or train one on linear layers only");
     }

@@ -124,16 +124,19 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.n_embd = hp.n_embd;
     a.n_layer = hp.n_layer();
     a.n_head = hp.n_head();
-    a.n_head_kv = hp.n_head_kv();
+    a.n_head_kv = 0;
     a.head_size = hp.n_embd_head_k();
     if (hp.n_embd_head_v() != hp.n_embd_head_k()) throw refuse("value heads of another size");
     for (uint32_t il = 0; il < hp.n_layer(); il++) {
-        if (hp.n_head(il) != hp.n_head(0) || hp.n_head_kv(il) != hp.n_head_kv(0))
+        if (hp.is_recr(il)) continue;
+        if (a.n_head_kv == 0) a.n_head_kv = hp.n_head_kv(il);
+        if (hp.n_head(il) != hp.n_head(0) || hp.n_head_kv(il) != a.n_head_kv)
             throw refuse("head counts that differ by layer");
         if (hp.n_embd_head_k(il) != hp.n_embd_head_k() || hp.n_embd_head_v(il) != hp.n_embd_head_v() ||
             hp.n_rot(il) != hp.n_rot())
             throw refuse("heads whose size differs by layer");
     }
+    if (a.n_head_kv == 0) throw refuse("no attention");
     a.norm_eps = hp.f_norm_rms_eps;
     a.attention_scale = hp.f_attention_scale == 0.0f ? 1.0f / std::sqrt(float(a.head_size)) : hp.f_attention_scale;
     a.rope_type = int(llama_model_rope_type(model));
@@ -151,7 +154,7 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     TensorTable table(model, path);
     a.rope_factors = table.find("rope_freqs.weight");
     a.token_embd = table.need("token_embd.weight");
-    a.output_norm = table.need("output_norm.weight");
+    a.output_norm = table.need(a.output_norm_name);
     a.output = table.find("output.weight");
     if (!a.output) a.output = a.token_embd;
     a.n_vocab = a.output->ne[1];
@@ -163,10 +166,17 @@ Architecture describe_architecture(llama_model * model, const std::string & path
         if (a.window > 0 && hp.is_swa(uint32_t(il)))
             w.math = {has_rope, hp.rope_freq_base_train_swa, hp.rope_freq_scale_train_swa, a.window};
         w.attn_norm = table.need(p + "attn_norm.weight");
-        w.wq = table.need(p + "attn_q.weight");
-        w.wk = table.need(p + "attn_k.weight");
-        w.wv = table.need(p + "attn_v.weight");
-        w.wo = table.need(p + "attn_output.weight");
+        if (hp.is_recr(uint32_t(il))) {
+            w.conv = table.need(p + "shortconv.conv.weight");
+            w.conv_in = table.need(p + "shortconv.in_proj.weight");
+            w.conv_out = table.need(p + "shortconv.out_proj.weight");
+            a.conv_taps = w.conv->ne[0];
+        } else {
+            w.wq = table.need(p + "attn_q.weight");
+            w.wk = table.need(p + "attn_k.weight");
+            w.wv = table.need(p + "attn_v.weight");
+            w.wo = table.need(p + "attn_output.weight");
+        }
         w.bq = table.find(p + "attn_q.bias");
         w.bk = table.find(p + "attn_k.bias");
         w.bv = table.find(p + "attn_v.bias");

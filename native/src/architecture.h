@@ -22,10 +22,12 @@ struct LayerMath {
 };
 
 struct LayerWeights {
-    ggml_tensor * attn_norm;                      // [d]
+    ggml_tensor * attn_norm;                      // [d], of attention's or the convolution's input
     ggml_tensor *wq, *wk, *wv, *wo;               // [d, heads*hd], [d, kv*hd], [d, kv*hd], [heads*hd, d]
     ggml_tensor *bq, *bk, *bv;                    // or null
     ggml_tensor *q_norm, *k_norm;                 // [hd], or null
+    // A gated short convolution in place of attention, whose weights are then null; else null.
+    ggml_tensor *conv, *conv_in, *conv_out;       // [taps, d], the last for the token itself; [d, 3d], [d, d]
     ggml_tensor *post_attn_norm, *post_ffn_norm;  // [d], of what attention and feed-forward add, or null
     ggml_tensor * ffn_norm;                       // [d]
     ggml_tensor *ffn_gate, *ffn_up, *ffn_down;    // [d, ff], [d, ff], [ff, d]
@@ -43,6 +45,7 @@ struct Architecture {
     float logit_divisor = 1.0f;
     Activation activation = Activation::silu;
     int64_t window = 0;  // of the layers that have one; 0: none has
+    int64_t conv_taps = 0;  // tokens that a short convolution sees, the token itself included; 0: no layer has one
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
     // RoPE, as llama_context derives it from the file when no option overrides it.
     int rope_type, rope_dims, rope_context;
@@ -50,6 +53,7 @@ struct Architecture {
     int rope_sections[4];
     ggml_tensor * rope_factors;  // llama 3, else null
     ggml_tensor *token_embd, *output_norm, *output;  // output == token_embd when tied
+    const char * output_norm_name = "output_norm.weight";
     std::vector<LayerWeights> layers;
     // An image's vector has this many additional parts, added to the outputs of the first layers (DeepStack,
     // arXiv:2406.04334).

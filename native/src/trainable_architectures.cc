@@ -30,6 +30,14 @@ const char * describe_granite(const llama_hparams & hparams, Architecture & a) {
     return nullptr;
 }
 
+// Layers without keys and values have a short convolution in place of attention.
+const char * describe_lfm2(const llama_hparams & hparams, Architecture & a) {
+    if (!hparams.causal_attn) return "convolutions that see later tokens";
+    if (a.window > 0) return "windows of attention beside convolutions";
+    a.output_norm_name = "token_embd_norm.weight";
+    return nullptr;
+}
+
 }  // namespace
 
 const std::vector<TrainableArchitecture> & trainable_architectures() {
@@ -42,6 +50,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"gemma3", describe_gemma3},
         {"smollm3", describe_smollm3},
         {"granite", describe_granite},
+        {"lfm2", describe_lfm2},
     };
     return list;
 }

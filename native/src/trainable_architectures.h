@@ -8,8 +8,8 @@
 
 namespace cria {
 
-// Optional parts of a layer (biases, norms of queries and keys, norms behind a part), RoPE and windows need no entry:
-// they follow from the file's tensors and from llama.cpp's hyper-parameters.
+// Optional parts of a layer (biases, norms of queries and keys, norms behind a part), RoPE, windows and convolutions
+// need no entry: they follow from the file's tensors and from llama.cpp's hyper-parameters.
 struct TrainableArchitecture {
     const char * name;  // the file's general.architecture
     // Sets the mathematics that neither tensors nor the hyper-parameters of all architectures tell; null: none. Returns

@@ -67,26 +67,18 @@ ggml_tensor * scale_part(Graph & g, const Architecture & arch, ggml_tensor * x) 
     return arch.residual_scale == 1.0f ? x : ggml_scale(g.ctx(), x, arch.residual_scale);
 }
 
-}  // namespace
-
-std::vector<ggml_tensor *> LayerActivations::list() const {
-    return {attn_in, query_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept,
-        attn_raw, residual, ffn_in, gate, up, ffn_mid, ffn_raw};
-}
-
-ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
-    const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & a) {
+// Attention up to its output projection's result.
+ggml_tensor * attend_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
+    const LayerInputs & inputs, bool adapter, LayerActivations & a) {
     ggml_context * c = g.ctx();
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(),
                   Q = inputs.wanted ? inputs.wanted->ne[0] : T;
     ggml_tensor * query_positions = inputs.wanted ? inputs.wanted_positions : inputs.positions;
 
-    a.attn_in = norm_forward(g, p.attn_norm, x, arch.norm_eps);
     a.query_in = pick_wanted(g, inputs, a.attn_in);
     ggml_tensor * q = ggml_reshape_3d(c, linear_forward(g, p.q, a.query_in, adapter), D, H, Q);
     ggml_tensor * k = ggml_reshape_3d(c, linear_forward(g, p.k, a.attn_in, adapter), D, KV, T);
     a.attention.v = linear_forward(g, p.v, a.attn_in, adapter);
-    a.q_raw = a.k_raw = nullptr;
     if (p.q_norm.weight) {
         a.q_raw = q;
         a.k_raw = k;
@@ -96,34 +88,15 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
     a.attention.q = ggml_reshape_2d(c, rope(g, arch, p.math, q, query_positions, false), D * H, Q);
     a.attention.k = ggml_reshape_2d(c, rope(g, arch, p.math, k, inputs.positions, false), D * KV, T);
     attention_forward(g, arch, s, inputs.attention, a.attention);
-    ggml_tensor * attention = post_norm_forward(
-        g, p.post_attn_norm, linear_forward(g, p.o, a.attention.out, adapter), arch.norm_eps, a.attn_raw);
-    a.residual = ggml_add(c, scale_part(g, arch, attention), pick_wanted(g, inputs, x));
-
-    a.ffn_in = norm_forward(g, p.ffn_norm, a.residual, arch.norm_eps);
-    a.up = linear_forward(g, p.up, a.ffn_in, adapter);
-    a.gate = linear_forward(g, p.gate, a.ffn_in, adapter);
-    a.ffn_mid = gate_forward(g, arch.activation, a.gate, a.up);
-    ggml_tensor * ffn =
-        post_norm_forward(g, p.post_ffn_norm, linear_forward(g, p.down, a.ffn_mid, adapter), arch.norm_eps, a.ffn_raw);
-    return ggml_add(c, scale_part(g, arch, ffn), a.residual);
+    return linear_forward(g, p.o, a.attention.out, adapter);
 }
 
-ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
-    const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted) {
+// The gradient of attn_in from that of the output projection's result; null when it is not wanted.
+ggml_tensor * attend_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
+    const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * d_o, bool input_wanted) {
     ggml_context * c = g.ctx();
-    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = dy->ne[1];
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = d_o->ne[1];
 
-    // Feed-forward: y = residual + scale * norm(down(act(gate) * up)).
-    ggml_tensor * d_down = post_norm_backward(g, p.post_ffn_norm, a.ffn_raw, scale_part(g, arch, dy), arch.norm_eps);
-    ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, d_down);
-    const GateGradient d_ffn = gate_backward(g, arch.activation, a.gate, a.up, d_mid);
-    ggml_tensor * d_ffn_in = linear_backward(g, p.gate, a.ffn_in, d_ffn.gate);
-    d_ffn_in = linear_backward(g, p.up, a.ffn_in, d_ffn.up, {d_ffn_in});
-    ggml_tensor * d_residual = ggml_add(c, dy, norm_backward(g, p.ffn_norm, a.residual, d_ffn_in, arch.norm_eps));
-
-    ggml_tensor * d_o =
-        post_norm_backward(g, p.post_attn_norm, a.attn_raw, scale_part(g, arch, d_residual), arch.norm_eps);
     ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_o);
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
     ggml_tensor * d_q = rope(
@@ -139,7 +112,69 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
         g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T), {inputs.wanted ? nullptr : d_query_in, input_wanted});
     d_attn_in = linear_backward(g, p.v, a.attn_in, d.v, {d_attn_in, input_wanted});
     if (!input_wanted) return nullptr;
-    if (inputs.wanted) d_attn_in = add_wanted(g, inputs, d_attn_in, d_query_in);
+    return inputs.wanted ? add_wanted(g, inputs, d_attn_in, d_query_in) : d_attn_in;
+}
+
+// The same of a convolution.
+ggml_tensor * convolve_forward(
+    Graph & g, const LayerParameters & p, const LayerInputs & inputs, bool adapter, LayerActivations & a) {
+    a.convolution.gates = linear_forward(g, p.conv_in, a.attn_in, adapter);
+    // All tokens, because each reads others; only the wanted ones go on.
+    a.convolution.out = pick_wanted(g, inputs, short_convolution_forward(g, p.conv, inputs.ancestors, a.convolution));
+    return linear_forward(g, p.conv_out, a.convolution.out, adapter);
+}
+
+ggml_tensor * convolve_backward(Graph & g, const LayerParameters & p, const LayerInputs & inputs,
+    const LayerActivations & a, ggml_tensor * d_o, bool input_wanted) {
+    ggml_tensor * d_out = linear_backward(g, p.conv_out, a.convolution.out, d_o);
+    if (inputs.wanted) d_out = ggml_get_rows_back(g.ctx(), d_out, inputs.wanted, a.attn_in);
+    ggml_tensor * d_gates = short_convolution_backward(g, p.conv, inputs.ancestors, a.convolution, d_out);
+    return linear_backward(g, p.conv_in, a.attn_in, d_gates, {nullptr, input_wanted});
+}
+
+}  // namespace
+
+std::vector<ggml_tensor *> LayerActivations::list() const {
+    return {attn_in, query_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept,
+        convolution.gates, convolution.conv, convolution.out, attn_raw, residual, ffn_in, gate, up, ffn_mid, ffn_raw};
+}
+
+ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
+    const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & a) {
+    ggml_context * c = g.ctx();
+    a = {};
+    a.attn_in = norm_forward(g, p.attn_norm, x, arch.norm_eps);
+    ggml_tensor * mixed =
+        p.conv.weight ? convolve_forward(g, p, inputs, adapter, a) : attend_forward(g, arch, p, s, inputs, adapter, a);
+    mixed = post_norm_forward(g, p.post_attn_norm, mixed, arch.norm_eps, a.attn_raw);
+    a.residual = ggml_add(c, scale_part(g, arch, mixed), pick_wanted(g, inputs, x));
+
+    a.ffn_in = norm_forward(g, p.ffn_norm, a.residual, arch.norm_eps);
+    a.up = linear_forward(g, p.up, a.ffn_in, adapter);
+    a.gate = linear_forward(g, p.gate, a.ffn_in, adapter);
+    a.ffn_mid = gate_forward(g, arch.activation, a.gate, a.up);
+    ggml_tensor * ffn =
+        post_norm_forward(g, p.post_ffn_norm, linear_forward(g, p.down, a.ffn_mid, adapter), arch.norm_eps, a.ffn_raw);
+    return ggml_add(c, scale_part(g, arch, ffn), a.residual);
+}
+
+ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
+    const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted) {
+    ggml_context * c = g.ctx();
+
+    // Feed-forward: y = residual + scale * norm(down(act(gate) * up)).
+    ggml_tensor * d_down = post_norm_backward(g, p.post_ffn_norm, a.ffn_raw, scale_part(g, arch, dy), arch.norm_eps);
+    ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, d_down);
+    const GateGradient d_ffn = gate_backward(g, arch.activation, a.gate, a.up, d_mid);
+    ggml_tensor * d_ffn_in = linear_backward(g, p.gate, a.ffn_in, d_ffn.gate);
+    d_ffn_in = linear_backward(g, p.up, a.ffn_in, d_ffn.up, {d_ffn_in});
+    ggml_tensor * d_residual = ggml_add(c, dy, norm_backward(g, p.ffn_norm, a.residual, d_ffn_in, arch.norm_eps));
+
+    ggml_tensor * d_o =
+        post_norm_backward(g, p.post_attn_norm, a.attn_raw, scale_part(g, arch, d_residual), arch.norm_eps);
+    ggml_tensor * d_attn_in = p.conv.weight ? convolve_backward(g, p, inputs, a, d_o, input_wanted)
+                                            : attend_backward(g, arch, p, s, inputs, a, d_o, input_wanted);
+    if (!input_wanted) return nullptr;
     return add_wanted(g, inputs, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps), d_residual);
 }
 
@@ -150,7 +185,8 @@ size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool bl
     const int64_t attention = blockwise ? arch.n_head : 2 * arch.n_head * s.row_length;
     const LayerWeights & layer = arch.layers.front();
     const int64_t raw = (layer.post_attn_norm ? d : 0) + (layer.post_ffn_norm ? d : 0);
-    const int64_t per_token = raw + 3 * d + 4 * q + 6 * kv + 3 * ff + attention;
+    const int64_t attends = 4 * q + 6 * kv + attention, convolves = arch.conv_taps > 0 ? 12 * d : 0;
+    const int64_t per_token = raw + 3 * d + std::max(attends, convolves) + 3 * ff;
     return size_t(per_token) * size_t(s.tokens()) * sizeof(float);
 }
 

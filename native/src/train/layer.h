@@ -7,6 +7,7 @@
 #include "train/attention.h"
 #include "train/compute.h"
 #include "train/parameters.h"
+#include "train/short_convolution.h"
 
 namespace cria {
 
@@ -14,6 +15,7 @@ namespace cria {
 struct LayerInputs {
     ggml_tensor * positions;  // [T] I32; with rows and columns of images [4T], one dimension after the other
     AttentionInputs attention;  // which tokens see each other
+    ggml_tensor * ancestors = nullptr;  // [T, taps - 1] I32, as find_ancestors gives them; null without convolutions
     // For the last layer, if only some tokens' outputs are read: these tokens [Q] I32, ascending, and their positions.
     // Queries, their attention and the feed-forward are then computed only for them. Else null, and Q = T.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
@@ -21,12 +23,13 @@ struct LayerInputs {
 
 // Inputs of the backward pass, in addition to the layer's input x [d, T].
 struct LayerActivations {
-    ggml_tensor * attn_in;  // normed x [d, T]
-    ggml_tensor * query_in;  // of the queries [d, Q]
+    ggml_tensor * attn_in;  // normed x [d, T], the input of attention or of the convolution
+    ggml_tensor * query_in;  // of the queries [d, Q] (null without attention)
     ggml_tensor *q_raw, *k_raw;  // [D, H, Q], [D, KV, T], before their norm (null without one)
     AttentionState attention;  // q and k after RoPE; `out` is the input of the output projection
+    ConvolutionState convolution;  // of a layer with one; attention's parts are then null
     ggml_tensor * attn_raw;  // the output projection's result [d, Q], before its norm (null without one)
-    ggml_tensor * residual;  // x + attention [d, Q]
+    ggml_tensor * residual;  // x + attention, or the convolution's part [d, Q]
     ggml_tensor * ffn_in;  // normed residual [d, Q]
     ggml_tensor *gate, *up, *ffn_mid;  // [ff, Q]
     ggml_tensor * ffn_raw;  // the feed-forward's result [d, Q], before its norm (null without one)

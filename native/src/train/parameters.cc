@@ -65,6 +65,9 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         l.k = make_linear(model, w.wk, w.bk);
         l.v = make_linear(model, w.wv, w.bv);
         l.o = make_linear(model, w.wo, nullptr);
+        if (w.conv) l.conv = {w.conv, gradient_of(w.conv)};
+        l.conv_in = make_linear(model, w.conv_in, nullptr);
+        l.conv_out = make_linear(model, w.conv_out, nullptr);
         l.gate = make_linear(model, w.ffn_gate, nullptr);
         l.up = make_linear(model, w.ffn_up, nullptr);
         l.down = make_linear(model, w.ffn_down, nullptr);
@@ -83,6 +86,7 @@ ggml_tensor * ParameterSet::gradient_of(const ggml_tensor * value) const {
 }
 
 Linear ParameterSet::make_linear(const Model & model, ggml_tensor * weight, ggml_tensor * bias) const {
+    if (!weight) return {};
     Linear linear{weight, bias};
     linear.d_weight = gradient_of(weight);
     linear.d_bias = bias ? gradient_of(bias) : nullptr;

@@ -22,7 +22,7 @@ struct Parameter {
 
 // y = W x + bias + scale B (A x); the gradients are null where a tensor is frozen.
 struct Linear {
-    ggml_tensor *weight, *bias = nullptr, *lora_a = nullptr, *lora_b = nullptr;
+    ggml_tensor *weight = nullptr, *bias = nullptr, *lora_a = nullptr, *lora_b = nullptr;
     float lora_scale = 0.0f;
     ggml_tensor *d_weight = nullptr, *d_bias = nullptr, *d_lora_a = nullptr, *d_lora_b = nullptr;
 };
@@ -32,9 +32,16 @@ struct Norm {
     ggml_tensor *weight = nullptr, *d_weight = nullptr;
 };
 
+// A convolution over time of each dimension by itself.
+struct Convolution {
+    ggml_tensor *weight = nullptr, *d_weight = nullptr;
+};
+
 struct LayerParameters {
     Norm attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     Linear q, k, v, o, gate, up, down;
+    Convolution conv;  // in place of attention, if it has a weight; q, k, v and o then have none
+    Linear conv_in, conv_out;
     LayerMath math;
 };
 
@@ -63,6 +70,7 @@ class ParameterSet {
 
    private:
     ggml_tensor * gradient_of(const ggml_tensor * value) const;
+    // Without weights where `weight` is null.
     Linear make_linear(const Model & model, ggml_tensor * weight, ggml_tensor * bias) const;
     Norm make_norm(ggml_tensor * weight) const;
     double gradient_norm(Compute & compute) const;
@@ -77,7 +85,7 @@ class ParameterSet {
     std::vector<ggml_tensor *> sums_;
     bool has_gradients_ = false;
     std::vector<LayerParameters> layers_;
-    Linear output_, value_head_{nullptr};
+    Linear output_, value_head_;
     Norm output_norm_;
     ggml_tensor * d_token_embd_ = nullptr;
 };

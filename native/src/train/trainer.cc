@@ -39,9 +39,10 @@ ggml_tensor * leaf(Graph & g, ggml_tensor * t) { return t ? g.ref(t) : nullptr; 
 LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
     const auto leaf = [&](ggml_tensor * t) { return cria::leaf(g, t); };
     const AttentionState & t = a.attention;
+    const ConvolutionState & v = a.convolution;
     return {leaf(a.attn_in), leaf(a.query_in), leaf(a.q_raw), leaf(a.k_raw),
-        {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.attn_raw), leaf(a.residual),
-        leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid), leaf(a.ffn_raw)};
+        {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, {leaf(v.gates), leaf(v.conv), leaf(v.out)},
+        leaf(a.attn_raw), leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid), leaf(a.ffn_raw)};
 }
 
 void require(bool condition, const char * what) {
@@ -69,6 +70,7 @@ struct Session {
     ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
     ggml_tensor * window_mask = nullptr;          // in layers with a window
     ggml_tensor * positions = nullptr;            // [T], or [4T]: see LayerInputs
+    ggml_tensor * ancestors = nullptr;            // [T, taps - 1]: see LayerInputs
     ggml_tensor *tokens = nullptr, *sources = nullptr;  // sources: columns of the last output
     // Tokens whose last output is read, [Q], and their positions, [Q] or [4Q]: null if the last layer computes all
     // tokens.
@@ -180,6 +182,7 @@ struct Trainer::Impl {
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
         s.positions = s.pool->add(GGML_TYPE_I32, {dimensions * T});
+        if (arch.conv_taps > 1) s.ancestors = s.pool->add(GGML_TYPE_I32, {T, arch.conv_taps - 1});
         std::vector<int32_t> wanted = b.sources, sources = b.sources;
         std::sort(wanted.begin(), wanted.end());
         wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
@@ -213,6 +216,10 @@ struct Trainer::Impl {
         ggml_backend_tensor_set(s.tokens, tokens.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.positions, positions.data(), 0, positions.size() * sizeof(int32_t));
         ggml_backend_tensor_set(s.sources, sources.data(), 0, size_t(R) * 4);
+        if (s.ancestors) {
+            const std::vector<int32_t> ancestors = find_ancestors(b, arch.conv_taps - 1);
+            ggml_backend_tensor_set(s.ancestors, ancestors.data(), 0, ancestors.size() * sizeof(int32_t));
+        }
         if (trims) {
             std::vector<int32_t> picked;
             picked.reserve(size_t(dimensions * Q));
@@ -317,6 +324,7 @@ struct Trainer::Impl {
         const AttentionPlan * plan = has_window ? &session.window_plan : &session.plan;
         LayerInputs inputs{g.ref(session.positions), {trimmed ? &session.last_plan : plan, leaf(g, session.ends),
                                                          leaf(g, has_window ? session.window_mask : session.mask)}};
+        inputs.ancestors = leaf(g, session.ancestors);
         if (trimmed) {
             inputs.wanted = g.ref(session.wanted);
             inputs.wanted_positions = g.ref(session.wanted_positions);

@@ -1,5 +1,6 @@
 #include "train/tree_places.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace cria {
@@ -33,6 +34,23 @@ std::vector<int32_t> place_trees(const MicroBatch & b, int32_t first_vector, con
         positions[2 * n + i] = place.column;
     }
     return positions;
+}
+
+std::vector<int32_t> find_ancestors(const MicroBatch & b, int64_t count) {
+    const size_t n = b.tokens.size(), length = size_t(b.row_length);
+    const auto none = int32_t(n);
+    std::vector<int32_t> ancestors(n * size_t(count), none);
+    std::vector<size_t> open;  // columns of the tokens that the next one may continue
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = i % length;
+        if (at == 0) open.clear();
+        if (b.ends[i] == 0) continue;
+        while (!open.empty() && b.ends[open.back()] <= int32_t(at)) open.pop_back();
+        for (size_t distance = 1; distance <= std::min(size_t(count), open.size()); distance++)
+            ancestors[(distance - 1) * n + i] = int32_t(open[open.size() - distance]);
+        open.push_back(i);
+    }
+    return ancestors;
 }
 
 }  // namespace cria

@@ -77,16 +77,21 @@ it.each([
   ["smollm3", "q8_0", 4],
   ["granite", "f32", 2],
   ["granite", "q8_0", 2],
-] as const)("%s %s, with windows, without RoPE and with scales: the same", async (architecture, type, layers) => {
-  const model = await models.load(
-    { ...shapeFor(type), architecture, type, layers },
-    { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8 } },
-  );
-  await fillAdapter(model);
-  const together = await runInGroups(model, [64]);
-  expect(await runInGroups(model, [1, 2, 3, 5, 12, 13])).toEqual(together);
-  await model.dispose();
-});
+  ["lfm2", "f32", 3],
+  ["lfm2", "q8_0", 3],
+] as const)(
+  "%s %s, with windows, without RoPE, with scales and convolutions: the same",
+  async (architecture, type, layers) => {
+    const model = await models.load(
+      { ...shapeFor(type), architecture, type, layers },
+      { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8 } },
+    );
+    await fillAdapter(model);
+    const together = await runInGroups(model, [64]);
+    expect(await runInGroups(model, [1, 2, 3, 5, 12, 13])).toEqual(together);
+    await model.dispose();
+  },
+);
 
 // On CPUs with matching instructions (AMX), llama.cpp repacks the weights of a model that only generates.
 it.each(["f32", "f16", "q8_0"] as const)(

@@ -82,6 +82,8 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     ["gemma3, full", { architecture: "gemma3" }, { trainable: "full" }],
     ["smollm3, full", { architecture: "smollm3" }, { trainable: "full" }],
     ["granite, full", { architecture: "granite" }, { trainable: "full" }],
+    ["lfm2, full", { architecture: "lfm2" }, { trainable: "full" }],
+    ["lfm2 with a convolution last, LoRA", { architecture: "lfm2", layers: 3 }, { lora: { rank: 4 } }],
     ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
     ["Q4_0 with LoRA", { type: "q4_0", embedding: 64, feedForward: 96, tied: false }, { lora: { rank: 4 } }],
     [

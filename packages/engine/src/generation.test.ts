@@ -48,7 +48,7 @@ it("a turn ends at a token that llama.cpp does not know as an end: FunctionGemma
 });
 
 describe("logprobs", () => {
-  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite"] as const) {
+  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2"] as const) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
       it(`${architecture} ${type}: score() equals what decode reported`, async () => {
         // Gemma multiplies embeddings again, and its head is tied.

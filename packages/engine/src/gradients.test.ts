@@ -36,14 +36,17 @@ async function randomizeLoraB(model: LlamaModel) {
   }
 }
 
+const attention = ["attn_q", "attn_k", "attn_v", "attn_output"];
+const convolution = ["shortconv.in_proj", "shortconv.out_proj"];
+
 // Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {
-  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite"] as const) {
+  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2"] as const) {
     it(`${architecture}: every base weight (full training)`, async () => {
       const model = await load({ architecture }, { trainable: "full" });
       const checks = await checkGradients(model, makeTreeBatch(), weightedLogprobs, { temperature: 0.8 });
       const names = checks.map((c) => c.name);
-      expect(names).toContain("blk.0.attn_k.weight");
+      expect(names).toContain(`blk.0.${architecture === "lfm2" ? "shortconv.conv" : "attn_k"}.weight`);
       expect(names).toContain("blk.1.attn_v.weight");
       expect(names.length).toBe(model.listTensors().length);
       // A gradient that is silently zero would pass a relative test: each must carry signal.
@@ -59,7 +62,7 @@ describe("gradients against finite differences", () => {
           lora: {
             rank: 4,
             alpha: 8,
-            targets: ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "output"],
+            targets: [...attention, ...convolution, "ffn_gate", "ffn_up", "ffn_down", "output"],
           },
         },
       );
@@ -69,7 +72,9 @@ describe("gradients against finite differences", () => {
       for (const part of ["attn_k", "attn_v"]) {
         for (const side of ["a", "b"]) expect(names).toContain(`blk.1.${part}.weight.lora_${side}`);
       }
-      expect(names.length).toBe(2 * (model.info.layerCount * 7 + 1));
+      // Half of lfm2's layers have a convolution, with two linear layers in place of four.
+      const fewer = architecture === "lfm2" ? model.info.layerCount : 0;
+      expect(names.length).toBe(2 * (model.info.layerCount * 7 - fewer + 1));
       for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
       expect(checks.filter((c) => c.relativeError > 5e-3)).toEqual([]);
       await model.dispose();

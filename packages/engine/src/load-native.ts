@@ -11,8 +11,8 @@ export interface LoraOptions {
   /** The update is scaled by alpha / rank. Default 16. */
   alpha?: number;
   /**
-   * Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output. Default: all except
-   * output.
+   * Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output; of LFM2 also
+   * shortconv.in_proj, shortconv.out_proj. Default: all except output.
    */
   targets?: string[];
   /**

@@ -82,7 +82,7 @@ async function checkTraining(model: LlamaModel, reference: Reference, expected: 
 }
 
 /** llama3: llama with factors of RoPE. */
-const families = ["llama", "llama3", "qwen2", "qwen3", "gemma3", "smollm3", "granite"];
+const families = ["llama", "llama3", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2"];
 
 describe.each(families)("%s against PyTorch", (family) => {
   const path = join(folder, `${family}.gguf`);

@@ -78,6 +78,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["full, tied", { tied: true }, { trainable: "full" }],
     ["full, untied", { tied: false }, { trainable: "full" }],
     ["LoRA", {}, { lora: { rank: 4, alpha: 8 } }],
+    ["lfm2, full", { architecture: "lfm2", layers: 3 }, { trainable: "full" }],
   ];
   it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
     const model = await models.load(shape, options);
@@ -178,6 +179,13 @@ describe("gradients do not depend on how the batch is computed", () => {
   const trees: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
     ["F32, full", 1e-5, { embeddingScale: 0.3 }, { trainable: "full" }],
     ["F32, LoRA", 1e-5, {}, { lora: { rank: 4, alpha: 8 } }],
+    [
+      "lfm2 with a convolution last, full",
+      1e-5,
+      { architecture: "lfm2", layers: 3, embeddingScale: 0.3 },
+      { trainable: "full" },
+    ],
+    ["lfm2 with attention last, LoRA", 1e-5, { architecture: "lfm2" }, { lora: { rank: 4, alpha: 8 } }],
     ["Q8_0, LoRA", 5e-3, { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(trees)(

@@ -227,6 +227,10 @@ describe("the estimate", () => {
       contextLength: info.trainingContextSize,
       parameters: info.parameterCount,
     });
+    // Of three layers one has attention, two have a convolution.
+    const hybrid = readModelShape(await readGguf(await models.write({ architecture: "lfm2", layers: 3 })));
+    expect(hybrid).toMatchObject({ layers: 3, kvLayers: 1, kvHeads: 2 });
+    expect(hybrid.linear.map(({ name }) => name)).toContain("shortconv.in_proj");
     const estimateItems = (trainer: object) => {
       const actor_rollout_ref = { model: { path, lora_rank: 4 } };
       const config = checkConfig(trainConfigSchema, { actor_rollout_ref, data: { train_files: "x" }, trainer }, "test");

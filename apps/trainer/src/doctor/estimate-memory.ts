@@ -22,6 +22,8 @@ export interface ModelShape {
   feedForward: number;
   heads: number;
   kvHeads: number;
+  /** Layers with attention, whose keys and values are kept. */
+  kvLayers: number;
   headSize: number;
   vocabulary: number;
   contextLength: number;
@@ -37,7 +39,8 @@ export interface ProjectorNeed {
   tower: TowerShape | null;
 }
 
-const LINEAR = /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_output|ffn_gate|ffn_up|ffn_down)\.weight$/;
+const LINEAR =
+  /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_output|shortconv\.in_proj|shortconv\.out_proj|ffn_gate|ffn_up|ffn_down)\.weight$/;
 
 export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const architecture = String(metadata.get("general.architecture")?.value);
@@ -47,6 +50,9 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   };
   const heads = read("attention.head_count", 1);
   const embedding = read("embedding_length");
+  const headSize = read("attention.key_length", embedding / heads);
+  // Of hybrid models only some layers have attention.
+  const keys = tensors.filter(({ name }) => /^blk\.\d+\.attn_k\.weight$/.test(name));
   const count = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
   return {
     architecture,
@@ -54,8 +60,9 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
     embedding,
     feedForward: read("feed_forward_length"),
     heads,
-    kvHeads: read("attention.head_count_kv", heads),
-    headSize: read("attention.key_length", embedding / heads),
+    kvHeads: keys.length > 0 ? keys[0]!.shape[1]! / headSize : read("attention.head_count_kv", heads),
+    kvLayers: keys.length > 0 ? keys.length : read("block_count"),
+    headSize,
     vocabulary: tensors.find(({ name }) => name === "token_embd.weight")?.shape[1] ?? 0,
     contextLength: read("context_length"),
     parameters: tensors.reduce((sum, { shape }) => sum + count(shape), 0),
@@ -87,7 +94,7 @@ export function estimateMemory(
   const context = readContextSize(config);
   // Cells come in multiples of 256, plus one.
   const cells = Math.ceil((context + 1) / 256) * 256;
-  const { layers, embedding, heads, kvHeads, headSize, feedForward, vocabulary } = model;
+  const { layers, embedding, heads, kvHeads, kvLayers, headSize, feedForward, vocabulary } = model;
   const trained = lora ? countAdapter(model, config) : model.parameters;
   const perToken = 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
   // A conversation is never cut: the longest one is a micro-batch by itself.
@@ -105,8 +112,8 @@ export function estimateMemory(
     },
     {
       name: "KV cache",
-      bytes: rollout.max_num_seqs * cells * layers * 2 * kvHeads * headSize * 4,
-      detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${layers} layers, F32`,
+      bytes: rollout.max_num_seqs * cells * kvLayers * 2 * kvHeads * headSize * 4,
+      detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${kvLayers} layers, F32`,
       key: "actor_rollout_ref.rollout.max_num_seqs",
     },
     {

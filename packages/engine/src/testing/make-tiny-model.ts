@@ -102,7 +102,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const {
     architecture = "qwen3",
     type = "f32",
-    embedding = architecture.startsWith("qwen2") ? 64 : 32,
+    embedding = architecture.startsWith("qwen2") || architecture === "lfm2" ? 64 : 32,
     layers = LAYERS[architecture] ?? 2,
     heads = 4,
     kvHeads = 2,

@@ -851,7 +851,9 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
       // Quadratic time would give a ratio of 64.
       for (let attempt = 0; attempt < 6; attempt++) {
         const small = Math.min(time(unit, tail, 8000), time(unit, tail, 8000), time(unit, tail, 8000));
-        if (time(unit, tail, 64_000) < 24 * Math.max(small, 0.5)) return false;
+        // A collection of garbage counts too, and may come in either.
+        const large = Math.min(time(unit, tail, 64_000), time(unit, tail, 64_000));
+        if (large < 24 * Math.max(small, 0.5)) return false;
       }
       return true;
     });

@@ -6,6 +6,7 @@ const layers: Record<string, string> = {
   k_proj: "attn_k",
   v_proj: "attn_v",
   o_proj: "attn_output",
+  in_proj: "shortconv.in_proj",
   gate_proj: "ffn_gate",
   up_proj: "ffn_up",
   down_proj: "ffn_down",
