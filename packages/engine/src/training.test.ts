@@ -185,7 +185,12 @@ describe("gradients do not depend on how the batch is computed", () => {
       { architecture: "lfm2", layers: 3, embeddingScale: 0.3 },
       { trainable: "full" },
     ],
-    ["lfm2 with attention last, LoRA", 1e-5, { architecture: "lfm2" }, { lora: { rank: 4, alpha: 8 } }],
+    [
+      "lfm2 with attention last, LoRA",
+      1e-5,
+      { architecture: "lfm2", embeddingScale: 0.3 },
+      { lora: { rank: 4, alpha: 8 } },
+    ],
     ["Q8_0, LoRA", 5e-3, { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(trees)(
