@@ -7,6 +7,7 @@ import { parameterDefaults, termDefaults } from "./losses/policy-loss-defaults.j
 import type { PolicyLossParameters, PolicyLossTerms } from "./losses/policy-loss-parameters.js";
 import type { PolicyLossName } from "./losses/policy-losses.js";
 import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
+import { makeTeacherTerm, TEACHER_LOGPROBS, TEACHER_WEIGHTS, type TeacherTermOptions } from "./teacher-term.js";
 
 export interface PolicyLossOptions extends PolicyLossParameters, PolicyLossTerms {
   /** A policy loss, or the name of one. */
@@ -17,6 +18,8 @@ export interface PolicyLossOptions extends PolicyLossParameters, PolicyLossTerms
   lossAggMode: AggregationName | Aggregation;
   /** null: no KL term; else the batch needs a column `refLogprobs`. */
   kl: { coefficient: number; type: KlName | KlEstimate } | null;
+  /** null: there is no teacher; else the batch needs a column `teacherLogprobs`. */
+  teacher: TeacherTermOptions | null;
   /**
    * For batches whose `oldLogprobs` are the sampler's: weights and rejections of the current policy against the
    * sampler, computed in the loss. Rejected tokens have loss 0, but count in the denominators, because a micro-batch
@@ -31,6 +34,7 @@ export const defaultPolicyLoss: PolicyLossOptions = {
   lossMode: "vanilla",
   lossAggMode: "token-mean",
   kl: null,
+  teacher: null,
   currentCorrection: null,
 };
 
@@ -46,13 +50,14 @@ export function listMissingParameters(
 export const CURRENT_SCALE = "currentCorrectionScale";
 
 /**
- * Policy loss - entropyCoeff * entropy + kl.coefficient * KL, as a loss for the engine's `train`. Columns of the batch:
- * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `rolloutIsWeights` to weigh the policy loss of each token
- * by a rollout correction, and those of `preparePolicyLoss`.
+ * Policy loss - entropyCoeff * entropy + kl.coefficient * KL + teacher.coefficient * divergence from the teacher, as a loss for the
+ * engine's `train`. Columns of the batch: `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `teacherLogprobs` and perhaps
+ * `teacherWeights` for a teacher, `rolloutIsWeights` to weigh the policy loss of each token by a rollout correction, and those of
+ * `preparePolicyLoss`.
  *
  * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
- * gradient add up over micro-batches. Metrics `pg_loss`, `entropy` and `kl_loss` are aggregated like their losses; those
- * of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
+ * gradient add up over micro-batches. Metrics `pg_loss`, `entropy`, `kl_loss`, `teacher_loss` and `teacher_divergence` are
+ * aggregated like their losses; those of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
  * `correctRollout` that are means over tokens or over sequences.
  * @param algorithms what names stand for.
  * @throws ConfigError for an unknown name, or a parameter that the loss must be told.
@@ -72,12 +77,25 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
   const aggregate = aggregations.resolve(options.lossAggMode);
   const aggregatePolicy = policyLoss.aggregation ? aggregations.get(policyLoss.aggregation) : aggregate;
   const estimateKl = options.kl ? klEstimates.resolve(options.kl.type) : null;
-  const { entropyCoeff, lossScaleFactor, currentCorrection } = options;
+  const { teacher, lossScaleFactor, currentCorrection } = options;
+  const evaluateTeacher = teacher ? makeTeacherTerm(teacher, options, algorithms) : null;
+  const isTaught = teacher === null || teacher.taskRewards;
+  const teacherCoefficient = teacher?.taskRewards ? teacher.coefficient : 1;
+  const entropyCoeff = isTaught ? options.entropyCoeff : 0;
+  const klCoefficient = isTaught ? (options.kl?.coefficient ?? 0) : 0;
   return ({ logprobs, entropy, columns, offsets, totals }) => {
     const oldLogprobs = readColumn(columns, "oldLogprobs");
     const advantages = readColumn(columns, "advantages");
     const refLogprobs = estimateKl ? readColumn(columns, "refLogprobs") : null;
     const token = policyLoss.evaluate({ logprobs, oldLogprobs, advantages, offsets, columns }, options);
+    const taught = evaluateTeacher?.({
+      logprobs,
+      oldLogprobs,
+      teacherLogprobs: readColumn(columns, TEACHER_LOGPROBS),
+      weights: columns[TEACHER_WEIGHTS],
+      offsets,
+      columns,
+    });
     const whole = { offsets, totals, lossScaleFactor, trajectoryTokens: columns.trajectoryTokens };
     const weights = aggregate(whole);
     const policyWeights = policyLoss.aggregation ? aggregatePolicy(whole) : weights;
@@ -91,15 +109,23 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
     const dEntropy = new Float32Array(n);
     const sums: Record<string, number> = { pg_loss: 0, entropy: 0 };
     if (estimateKl) sums.kl_loss = 0;
+    if (taught) Object.assign(sums, { teacher_loss: 0, teacher_divergence: 0 });
     for (let i = 0; i < n; i++) {
       const policyWeight = policyWeights[i]! * (corrections?.[i] ?? 1) * (current?.lossMask[i] ?? 1);
-      let gradient = policyWeight * token.gradients[i]!;
+      let gradient = isTaught ? policyWeight * token.gradients[i]! : 0;
       sums.pg_loss! += policyWeight * token.losses[i]!;
       sums.entropy! += weights[i]! * entropy[i]!;
       if (estimateKl) {
         const kl = estimateKl(logprobs[i]! - refLogprobs![i]!);
         sums.kl_loss! += weights[i]! * kl.value;
-        gradient += weights[i]! * options.kl!.coefficient * kl.gradient;
+        gradient += weights[i]! * klCoefficient * kl.gradient;
+      }
+      if (taught) {
+        const correction = teacher!.policyGradient ? (given?.[i] ?? 1) : 1;
+        const weight = weights[i]! * correction * (current?.lossMask[i] ?? 1);
+        sums.teacher_loss! += weight * taught.losses[i]!;
+        sums.teacher_divergence! += weights[i]! * taught.divergences[i]!;
+        gradient += weight * teacherCoefficient * taught.gradients[i]!;
       }
       dLogprobs[i] = gradient;
       dEntropy[i] = -entropyCoeff * weights[i]!;
@@ -107,8 +133,9 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
     for (const [name, values] of Object.entries(token.metrics))
       sums[name] = values.reduce((sum, value) => sum + value, 0) / Math.max(1, totals.tokens);
     if (current) Object.assign(sums, shareMetrics(current.metrics, offsets, totals));
-    const loss =
-      sums.pg_loss! - entropyCoeff * sums.entropy! + (options.kl ? options.kl.coefficient * sums.kl_loss! : 0);
+    const ofTask =
+      (isTaught ? sums.pg_loss! : 0) - entropyCoeff * sums.entropy! + (options.kl ? klCoefficient * sums.kl_loss! : 0);
+    const loss = taught ? ofTask + teacherCoefficient * sums.teacher_loss! : ofTask;
     return { loss, dLogprobs, dEntropy: entropyCoeff !== 0 ? dEntropy : undefined, metrics: sums };
   };
 }

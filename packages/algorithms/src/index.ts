@@ -42,4 +42,5 @@ export { parseRejectionRules, type RejectionRule } from "./rejection-rules.js";
 export { type RewardStrategy, type RewardStrategyInputs, rewardStrategies } from "./reward-strategies.js";
 export { correctRollout, type RolloutCorrectionOptions, type RolloutCorrectionOutputs } from "./rollout-correction.js";
 export type { RolloutCorrectionInputs } from "./rollout-divergence.js";
+export type { TeacherTermOptions } from "./teacher-term.js";
 export { composeValueLoss, type ValueLossOptions } from "./value-loss.js";

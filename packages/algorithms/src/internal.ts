@@ -48,4 +48,6 @@ export type { Clip, LossTerms } from "./make-loss.js";
 export { needsPreparation } from "./prepare-policy-loss.js";
 export { defaultRolloutCorrection } from "./rollout-correction.js";
 export { measureDivergence } from "./rollout-divergence.js";
+export { defaultTeacherTerm, makeTeacherTerm } from "./teacher-term.js";
 export { defaultValueLoss } from "./value-loss.js";
+export { weighTurns } from "./weigh-turns.js";

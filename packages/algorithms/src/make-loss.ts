@@ -2,6 +2,7 @@ import type { Aggregation } from "./aggregate.js";
 import { defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 import type { KlEstimate } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
+import { defaultTeacherTerm, type TeacherTermOptions } from "./teacher-term.js";
 
 /** Options of every loss, in addition to its own parameters. */
 export interface LossTerms {
@@ -13,16 +14,19 @@ export interface LossTerms {
   entropy?: number;
   /** Adds the KL to the reference policy, with the estimate `type` (default "low_var_kl"). */
   kl?: { coefficient: number; type?: string | KlEstimate };
+  /** Draws the policy towards a teacher: `policy.train(batch, loss, { teacher: await loadTeacher(path, policy) })`. */
+  teacher?: Partial<TeacherTermOptions>;
 }
 
 /** Bounds of probability ratios: equal on both sides, or separate. Default 0.2. */
 export type Clip = number | { low: number; high: number };
 
-const terms = ({ aggregation, scaleFactor, entropy, kl }: LossTerms): Partial<PolicyLossOptions> => ({
+const terms = ({ aggregation, scaleFactor, entropy, kl, teacher }: LossTerms): Partial<PolicyLossOptions> => ({
   ...(aggregation === undefined ? {} : { lossAggMode: aggregation }),
   ...(scaleFactor === undefined ? {} : { lossScaleFactor: scaleFactor }),
   ...(entropy === undefined ? {} : { entropyCoeff: entropy }),
   ...(kl ? { kl: { coefficient: kl.coefficient, type: kl.type ?? "low_var_kl" } } : {}),
+  ...(teacher ? { teacher: { ...defaultTeacherTerm, ...teacher } } : {}),
 });
 
 const clipping = (clip: Clip | undefined): Partial<PolicyLossOptions> => {

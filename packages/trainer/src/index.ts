@@ -32,6 +32,7 @@ export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "
 export { Generation } from "./policy/generation.js";
 export type { LoadPolicyOptions } from "./policy/load-policy.js";
 export { type GenerateTextOptions, Policy } from "./policy/policy.js";
+export type { LoadTeacherOptions, Teacher } from "./policy/teacher.js";
 export type { PolicyScoreOptions, TokenScores } from "./policy/token-scores.js";
 export type { GradientWork, UpdateOptions } from "./policy/update-policy.js";
 export type {
@@ -48,7 +49,7 @@ export { fromConfig, toConfig } from "./run/make-config.js";
 export { TrainingInterrupted } from "./run/run-steps.js";
 export type { RunTrainingOptions } from "./run/run-training.js";
 export { TrainRun, train } from "./run/train.js";
-export type { PartialConfig, TrainOptions, ValidationOptions } from "./run/train-options.js";
+export type { PartialConfig, TeacherOptions, TrainOptions, ValidationOptions } from "./run/train-options.js";
 export type { TrainResult, TrainStep } from "./run/train-result.js";
 export type { TrainSummary } from "./run/train-summary.js";
 export type { Training } from "./run/training.js";
@@ -68,6 +69,7 @@ export type { Validation } from "./validation/validate.js";
 export {
   diagnoseRun,
   loadPolicy,
+  loadTeacher,
   openReplay,
   openTraining,
   runSft,

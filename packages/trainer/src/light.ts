@@ -16,6 +16,7 @@ export { defineTask, Task } from "./task/task.js";
 export {
   diagnoseRun,
   loadPolicy,
+  loadTeacher,
   openReplay,
   openTraining,
   runSft,

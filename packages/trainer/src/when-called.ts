@@ -5,6 +5,7 @@ import type { TrainConfig } from "./config/train-config.js";
 import type { Finding } from "./diagnose/finding.js";
 import type { LoadPolicyOptions } from "./policy/load-policy.js";
 import type { Policy } from "./policy/policy.js";
+import type { LoadTeacherOptions, Teacher } from "./policy/teacher.js";
 import type { OpenReplayOptions } from "./replay/open-replay.js";
 import type { Replay } from "./replay/replay.js";
 import type { RunTrainingOptions } from "./run/run-training.js";
@@ -22,6 +23,15 @@ import type { ValidateOptions, Validation, ValidationParts } from "./validation/
  */
 export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
   return (await import("./policy/load-policy.js")).loadPolicy(path, options);
+}
+
+/**
+ * Loads a model whose logprobs `policy.train` learns from, where its loss has a teacher: `losses.ppo({ teacher: {} })`.
+ * @param path a GGUF file of any size with the policy's vocabulary.
+ * @throws EngineError when it cannot be loaded; ConfigError for another vocabulary, or a policy that sees images.
+ */
+export async function loadTeacher(path: string, policy: Policy, options: LoadTeacherOptions = {}): Promise<Teacher> {
+  return (await import("./policy/teacher.js")).loadTeacher(path, policy, options);
 }
 
 /**

@@ -9,6 +9,7 @@ import { runCommand as runCitty } from "citty";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { estimateMemory, type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 import type { Diagnosis } from "../doctor/examine.js";
+import { examineConfig } from "../doctor/examine-config.js";
 import { doctorCommand } from "./doctor.js";
 
 const models = new TinyModels();
@@ -242,6 +243,22 @@ describe("the estimate", () => {
     // With a lag of 1 two versions of the adapter are kept beside the one that is trained.
     const ahead = estimateItems({ v1: { trainer_mode: "colocate_async" } });
     expect(ahead.get("kept versions")).toBe(8 * info.trainableParameterCount);
+  });
+
+  it("counts the models that teach, and the policy's own model once", async () => {
+    const path = await models.write({ layers: 2 });
+    const large = await models.write({ layers: 4, embedding: 64 });
+    const measure = async (teacher_models: object) => {
+      const distillation = { enabled: true, teacher_models };
+      const raw = { actor_rollout_ref: { model: { path } }, data: { train_files: "x" }, distillation };
+      const { memory } = await examineConfig(checkConfig(trainConfigSchema, raw, "test"), models.folder, 2 ** 40);
+      return new Map(memory!.items.map(({ name, bytes }) => [name, bytes]));
+    };
+    const taught = await measure({ large: { model_path: large }, before: { key: "x" } });
+    const shape = readModelShape(await readGguf(large));
+    expect(taught.get("teacher large")).toBeGreaterThan(shape.fileBytes);
+    expect(taught.has("teacher before")).toBe(false);
+    expect((await measure({ lost: { model_path: "/nowhere.gguf" } })).has("teacher lost")).toBe(false);
   });
 
   const estimate = (shape: ModelShape, tokens: number, { rank = 4, microBatch = null as number | null } = {}) => {

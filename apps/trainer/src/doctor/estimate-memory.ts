@@ -79,24 +79,31 @@ const LOGITS_CHUNK = 128 << 20;
 /** Node, the addon and llama.cpp's libraries, before a model is loaded; measured. */
 const PROCESS = 110e6;
 
+/** A model that is loaded beside the policy, and scores whole conversations. */
+export interface OtherModel {
+  name: string;
+  key: string;
+  shape: ModelShape;
+}
+
 /**
  * The memory of a training at its peak, the largest item first. An estimate: the items are computed, not measured. On
  * the calculator example it was 21% and 4% above the measured peak (235 MB, and 825 MB with a KV cache of 604 MB).
- * @param projector with which the model sees images; null: it reads only text.
+ * @param beside the projector with which the model sees images (null: it reads only text), and teachers.
  */
 export function estimateMemory(
   model: ModelShape,
   config: TrainConfig,
-  projector: ProjectorNeed | null = null,
+  { projector = null, teachers = [] }: { projector?: ProjectorNeed | null; teachers?: readonly OtherModel[] } = {},
 ): MemoryItem[] {
   const { actor, rollout } = config.actor_rollout_ref;
   const lora = usesLora(config);
   const context = readContextSize(config);
   // Cells come in multiples of 256, plus one.
   const cells = Math.ceil((context + 1) / 256) * 256;
-  const { layers, embedding, heads, kvHeads, kvLayers, headSize, feedForward, vocabulary } = model;
+  const { layers, embedding, kvHeads, kvLayers, headSize, vocabulary } = model;
   const trained = lora ? countAdapter(model, config) : model.parameters;
-  const perToken = 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
+  const perToken = countValues(model);
   // A conversation is never cut: the longest one is a micro-batch by itself.
   const rows = Math.max(actor.ppo_max_token_len ?? chooseMicroBatchTokens(model), context);
   const chunk = Math.max(16, Math.floor(LOGITS_CHUNK / (4 * vocabulary)));
@@ -166,6 +173,16 @@ export function estimateMemory(
       key: "algorithm.adv_estimator (others need no critic)",
     });
   }
+  for (const { name, key, shape } of teachers) {
+    const perToken = countValues(shape);
+    items.push({
+      name: `teacher ${name}`,
+      // As the policy's own pass, one layer at a time.
+      bytes: shape.fileBytes + 4 * (perToken * rows + shape.vocabulary * Math.min(chunk, rows)),
+      detail: `${format(shape.parameters)} parameters, as in the file, and its pass over micro-batches of ${rows} tokens`,
+      key,
+    });
+  }
   const lag = readLag(config);
   if (lag > 0)
     items.push({
@@ -182,6 +199,11 @@ export function estimateMemory(
       key: "actor_rollout_ref.actor.use_kl_loss",
     });
   return items.sort((a, b) => b.bytes - a.bytes);
+}
+
+/** Values that a layer computes of each token. */
+function countValues({ embedding, headSize, heads, kvHeads, feedForward }: ModelShape): number {
+  return 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
 }
 
 function countAdapter(model: ModelShape, config: TrainConfig): number {

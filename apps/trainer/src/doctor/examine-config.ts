@@ -20,6 +20,7 @@ import {
   estimateMemory,
   type MemoryItem,
   type ModelShape,
+  type OtherModel,
   type ProjectorNeed,
   readModelShape,
 } from "./estimate-memory.js";
@@ -65,7 +66,10 @@ export async function examineConfig(config: TrainConfig, folder: string, availab
     return { checks, model: null, memory: null };
   }
   checks.push(checkModel(path, model, config), ...(await checkContexts(config, folder)));
-  const items = estimateMemory(model, config, await measureProjector(config, folder));
+  const items = estimateMemory(model, config, {
+    projector: await measureProjector(config, folder),
+    teachers: await readTeachers(config, folder),
+  });
   const needed = items.reduce((sum, item) => sum + item.bytes, 0);
   const memory = { items, needed, available, fits: needed <= available };
   checks.push(checkFit(memory));
@@ -117,6 +121,26 @@ async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: stri
     // Loading it reports the reason.
     return { bytes: 0, tower: null };
   }
+}
+
+/** The models that teach, without those whose files are not here yet, or cannot be read: loading them says why. */
+async function readTeachers({ distillation, actor_rollout_ref }: TrainConfig, folder: string): Promise<OtherModel[]> {
+  if (!distillation.enabled) return [];
+  const found = await Promise.all(
+    Object.entries(distillation.teacher_models).map(async ([name, { model_path, lora_adapter_path }]) => {
+      // The policy's own model needs no memory of its own.
+      if (model_path === null && lora_adapter_path === null) return [];
+      try {
+        const file = await findModelFile(resolvePath(folder, model_path ?? actor_rollout_ref.model.path));
+        if (file === null) return [];
+        const key = `distillation.teacher_models.${name}.model_path`;
+        return [{ name, key, shape: readModelShape(await readGguf(file)) }];
+      } catch {
+        return [];
+      }
+    }),
+  );
+  return found.flat();
 }
 
 /** null without the addon, which another check reports. */

@@ -47,6 +47,7 @@ function evaluate(c: LossCase, changes: { agg?: string; weights?: number[] } = {
   const p = c.parameters;
   const { correction } = c;
   const options: PolicyLossOptions = {
+    teacher: null,
     lossMode: correction === null ? c.mode : correction.loss_type === "reinforce" ? "gpg" : "vanilla",
     lossAggMode: changes.agg ?? c.agg,
     lossScaleFactor: c.loss_scale_factor,

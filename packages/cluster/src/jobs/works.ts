@@ -135,12 +135,25 @@ function allowInfinite<Shape extends z.ZodRawShape>(
   ) as never;
 }
 
+const teacherSchema = z.strictObject({
+  estimate: name,
+  coefficient: z.number().min(0),
+  taskRewards: z.boolean(),
+  policyGradient: z.boolean(),
+  lossMode: name,
+  clipRatioLow: bound,
+  clipRatioHigh: bound,
+  maxLoss: z.number().positive().nullable(),
+  minLogprob: z.number().max(0).nullable(),
+});
+
 const lossSchema = z.strictObject({
   ...allowInfinite(policyLossParameters.shape),
   ...allowInfinite(policyLossTerms.shape),
   lossMode: name,
   lossAggMode: name,
   kl: z.strictObject({ coefficient: bound, type: name }).nullable(),
+  teacher: teacherSchema.nullable(),
   currentCorrection: correctionSchema.nullable(),
 });
 

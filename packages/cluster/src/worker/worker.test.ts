@@ -151,8 +151,10 @@ async function planGradient(): Promise<GradientWork> {
   const unset = { lossScaleFactor: null, droBeta: null, kl: null, currentCorrection: null };
   const loss = { lossMode: "vanilla", lossAggMode: "token-mean", clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3 };
   const rest = { clipCovRatio: 2e-4, clipCovLb: 1, clipCovUb: 5, klCovRatio: 2e-4, ppoKlCoef: 1, tauPos: 1, tauNeg: 1 };
+  const ofTeacher = { estimate: "k1", coefficient: 0.5, taskRewards: true, policyGradient: true, lossMode: "vanilla" };
+  const teacher = { ...ofTeacher, clipRatioLow: 0.2, clipRatioHigh: 0.2, maxLoss: null, minLogprob: -20 };
   let found: GradientWork | undefined;
-  const columns = { oldLogprobs: [0, -1, -2, -3], advantages: [0, 1, -1, 0.5] };
+  const columns = { oldLogprobs: [0, -1, -2, -3], advantages: [0, 1, -1, 0.5], teacherLogprobs: [0, -2, -1, -4] };
   await session.policy.engine.train(
     [{ tokenIds: [5, 6, 7, 8], lossMask: [0, 1, 1, 1], columns }],
     ({ logprobs }) => ({ loss: 0, dLogprobs: new Float32Array(logprobs.length) }),
@@ -161,7 +163,7 @@ async function planGradient(): Promise<GradientWork> {
       compute: (shard, here) => {
         found = {
           shard,
-          loss: { ...loss, ...rest, ...unset, entropyCoeff: 0.01 },
+          loss: { ...loss, ...rest, ...unset, teacher, entropyCoeff: 0.01 },
           totals: { tokens: 3, sequences: 1 },
         };
         return here();

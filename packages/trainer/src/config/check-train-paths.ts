@@ -18,7 +18,14 @@ export function checkTrainPaths(loaded: LoadedConfig<TrainConfig>, except: reado
 }
 
 /** Keys of other frameworks whose paths are never opened. */
-export function listUnusedKeys({ algorithm, actor_rollout_ref, data, reward_model, trainer }: TrainConfig): string[] {
+export function listUnusedKeys({
+  algorithm,
+  actor_rollout_ref,
+  data,
+  distillation,
+  reward_model,
+  trainer,
+}: TrainConfig): string[] {
   const { multi_turn } = actor_rollout_ref.rollout;
   const section = "actor_rollout_ref.rollout.multi_turn";
   return [
@@ -27,6 +34,9 @@ export function listUnusedKeys({ algorithm, actor_rollout_ref, data, reward_mode
     ...(data.custom_cls.path === null ? [] : ["data.train_files", "data.val_files"]),
     ...(trainer.resume_mode === "resume_path" ? [] : ["trainer.resume_from_path"]),
     ...(algorithm.adv_estimator === "gae" ? [] : ["critic.model.path"]),
+    ...(distillation.enabled
+      ? []
+      : ["model_path", "lora_adapter_path"].map((key) => `distillation.teacher_models.*.${key}`)),
     ...(reward_model.enable
       ? []
       : ["path", "head_path", "prompt_template_path"].map((key) => `reward_model.model.*.${key}`)),

@@ -25,7 +25,7 @@ const addressKinds: readonly string[] = ["model", "projector", "rows"] satisfies
 
 const rollout = "actor_rollout_ref.rollout";
 
-/** Every key of a config that may hold paths: of `cria train`, then of `cria sft`. `*` is each entry of a list. */
+/** Every key of a config that may hold paths: of `cria train`, then of `cria sft`. `*` is each entry of a list or mapping. */
 export const pathKeys: Readonly<Record<string, PathKind>> = {
   "actor_rollout_ref.model.path": "model",
   "actor_rollout_ref.model.mmproj": "projector",
@@ -40,6 +40,8 @@ export const pathKeys: Readonly<Record<string, PathKind>> = {
   "actor_rollout_ref.actor.kl_loss_type": "module",
   "algorithm.adv_estimator": "module",
   "algorithm.kl_penalty": "module",
+  "distillation.teacher_models.*.model_path": "model",
+  "distillation.teacher_models.*.lora_adapter_path": "file",
   "data.train_files": "rows",
   "data.val_files": "rows",
   "data.map": "module",
@@ -205,8 +207,8 @@ function listTexts(
   above = "",
 ): Pick<Place, "id" | "value" | "holder" | "name">[] {
   if (name === "*") {
-    if (!Array.isArray(node)) return [];
-    return node.flatMap((entry, i) => listTexts(entry, rest, `${above}${i}.`));
+    if (!Array.isArray(node) && !isMapping(node)) return [];
+    return Object.entries(node).flatMap(([name, entry]) => listTexts(entry, rest, `${above}${name}.`));
   }
   if (!isMapping(node) || !Object.hasOwn(node, name!)) return [];
   const value = node[name!];

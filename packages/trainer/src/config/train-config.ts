@@ -4,6 +4,7 @@ import { algorithmSection } from "./sections/algorithm.js";
 import { clusterSection } from "./sections/cluster.js";
 import { criticSection } from "./sections/critic.js";
 import { dataSection } from "./sections/data.js";
+import { distillationSection } from "./sections/distillation.js";
 import { modelSection } from "./sections/model.js";
 import { customRewardSection, rewardModelSection } from "./sections/reward.js";
 import { rolloutSection } from "./sections/rollout.js";
@@ -22,6 +23,7 @@ export const trainConfigSchema = z.strictObject({
   critic: criticSection.prefault({}),
   data: dataSection,
   algorithm: algorithmSection.prefault({}),
+  distillation: distillationSection.prefault({}),
   reward_model: rewardModelSection.prefault({}),
   custom_reward_function: customRewardSection.prefault({}),
   trainer: trainerSection.prefault({}),

@@ -51,6 +51,7 @@ const updateChecks: ChecksOf<Required<UpdateOptions>> = {
   microBatchTokens: any,
   isOnPolicy: flag,
   algorithms: any,
+  teacher: any,
   onScores: any,
   beforeStep: any,
   compute: any,
@@ -141,6 +142,7 @@ export class Policy {
       entropy: scores.entropy,
       sumPiSquared: scores.sumPiSquared,
       refLogprobs: ref?.[i] ?? null,
+      teacherLogprobs: null,
     }));
   }
 

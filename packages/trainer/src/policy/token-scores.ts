@@ -10,6 +10,8 @@ export interface TokenScores {
   sumPiSquared: Float32Array | null;
   /** By the reference policy; null where it was not asked for. */
   refLogprobs: Float32Array | null;
+  /** By the teacher; null: there is none. */
+  teacherLogprobs: Float32Array | null;
 }
 
 export interface PolicyScoreOptions {

@@ -17,6 +17,7 @@ import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
+import type { Teacher } from "./teacher.js";
 import type { ScoreReference, ScoreTokens } from "./token-scores.js";
 
 /** How a policy is updated. The defaults are those of the config. */
@@ -37,6 +38,8 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   isOnPolicy?: boolean;
   /** Where names in the loss are looked up; default: built-in and registered algorithms. */
   algorithms?: Algorithms;
+  /** Whose logprobs a batch needs that has none, where the loss has a teacher: `loadTeacher`. */
+  teacher?: Pick<Teacher, "score">;
   /**
    * Called with the logprobs of the first optimizer step's own forward pass, by index of trajectory in the batch: those of its
    * sequences, in their order.
@@ -121,7 +124,9 @@ export async function updatePolicy(
   const epochs = options.epochs ?? usual.epochs;
   const isOneUpdate = epochs === 1 && new Set(batch.groups).size <= cut.miniBatchSize;
   const needsOld = !isOneUpdate || needsPreparation(lossOptions, algorithms);
-  const scored = batch.isScored ? batch.sequences : await scoreBatch(policy, batch, lossOptions, algorithms, needsOld);
+  const scored = batch.isScored
+    ? batch.sequences
+    : await scoreBatch(policy, batch, lossOptions, algorithms, { needsOld, teacher: options.teacher });
   const results: TrainResult[] = [];
   for (let round = 0; round < epochs; round++) {
     const seed = hashSeed(base, step, round);
@@ -212,44 +217,58 @@ class SeenScores {
 }
 
 /**
- * The sequences of a batch with `oldLogprobs` where they are needed before the update, and `refLogprobs` where the loss has a KL
- * term. A trajectory without advantage is left out unless it has a gradient all the same.
+ * The sequences of a batch with `oldLogprobs` where they are needed before the update, `refLogprobs` where the loss has a KL
+ * term, and `teacherLogprobs` where it has a teacher. A trajectory without advantage is left out unless it has a gradient all the same.
  */
 async function scoreBatch(
   policy: Trainable,
   { sequences, temperature }: Batch,
   loss: PolicyLossOptions,
   { policyLosses }: Algorithms,
-  needsOld: boolean,
+  { needsOld, teacher }: { needsOld: boolean; teacher: UpdateOptions["teacher"] },
 ): Promise<Map<number, readonly TrainSequence[]>> {
   const needsAll =
-    loss.kl !== null || loss.entropyCoeff !== 0 || !policyLosses.resolve(loss.lossMode).vanishesWithoutAdvantage;
+    loss.kl !== null ||
+    loss.teacher !== null ||
+    loss.entropyCoeff !== 0 ||
+    !policyLosses.resolve(loss.lossMode).vanishesWithoutAdvantage;
   const isWanted = ({ columns }: TrainSequence) => needsAll || hasAdvantage(columns!.advantages!);
   const wanted = [...sequences].filter(([, paths]) => paths.some(isWanted));
   const paths = wanted.flatMap(([, paths]) => paths);
   const old = needsOld ? await policy.score(paths, { temperature }) : null;
-  const reference = loss.kl !== null && paths.length > 0 ? await scoreReference(policy, paths, temperature) : null;
+  const askReference = (score: ScoreReference) => scoreWith(score, paths, temperature);
+  const isAsked = paths.length > 0;
+  const reference =
+    loss.kl !== null && isAsked ? await askReference((...given) => policy.scoreReference(...given)) : null;
+  // Without a teacher the loss says that its column is missing.
+  const taught = loss.teacher !== null && teacher && isAsked ? await askReference(teacher.score) : null;
   let next = 0;
   return new Map(
     wanted.map(([index, paths]) => [
       index,
       paths.map((sequence) => {
-        const [oldLogprobs, refLogprobs] = [old?.[next]?.oldLogprobs, reference?.[next]];
+        const oldLogprobs = old?.[next]?.oldLogprobs;
+        const [refLogprobs, teacherLogprobs] = [reference?.[next], taught?.[next]];
         next++;
-        const columns = { ...sequence.columns, ...(oldLogprobs ? { oldLogprobs } : {}) };
-        return { ...sequence, columns: refLogprobs ? { ...columns, refLogprobs } : columns };
+        const columns = {
+          ...sequence.columns,
+          ...(oldLogprobs ? { oldLogprobs } : {}),
+          ...(refLogprobs ? { refLogprobs } : {}),
+          ...(teacherLogprobs ? { teacherLogprobs } : {}),
+        };
+        return { ...sequence, columns };
       }),
     ]),
   );
 }
 
-function scoreReference(
-  policy: Trainable,
+function scoreWith(
+  score: ScoreReference,
   sequences: readonly TrainSequence[],
   temperature: number,
 ): Promise<Float32Array[]> {
   const ranges = sequences.map(({ tokenIds, lossMask }) => ({ tokenIds, from: Array.from(lossMask).indexOf(1) }));
-  return policy.scoreReference(ranges, { temperature });
+  return score(ranges, { temperature });
 }
 
 /** Whether a trajectory has a gradient through its advantages. */

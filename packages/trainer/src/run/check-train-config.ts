@@ -33,6 +33,7 @@ export function checkTrainConfig(
   rewardStrategies.get(config.reward_model.aggregation.strategy);
   registries.klEstimates.get(config.algorithm.kl_penalty);
   checkAlgorithm(config, registries);
+  checkTeachers(config, task);
   // A config's own loops are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
   const { format } = rollout.multi_turn;
@@ -96,6 +97,27 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
       expected: "rollout_is: token or sequence",
       received: `rollout_is: ${rollout_is}`,
     });
+  }
+}
+
+/** Checks that each teacher says something that the policy does not know. */
+function checkTeachers(
+  { distillation, actor_rollout_ref: { rollout } }: TrainConfig,
+  task?: TaskDefinition<object>,
+): void {
+  if (!distillation.enabled) return;
+  for (const [name, entry] of Object.entries(distillation.teacher_models)) {
+    const subject = `distillation.teacher_models.${name}`;
+    const refuse = (problem: string, key: string, expected: string, received: string) => {
+      throw new ConfigError(problem, { code: "config/bad-value", subject: `${subject}.${key}`, expected, received });
+    };
+    const { weights, hint_key, model_path, lora_adapter_path } = entry;
+    if (weights === "live" && hint_key === null)
+      refuse("teaches the policy what it says anyway", "hint_key", "a field of the rows, with weights live", "null");
+    if (weights === "live" && (model_path !== null || lora_adapter_path !== null))
+      refuse("is the policy, and another model is named", "weights", "base, or no model and no adapter", "live");
+    if (hint_key !== null && (task?.agent !== undefined || rollout.agent.agent_loop_config_path !== null))
+      refuse("stands in front of one conversation", "hint_key", "null for tasks with an agent", hint_key);
   }
 }
 

@@ -1,7 +1,7 @@
 import { type ChecksOf, checkOptions, isObject, isText, optionChecks, refuseOption } from "@cria/core/internal";
 import { taskChecks } from "../task/check-definition.js";
 import { isTask } from "../task/task.js";
-import type { TrainOptions, ValidationOptions } from "./train-options.js";
+import type { TeacherOptions, TrainOptions, ValidationOptions } from "./train-options.js";
 
 const { any, text } = optionChecks;
 
@@ -10,6 +10,19 @@ const loraChecks: ChecksOf<Required<NonNullable<TrainOptions["lora"]>>> = {
   alpha: any,
   targets: [(value) => Array.isArray(value) && value.every(isText), "a list of names of layers"],
   path: text,
+};
+
+const teacherChecks: ChecksOf<Required<TeacherOptions>> = {
+  model: text,
+  adapter: text,
+  weights: any,
+  hint: text,
+  coefficient: any,
+  taskRewards: any,
+  estimate: any,
+  policyGradient: any,
+  maxLoss: any,
+  turnWeights: any,
 };
 
 const validationChecks: ChecksOf<Required<ValidationOptions>> = {
@@ -48,6 +61,7 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
     'an estimator, or its name: "grpo"',
   ],
   loss: [isObject, "what one of losses makes: losses.ppo()"],
+  teacher: [isObject, "{ model, adapter, hint, coefficient, ... }", teacherChecks],
   name: any,
   folder: text,
   resume: [(value) => typeof value === "boolean" || isText(value), "true, false, or the path of a checkpoint"],

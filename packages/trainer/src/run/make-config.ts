@@ -25,9 +25,19 @@ export interface MadeConfig {
 const actor = "actor_rollout_ref.actor";
 const rollout = "actor_rollout_ref.rollout";
 const model = "actor_rollout_ref.model";
+const distillation = "distillation.distillation_loss";
+const teacher = "distillation.teacher_models.teacher_model";
 
 /** Options that are keys of a config as they are. */
 const plainOptions: readonly (readonly [option: string, key: string])[] = [
+  ["teacher.coefficient", `${distillation}.distillation_loss_coef`],
+  ["teacher.taskRewards", `${distillation}.use_task_rewards`],
+  ["teacher.estimate", `${distillation}.loss_mode`],
+  ["teacher.policyGradient", `${distillation}.use_policy_gradient`],
+  ["teacher.maxLoss", `${distillation}.loss_max_clamp`],
+  ["teacher.turnWeights", `${distillation}.turn_weights`],
+  ["teacher.weights", `${teacher}.weights`],
+  ["teacher.hint", `${teacher}.hint_key`],
   ["lora.rank", `${model}.lora_rank`],
   ["lora.alpha", `${model}.lora_alpha`],
   ["n", `${rollout}.n`],
@@ -54,6 +64,8 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
 const madeOptions: readonly (readonly [option: string, key: string])[] = [
   ["lag", "trainer.v1.colocate_async.num_warmup_batches"],
   ["model", `${model}.path`],
+  ["teacher.model", `${teacher}.model_path`],
+  ["teacher.adapter", `${teacher}.lora_adapter_path`],
   ["mmproj", `${model}.mmproj`],
   ["lora.targets", `${model}.target_modules`],
   ["lora.path", `${model}.lora_adapter_path`],
@@ -144,6 +156,9 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
   if (task) exportTask(task.definition, raw);
   for (const [option, key] of plainOptions) set(key, readKey(options, option));
   set(`${model}.path`, options.model && resolveFile(options.model));
+  if (options.teacher) set("distillation.enabled", true);
+  set(`${teacher}.model_path`, options.teacher?.model && resolveFile(options.teacher.model));
+  set(`${teacher}.lora_adapter_path`, options.teacher?.adapter && resolve(options.teacher.adapter));
   set(`${model}.mmproj`, options.mmproj && resolveFile(options.mmproj));
   if (lora === null) {
     set(`${model}.lora_rank`, 0);
@@ -205,6 +220,15 @@ function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register
       expected: "null",
       received: "a correction",
       remedy: "say it as config: { algorithm: { rollout_correction: { bypass_mode: true, ... } } }",
+    });
+  }
+  if (loss.teacher !== null) {
+    throw new ConfigError("has no model that teaches", {
+      code: "config/bad-value",
+      subject: "train: loss.teacher",
+      expected: "null",
+      received: "a teacher's term",
+      remedy: "train({ teacher: { model, ... } }) says who teaches, and how",
     });
   }
   const name = (registry: Parameters<Register>[0], value: unknown) =>

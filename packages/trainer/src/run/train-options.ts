@@ -2,6 +2,7 @@ import type { AdvantageEstimator, EstimatorName, PolicyLossOptions } from "@cria
 import type { RowPicker, RowSamplerClass } from "@cria/rollout";
 import type { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
+import type { DistillationOptions, TeacherModel } from "../config/options/distillation.js";
 import type { TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import type { Task } from "../task/task.js";
@@ -24,6 +25,30 @@ export interface ValidationOptions<Row extends object = object> {
   n?: number;
   /** Sampling temperature, at least 0; default 0: greedy. */
   temperature?: number;
+}
+
+/** Who teaches, and how the policy learns from it. Defaults are those of a config: docs/teachers.md. */
+export interface TeacherOptions {
+  /** A GGUF file or an address, of any size and with the policy's vocabulary. Default: the policy's own model before training. */
+  model?: string;
+  /** A LoRA adapter on it. */
+  adapter?: string;
+  /** Of the policy's own model: "base" (default), as it was before training, or "live", as each step finds it, with `hint`. */
+  weights?: TeacherModel["weights"];
+  /** The field of each row that the teacher, and not the policy, reads as a system message: a demonstration, a correction. */
+  hint?: string;
+  /** Weight of the teacher's term beside the task's loss, at least 0; default 1. */
+  coefficient?: number;
+  /** Whether the reward trains too; default true. */
+  taskRewards?: boolean;
+  /** How the divergence is estimated at each token: "k3" (default), "k1", "k2", "abs". */
+  estimate?: string;
+  /** Whether minus the divergence is an advantage; default false: the estimate is differentiated. */
+  policyGradient?: boolean;
+  /** A token's divergence is cut off at plus and minus this; null (default): never. */
+  maxLoss?: number | null;
+  /** "relative": turns that lie further from the teacher than the first count less; default "none". */
+  turnWeights?: DistillationOptions["turnWeights"];
 }
 
 /**
@@ -79,6 +104,11 @@ export interface TrainOptions<Row extends object = object> {
   advantages?: EstimatorName | AdvantageEstimator;
   /** Made by `losses`; default `losses.ppo()`. */
   loss?: PolicyLossOptions;
+  /**
+   * A model that scores what the policy says, for the policy to move towards it (on-policy distillation). A larger model of the same
+   * vocabulary, or the policy's own with a hint in front. Default: none.
+   */
+  teacher?: TeacherOptions;
   /** The run's name; default "default". */
   name?: string;
   /** Where run folders lie; default "runs". The run's own is <folder>/<project>/<name>. */

@@ -15,6 +15,7 @@ import { Policy } from "../policy/policy.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { openCritic } from "../step/critic.js";
 import type { StepParts } from "../step/step-parts.js";
+import { needsReference, Teachers } from "../step/teachers.js";
 import { Disposables } from "../task/disposables.js";
 import { checkSeen, filterData, openData } from "../task/open-data.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
@@ -107,6 +108,14 @@ async function openParts(
   if (options.findsToolFormat) fitToolFormat(environment, policy);
   const critic = await openCritic(config, settings, folder, registries);
   open.add(() => critic?.engine.dispose());
+  const { distillation } = settings;
+  const teachers = distillation
+    ? await Teachers.open(
+        { options: distillation, policy, environment, trainRows: rows.train },
+        { folder, ...importDevice(config) },
+      )
+    : null;
+  open.add(() => teachers?.dispose());
   const training: Training = {
     config,
     settings,
@@ -114,6 +123,7 @@ async function openParts(
     policy,
     environment,
     critic,
+    teachers,
     judgedRewards,
     klController: new KlController(settings.algorithm.klController),
     trainRows: rows.train,
@@ -133,11 +143,11 @@ async function openParts(
 
 async function openReference(
   config: TrainConfig,
-  { loss, algorithm }: Settings,
+  { loss, algorithm, distillation }: Settings,
   engine: PolicyEngine,
   folder: string,
 ): Promise<PolicyEngine | null> {
-  if (!loss.kl && !algorithm.useKlInReward) return null;
+  if (!loss.kl && !algorithm.useKlInReward && !needsReference(distillation)) return null;
   if (engine.info.trainable === "lora") return engine;
   const { model } = config.actor_rollout_ref;
   return loadReference(resolvePath(folder, model.path), { ...importDevice(config), ...describeVision(model, folder) });

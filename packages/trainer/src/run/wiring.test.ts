@@ -14,6 +14,7 @@ import { FakeTokenizer, FakeValueEngine } from "@cria/core/testing";
 import { makeTinyProjector, TinyModels } from "@cria/engine/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { importCorrection } from "../config/import/correction.js";
+import { importDistillation, importTeacherTerm } from "../config/import/distillation.js";
 import { importLoss } from "../config/import/loss.js";
 import { loadConfig } from "../config/load-config.js";
 import { imageKeys, visionKeys } from "../config/sections/vision.js";
@@ -319,6 +320,12 @@ const TABLE: Row[] = [
 
 /** Keys that decide something else than an argument of the engines; what tests them. */
 const ELSEWHERE: Record<string, string[]> = {
+  "the test of the teacher's options below, and step/teachers.test.ts": [
+    ...["enabled", "teacher_key"].map((key) => `distillation.${key}`),
+    ...Object.keys(trainConfigSchema.shape.distillation.unwrap().shape.distillation_loss.unwrap().shape).map(
+      (key) => `distillation.distillation_loss.${key}`,
+    ),
+  ],
   "step/old-logprobs.test.ts": [`${ACTOR}.old_log_prob`],
   "load-policy.ts, where the model is loaded": [
     `${ROLLOUT}.prompt_length`,
@@ -439,7 +446,7 @@ describe("every argument of the engines", () => {
     const { actor, rollout } = config.actor_rollout_ref;
     const keys = [
       ...listKeys({ actor, rollout }, "actor_rollout_ref"),
-      ...listKeys({ critic: config.critic, algorithm: config.algorithm }),
+      ...listKeys({ critic: config.critic, algorithm: config.algorithm, distillation: config.distillation }),
       ...Object.keys(visionKeys).map((key) => `actor_rollout_ref.model.${key}`),
       ...Object.keys(imageKeys).map((key) => `data.${key}`),
     ];
@@ -563,9 +570,9 @@ describe("every option of the losses and of the rollout correction", () => {
       data: { train_files: "f" },
       algorithm: { rollout_correction: overrides.rollout_correction ?? {} },
     };
-    const { actor_rollout_ref, algorithm } = trainConfigSchema.parse(raw);
+    const { actor_rollout_ref, algorithm, distillation } = trainConfigSchema.parse(raw);
     return {
-      ...importLoss({ actor_rollout_ref, algorithm }),
+      ...importLoss({ actor_rollout_ref, algorithm, distillation }),
       ...importCorrection(algorithm),
     } as Arguments;
   };
@@ -609,5 +616,42 @@ describe("every option of the losses and of the rollout correction", () => {
         loss_mode === "gspo" ? "gspo" : "vanilla",
       );
     expect(read({}).currentCorrection).toBeNull();
+  });
+});
+
+describe("every option of the teacher", () => {
+  const read = (distillation: Record<string, unknown>) =>
+    trainConfigSchema.parse({
+      actor_rollout_ref: { model: { path: "m" } },
+      data: { train_files: "f" },
+      distillation: { enabled: true, ...distillation },
+    });
+
+  it.each([
+    ["loss_mode", "k1", "estimate"],
+    ["use_task_rewards", false, "taskRewards"],
+    ["distillation_loss_coef", 0.3, "coefficient"],
+    ["use_policy_gradient", true, "policyGradient"],
+    ["policy_loss_mode", "gspo", "lossMode"],
+    ["clip_ratio_low", 0.1, "clipRatioLow"],
+    ["clip_ratio_high", 0.4, "clipRatioHigh"],
+    ["loss_max_clamp", 3, "maxLoss"],
+    ["log_prob_min_clamp", -9, "minLogprob"],
+  ])("distillation_loss.%s=%s is of the loss", (key, value, option) => {
+    const config = read({ distillation_loss: { [key]: value } });
+    expect(importTeacherTerm(config)).toEqual({ ...importTeacherTerm(read({})), [option]: value });
+    expect(importLoss(config).teacher).toEqual(importTeacherTerm(config));
+  });
+
+  it("turn_weights, turn_weight_delta, teacher_key and the teachers are of the step", () => {
+    const distillation_loss = { turn_weights: "relative", turn_weight_delta: 0.5 };
+    const entry = { key: "a", model_path: "t.gguf", lora_adapter_path: "l.gguf", hint_key: "hint" };
+    const found = importDistillation(read({ distillation_loss, teacher_key: "level", teacher_models: { t: entry } }));
+    expect(found).toMatchObject({ turnWeights: "relative", turnWeightDelta: 0.5, teacherKey: "level" });
+    expect(found!.teachers).toEqual({
+      t: { key: "a", model: "t.gguf", adapter: "l.gguf", weights: "base", hintKey: "hint" },
+    });
+    expect(importDistillation(read({ enabled: false }))).toBeNull();
+    expect(importLoss(read({ enabled: false })).teacher).toBeNull();
   });
 });

@@ -136,7 +136,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   metrics["engine/prefill_tokens"] = sum("prefill_tokens");
   metrics["engine/reused_tokens"] = sum("reused_tokens");
   const responseTokens = conversations.reduce((total, t) => total + t.tokenIds.length - t.promptLength, 0);
-  for (const name of ["gen", "ref", "values", "adv", "update_critic", "update_actor"]) {
+  for (const name of ["gen", "ref", "teacher", "values", "adv", "update_critic", "update_actor"]) {
     if (seconds[name] === undefined) continue;
     const tokens = name === "gen" ? responseTokens : totalTokens;
     metrics[`timing_per_token_ms/${name}`] = (1000 * seconds[name]) / Math.max(1, tokens);
@@ -191,6 +191,12 @@ function describeScoreParts(trajectories: readonly Trajectory[]): StepMetrics {
   return metrics;
 }
 
+/** Metrics of the loss that are about the teacher. */
+const teacherNames: Readonly<Record<string, string>> = {
+  teacher_loss: "distillation/loss",
+  teacher_divergence: "distillation/divergence",
+};
+
 /** Means over the updates of what the loss reported. */
 function addActorMetrics(
   metrics: StepMetrics,
@@ -202,7 +208,7 @@ function addActorMetrics(
     for (const update of updates) for (const name of Object.keys(update.metrics)) names.add(name);
     for (const name of names) {
       // The correction that bypass_mode makes in the loss has the names of the one before it.
-      const path = name.startsWith("rollout_corr/") ? name : `actor/${name}`;
+      const path = name.startsWith("rollout_corr/") ? name : (teacherNames[name] ?? `actor/${name}`);
       metrics[path] = mean(updates.map((u) => u.metrics[name] ?? 0));
     }
     if (kl) metrics["actor/kl_coef"] = kl.coefficient;

@@ -3,7 +3,7 @@ import type { Registries } from "../user-code/registries.js";
 
 /**
  * Whether trajectories without advantage take part in the update although that costs a pass. They do if they have a gradient through
- * the KL term, the entropy term or the loss itself; or if the gradient of others depends on them: rejection and veto take tokens out
+ * the KL term, the teacher, the entropy term or the loss itself; or if the gradient of others depends on them: rejection and veto take tokens out
  * of the denominators, and normalised weights are divided by a mean over the batch.
  */
 export function needsEveryTrajectory(
@@ -12,6 +12,7 @@ export function needsEveryTrajectory(
 ): boolean {
   return (
     loss.kl !== null ||
+    loss.teacher !== null ||
     loss.entropyCoeff !== 0 ||
     correction.rolloutRs.length > 0 ||
     correction.rolloutTokenVetoThreshold !== null ||

@@ -17,7 +17,7 @@ export function chooseOldLogprobs(
   { settings, registries, coordination }: Pick<StepParts, "settings" | "registries" | "coordination">,
   groups: number,
 ): OldLogprobsSource {
-  const { algorithm, correction, loss, updates } = settings;
+  const { algorithm, correction, distillation, loss, updates } = settings;
   if (correction.bypass) return "sampler";
   const isOneUpdate = updates.epochs === 1 && groups <= updates.miniBatchSize;
   const { needs = [] } = registries.advantageEstimators.get(algorithm.advantages);
@@ -28,6 +28,8 @@ export function chooseOldLogprobs(
     correction.rolloutRs.length > 0 ||
     correction.rolloutTokenVetoThreshold !== null ||
     needsPreparation(loss, registries) ||
+    // They weigh the turns.
+    (distillation !== null && distillation.turnWeights !== "none") ||
     // Workers are judged by these logprobs before anything is learned from them.
     coordination !== null;
   return updates.oldLogprobs === "auto" && isOneUpdate && !isNeededBefore ? "update" : "pass";

@@ -4,6 +4,7 @@ import type { Policy } from "../policy/policy.js";
 import type { PolicyScoreOptions, TokenScores } from "../policy/token-scores.js";
 import type { Stopwatch } from "../stopwatch.js";
 import type { OldLogprobsSource } from "./old-logprobs.js";
+import type { Teachers } from "./teachers.js";
 
 export interface ScoreTrajectoriesOptions {
   /** At which they were sampled. */
@@ -12,6 +13,7 @@ export interface ScoreTrajectoriesOptions {
   source: OldLogprobsSource;
   sumPiSquared: boolean;
   reference: boolean;
+  teachers: Teachers | null;
   signal?: AbortSignal;
   /** Where scores are computed; default: in this process. */
   compute?: PolicyScoreOptions["compute"];
@@ -22,11 +24,19 @@ export async function scoreTrajectories(
   policy: Policy,
   trajectories: readonly Pick<
     Trajectory,
-    "tokenIds" | "segments" | "promptLength" | "responseMask" | "rolloutLogprobs"
+    | "rowIndex"
+    | "uid"
+    | "sampleIndex"
+    | "dataSource"
+    | "tokenIds"
+    | "segments"
+    | "promptLength"
+    | "responseMask"
+    | "rolloutLogprobs"
   >[],
   indices: readonly number[],
   scores: Map<number, TokenScores>,
-  { temperature, source, sumPiSquared, reference, signal, compute }: ScoreTrajectoriesOptions,
+  { temperature, source, sumPiSquared, reference, teachers, signal, compute }: ScoreTrajectoriesOptions,
   clock: Stopwatch,
 ): Promise<void> {
   const missing = indices.filter((i) => !scores.has(i));
@@ -46,12 +56,21 @@ export async function scoreTrajectories(
   const ref = reference
     ? join(await clock.time("ref", () => policy.scoreReference(sequences, { temperature, signal, compute })))
     : null;
+  const taught = teachers
+    ? await clock.time("teacher", () =>
+        teachers.score(
+          missing.map((i) => trajectories[i]!),
+          { temperature, signal },
+        ),
+      )
+    : null;
   missing.forEach((index, k) => {
     scores.set(index, {
       oldLogprobs: old?.[k] ?? trajectories[index]!.rolloutLogprobs,
       entropy: entropy?.[k] ?? null,
       sumPiSquared: squares?.[k] ?? null,
       refLogprobs: ref?.[k] ?? null,
+      teacherLogprobs: taught?.[k] ?? null,
     });
   });
 }

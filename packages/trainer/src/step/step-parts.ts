@@ -6,6 +6,7 @@ import type { Policy } from "../policy/policy.js";
 import type { Environment } from "../task/environment.js";
 import type { Registries } from "../user-code/registries.js";
 import type { Critic } from "./critic.js";
+import type { Teachers } from "./teachers.js";
 
 /** What a training step needs; all of it is opened from the same settings. */
 export interface StepParts {
@@ -16,6 +17,8 @@ export interface StepParts {
   environment: Environment;
   /** null: the advantage estimator needs none. */
   critic: Critic | null;
+  /** null: no teacher. */
+  teachers: Teachers | null;
   /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
   /** Rows to train on: with the settings they say how many steps there are. */

@@ -52,7 +52,8 @@ export interface StepInputs extends SampleInputs {
 
 /** As `runTrainingStep` in when-called.ts. */
 export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Promise<StepResult> {
-  const { settings, registries, policy, environment, critic, klController, trainRows, coordination, signal } = parts;
+  const { settings, registries, policy, environment, critic, teachers, klController, trainRows } = parts;
+  const { coordination, signal } = parts;
   const { step, epoch, onWork } = inputs;
   const { algorithm, seed, loss, updates: update } = settings;
   const { temperature } = settings.sampling;
@@ -75,7 +76,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const scoring = {
     temperature,
     sumPiSquared: needs.has("sumPiSquared"),
-    reference: policy.reference !== null,
+    reference: settings.loss.kl !== null || algorithm.useKlInReward,
+    teachers,
     signal,
     compute: coordination?.score,
   };
@@ -199,11 +201,14 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
       used,
       lossMask: (i) => corrected.lossMasks.get(i) ?? learned[i]!.responseMask,
       columns: (i) => {
-        const { oldLogprobs, refLogprobs } = scores.get(i)!;
+        const { oldLogprobs, refLogprobs, teacherLogprobs } = scores.get(i)!;
+        const teacherWeights = teacherLogprobs && (teachers?.weigh(learned[i]!, oldLogprobs, teacherLogprobs) ?? null);
         const rolloutIsWeights = corrected.weights?.get(i);
         return {
           ...(source === "update" ? {} : { oldLogprobs }),
           ...(refLogprobs ? { refLogprobs } : {}),
+          ...(teacherLogprobs ? { teacherLogprobs } : {}),
+          ...(teacherWeights ? { teacherWeights } : {}),
           ...(rolloutIsWeights ? { rolloutIsWeights } : {}),
         };
       },

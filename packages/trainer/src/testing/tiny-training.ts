@@ -34,6 +34,7 @@ export interface TinyTrainingOptions {
   rollout?: Record<string, unknown>;
   data?: Record<string, unknown>;
   algorithm?: Record<string, unknown>;
+  distillation?: Record<string, unknown>;
   critic?: Record<string, unknown>;
   trainer?: Record<string, unknown>;
   rewardModel?: Record<string, unknown>;
@@ -87,6 +88,7 @@ export async function writeTinyRun(
       ...options.data,
     },
     algorithm: options.algorithm ?? {},
+    distillation: options.distillation ?? {},
     critic: options.critic ?? {},
     reward_model: options.rewardModel ?? {},
     custom_reward_function: { path: "reward.mjs", ...options.customRewardFunction },

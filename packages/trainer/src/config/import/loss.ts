@@ -4,6 +4,7 @@ import { readKey } from "../raw-config.js";
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
 import { importCorrection } from "./correction.js";
+import { importTeacherTerm } from "./distillation.js";
 
 const numbers = { ...policyLossParameters.shape, ...policyLossTerms.shape };
 const ACTOR = "actor_rollout_ref.actor";
@@ -13,7 +14,9 @@ const ACTOR = "actor_rollout_ref.actor";
  * ratio of ppo_clip is the importance weight, so it takes no further weights.
  * @throws ConfigError as `importCorrection`.
  */
-export function importLoss(config: Pick<TrainConfig, "actor_rollout_ref" | "algorithm">): PolicyLossOptions {
+export function importLoss(
+  config: Pick<TrainConfig, "actor_rollout_ref" | "algorithm" | "distillation">,
+): PolicyLossOptions {
   const { actor } = config.actor_rollout_ref;
   const { bypass_mode, loss_type } = config.algorithm.rollout_correction;
   const correction = bypass_mode ? importCorrection(config.algorithm) : null;
@@ -25,6 +28,7 @@ export function importLoss(config: Pick<TrainConfig, "actor_rollout_ref" | "algo
     clipRatioLow: actor.clip_ratio_low ?? actor.clip_ratio,
     clipRatioHigh: actor.clip_ratio_high ?? actor.clip_ratio,
     kl: actor.use_kl_loss ? { coefficient: actor.kl_loss_coef, type: actor.kl_loss_type } : null,
+    teacher: importTeacherTerm(config),
     currentCorrection: correction && loss_type === "ppo_clip" ? { ...correction, rolloutIs: null } : correction,
   };
 }

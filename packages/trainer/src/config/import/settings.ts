@@ -2,12 +2,14 @@ import type { PolicyLossOptions, RolloutCorrectionOptions } from "@cria/algorith
 import { readLag } from "../derived-values.js";
 import type { AlgorithmOptions } from "../options/algorithm.js";
 import type { DataOptions } from "../options/data.js";
+import type { DistillationOptions } from "../options/distillation.js";
 import type { EnvironmentOptions } from "../options/environment.js";
 import type { UpdateSettings } from "../options/updates.js";
 import type { TrainConfig } from "../train-config.js";
 import { importAlgorithm } from "./algorithm.js";
 import { importCorrection } from "./correction.js";
 import { importData } from "./data.js";
+import { importDistillation } from "./distillation.js";
 import { importEnvironment } from "./environment.js";
 import { importLoss } from "./loss.js";
 import { importSampling, importValidation, type SamplingSettings } from "./sampling.js";
@@ -27,6 +29,8 @@ export interface Settings {
     bypass: boolean;
   };
   algorithm: AlgorithmOptions;
+  /** Null: there is no teacher. */
+  distillation: DistillationOptions | null;
   updates: UpdateSettings;
   /** Used where the advantage estimator needs a critic. */
   critic: CriticSettings;
@@ -55,6 +59,7 @@ export function importSettings(config: TrainConfig): Settings {
       bypass: algorithm.rollout_correction.bypass_mode,
     },
     algorithm: importAlgorithm(config),
+    distillation: importDistillation(config),
     updates: importUpdates(config),
     critic: importCritic(config),
     seed: config.actor_rollout_ref.rollout.seed,

@@ -61,14 +61,12 @@ describe("keys of other frameworks", () => {
       "+trainer.v1.separate_async.hybrid_rollout.enable_switch=true",
       "+trainer.v1.sampler.sampler_kwargs={}",
       "+skip.rollout.dump_dir=/x",
-      "+distillation.distillation_loss.topk=8",
       "+rollout.nnodes=2",
     );
     expect(values).toEqual(load());
     for (const key of [
       "trainer.v1.separate_async.hybrid_rollout.enable_switch",
       "skip.rollout.dump_dir",
-      "distillation.distillation_loss.topk",
       "rollout.nnodes",
     ])
       expect(warnings.join("\n")).toContain(key);
@@ -78,7 +76,6 @@ describe("keys of other frameworks", () => {
   it.each([
     "trainer.v1.sampler.custom_sampler.path=x.py",
     "skip.rollout.enable=true",
-    "distillation.enabled=true",
     "actor_rollout_ref.ref.model.path=other.gguf",
   ])("of other trainings are refused: %s", (override) => {
     expect(() => load(`+${override}`)).toThrow(expect.objectContaining({ code: "config/not-supported" }));

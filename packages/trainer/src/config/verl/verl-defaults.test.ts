@@ -12,7 +12,12 @@ const fixtures = join(import.meta.dirname, "..", "..", "..", "fixtures", "verl-k
 const required = () => ({ actor_rollout_ref: { model: { path: "m.gguf" } }, data: { train_files: "t.jsonl" } });
 
 /** What the reader must give in any case, and what is no default: verl's path of a model that is not enabled. */
-const noDefaults = ["actor_rollout_ref.model.path", "data.train_files", "reward_model.model"];
+const noDefaults = [
+  "actor_rollout_ref.model.path",
+  "data.train_files",
+  "reward_model.model",
+  "distillation.teacher_models",
+];
 
 /** Keys whose default differs, with verl's. */
 function compare(version: string): Map<string, unknown> {

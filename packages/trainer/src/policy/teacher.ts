@@ -1,0 +1,91 @@
+import { ConfigError, type PolicyEngine } from "@cria/core";
+import { type LoadModelOptions, loadModel } from "@cria/engine";
+import type { Policy } from "./policy.js";
+import type { ScoreReference } from "./token-scores.js";
+
+/** A model whose logprobs of the policy's tokens an update learns from: on-policy distillation (arXiv:2306.13649). */
+export interface Teacher {
+  /** As `policy.scoreReference`: natural logarithms, at the temperature of the policy's. */
+  score: ScoreReference;
+  dispose(): Promise<void>;
+}
+
+export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "threads"> {
+  /** A LoRA adapter on the model. Default: none. */
+  adapter?: string;
+}
+
+/** As `loadTeacher` in when-called.ts. */
+export async function loadTeacher(
+  path: string,
+  policy: Policy,
+  { adapter, ...options }: LoadTeacherOptions = {},
+): Promise<Teacher> {
+  if (policy.engine.images) {
+    throw new ConfigError("reads text alone, and the policy sees images", {
+      code: "config/bad-value",
+      subject: `teacher ${path}`,
+      expected: "a policy without mmproj, or the policy's own model as teacher",
+      received: "a policy with mmproj",
+    });
+  }
+  const engine = await loadModel({
+    path,
+    ...options,
+    // Only a trainable model has the scoring graph; nothing trains this one.
+    trainable: "lora",
+    lora: adapter === undefined ? { rank: 1, alpha: 1 } : { path: adapter },
+    contextSize: 64,
+    maxSequences: 1,
+  });
+  try {
+    checkVocabulary(engine, policy.engine);
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+  return {
+    score: async (sequences, { temperature, signal } = {}) => {
+      const scores = await engine.score(sequences, { temperature, signal, adapter: adapter !== undefined });
+      return scores.map(({ logprobs }) => logprobs);
+    },
+    dispose: () => engine.dispose(),
+  };
+}
+
+/** The policy's own model: before training (`base`), or as it is now (`live`), which only a hint makes a teacher. */
+export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
+  return {
+    score:
+      weights === "base"
+        ? (sequences, options) => policy.scoreReference(sequences, options)
+        : async (sequences, options) => (await policy.score(sequences, options)).map(({ oldLogprobs }) => oldLogprobs),
+    dispose: () => Promise.resolve(),
+  };
+}
+
+/**
+ * Checks that both give the policy's token ids the same meaning. Models of one family may differ in unused ids at the end, to which
+ * their embeddings are padded.
+ */
+function checkVocabulary(teacher: PolicyEngine, policy: PolicyEngine): void {
+  const shared = Math.min(teacher.info.vocabSize, policy.info.vocabSize);
+  const differs = findDifference(
+    shared,
+    (id) => teacher.detokenize([id], { special: true }) !== policy.detokenize([id], { special: true }),
+  );
+  if (differs === null) return;
+  const describe = (engine: PolicyEngine) => JSON.stringify(engine.detokenize([differs], { special: true }));
+  throw new ConfigError("has another vocabulary than the policy", {
+    code: "config/other-vocabulary",
+    subject: `teacher ${teacher.info.path}`,
+    expected: `token ${differs} is ${describe(policy)}, as in ${policy.info.path}`,
+    received: describe(teacher),
+    remedy: "a teacher of the policy's family: its logprobs are of the policy's tokens",
+  });
+}
+
+function findDifference(ids: number, differ: (id: number) => boolean): number | null {
+  for (let id = 0; id < ids; id++) if (differ(id)) return id;
+  return null;
+}

@@ -1,0 +1,262 @@
+import { losses } from "@cria/algorithms";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, describe, expect, it } from "vitest";
+import { loadPolicy } from "../policy/load-policy.js";
+import { loadTeacher } from "../policy/teacher.js";
+import { train } from "../run/train.js";
+import { defineTask } from "../task/task.js";
+import { dropTimes } from "../testing/drop-times.js";
+import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
+import { runTrainingStep } from "./training-step.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+/** Another model of the policy's vocabulary: deeper and wider. */
+const writeTeacher = () => models.write({ seed: 11, layers: 3, embedding: 32, feedForward: 48, embeddingScale: 0.3 });
+
+/** Nothing is rewarded: the teacher alone moves the policy. */
+const unrewarded = { reward: "return 0;" };
+
+async function takeSteps(training: TinyTraining, count: number) {
+  const metrics: Record<string, number>[] = [];
+  for (let step = 1; step <= count; step++)
+    metrics.push((await runTrainingStep(training, { rows: training.trainRows, step, epoch: 0 })).metrics);
+  return metrics;
+}
+
+/** Metrics and adapter after some steps. */
+async function run(options: TinyTrainingOptions, count = 2) {
+  const training = await openTinyTraining(models, options);
+  const metrics = await takeSteps(training, count);
+  const engine = training.policy.engine as never as {
+    listTensors(): { name: string; trainable: boolean }[];
+    readTensor(name: string): Promise<Float32Array>;
+  };
+  const weights: Record<string, number[]> = {};
+  for (const { name, trainable } of engine.listTensors())
+    if (trainable) weights[name] = [...(await engine.readTensor(name))];
+  const { batches } = training;
+  await training.dispose();
+  return { metrics: metrics.map(dropTimes), weights, batches };
+}
+
+describe("a teacher", () => {
+  it.each([
+    ["by its estimate", {}],
+    ["by an advantage of each token", { loss_mode: "k1", use_policy_gradient: true }],
+  ])("draws the policy towards it, %s, where nothing is rewarded", async (_, loss) => {
+    const training = await openTinyTraining(models, {
+      ...unrewarded,
+      actor: { optim: { lr: 3e-2 } },
+      distillation: {
+        enabled: true,
+        teacher_models: { large: { model_path: await writeTeacher() } },
+        distillation_loss: { use_task_rewards: false, ...loss },
+      },
+    });
+    const metrics = await takeSteps(training, 25);
+    await training.dispose();
+    const divergence = (from: number, to: number) =>
+      metrics.slice(from, to).reduce((sum, step) => sum + step["distillation/divergence"]!, 0) / (to - from);
+    expect(divergence(0, 3)).toBeGreaterThan(0.2);
+    expect(divergence(22, 25)).toBeLessThan(0.8 * divergence(0, 3));
+    expect(metrics[0]!["timing_s/teacher"]).toBeGreaterThan(0);
+  });
+
+  it("is asked for the very tokens that the policy said, and for no others", async () => {
+    const path = await writeTeacher();
+    const distillation = { enabled: true, teacher_models: { large: { model_path: path } } };
+    const training = await openTinyTraining(models, { ...unrewarded, distillation });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
+    const teacher = await loadTeacher(path, training.policy, { threads: 1 });
+    const expected = await teacher.score(
+      trajectories.map(({ tokenIds, promptLength }) => ({ tokenIds, from: promptLength })),
+      { temperature: 1 },
+    );
+    await teacher.dispose();
+    const batch = training.batches[0]!;
+    const asked = trajectories.map(({ tokenIds }) => batch.find((each) => each.tokenIds === tokenIds)!.columns!);
+    expect(asked.map(({ teacherLogprobs }) => Array.from(teacherLogprobs!))).toEqual(
+      expected.map((values) => [...values]),
+    );
+    await training.dispose();
+  });
+
+  it("that is the policy's own model before training is the KL term, bit for bit", async () => {
+    const kl = { use_kl_loss: true, kl_loss_coef: 0.3, kl_loss_type: "low_var_kl" };
+    const taught = {
+      enabled: true,
+      distillation_loss: { distillation_loss_coef: 0.3, loss_mode: "low_var_kl" },
+    };
+    const [own, other] = [await run({ actor: { optim: { lr: 1e-2 }, ...kl } }), await run({ distillation: taught })];
+    expect(other.weights).toEqual(own.weights);
+    expect(other.metrics.map((m) => m["distillation/loss"])).toEqual(own.metrics.map((m) => m["actor/kl_loss"]));
+    expect(other.metrics[1]!["distillation/loss"]).toBeGreaterThan(0);
+  });
+
+  it("teaches where no group has an advantage, too", async () => {
+    const { batches } = await run({ ...unrewarded, distillation: { enabled: true } }, 1);
+    expect(batches[0]).toHaveLength(12);
+    expect((await run(unrewarded, 1)).batches).toHaveLength(0);
+  });
+
+  it("is chosen by the row's data_source or by a field of it", async () => {
+    const teachers = {
+      large: { key: "large", model_path: await writeTeacher() },
+      own: { key: null },
+    };
+    const ask = async (teacher_key: string, row: object) => {
+      const distillation = { enabled: true, teacher_key, teacher_models: teachers };
+      return run({ ...unrewarded, row: { ...row }, distillation }, 1);
+    };
+    const columns = ({ batches }: Awaited<ReturnType<typeof run>>) =>
+      batches[0]!.map(({ columns }) => Array.from(columns!.teacherLogprobs!));
+    const large = columns(await ask("data_source", { data_source: "large" }));
+    const own = columns(await ask("data_source", { data_source: "test" }));
+    expect(large).not.toEqual(own);
+    expect(columns(await ask("level", { extra_info: { index: 0, level: "large" } }))).not.toEqual(own);
+    const distillation = { enabled: true, teacher_models: { large: teachers.large } };
+    await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({ code: "config/no-teacher" });
+  });
+
+  it("reads a hint that the policy does not read", async () => {
+    const distillation = {
+      enabled: true,
+      teacher_models: { hinted: { weights: "live", hint_key: "ground_truth" } },
+      distillation_loss: { use_task_rewards: false },
+    };
+    const rollout = { prompt_length: 100, response_length: 8 };
+    const training = await openTinyTraining(models, { ...unrewarded, rollout, distillation });
+    const { policy, trainRows } = training;
+    const { trajectories } = await runTrainingStep(training, { rows: trainRows, step: 1, epoch: 0 });
+    // Before the update, so by a policy that has made none.
+    const fresh = await openTinyTraining(models, { ...unrewarded, rollout });
+    for (const [i, { tokenIds, promptLength, rowIndex }] of trajectories.entries()) {
+      const { prompt, groundTruth } = trainRows.find(({ index }) => index === rowIndex)!;
+      const hinted = policy.tokenizer.encodePrompt([{ role: "system", content: String(groundTruth) }, ...prompt]);
+      const said = [...tokenIds.subarray(promptLength)];
+      const sequence = { tokenIds: [...hinted, ...said], from: hinted.length };
+      const [scores] = await fresh.policy.engine.score([sequence], { temperature: 1 });
+      const taught = training.batches[0]!.find((sequence) => sequence.tokenIds === tokenIds)!;
+      expect(Array.from(taught.columns!.teacherLogprobs!).slice(promptLength), `conversation ${i}`).toEqual(
+        Array.from(scores!.logprobs.subarray(hinted.length)).map((value) => expect.closeTo(value, 5)),
+      );
+    }
+    await fresh.dispose();
+    await training.dispose();
+    const missing = { ...distillation, teacher_models: { hinted: { weights: "live", hint_key: "nowhere" } } };
+    await expect(openTinyTraining(models, { distillation: missing })).rejects.toMatchObject({ code: "data/no-hint" });
+  });
+
+  it("weighs turns by how far they lie from it", async () => {
+    const loss = { turn_weights: "relative", turn_weight_delta: 0.1 };
+    const { batches } = await run({ ...unrewarded, distillation: { enabled: true, distillation_loss: loss } }, 2);
+    // Conversations of one turn: it is the first.
+    for (const { columns, lossMask } of batches[1]!)
+      expect(Array.from(columns!.teacherWeights!)).toEqual(Array.from(lossMask, (bit) => (bit ? 1 : 0)));
+  });
+
+  it.each([["another vocabulary", { vocabulary: 300, controlTokens: ["<|other|>"] }, "config/other-vocabulary"]])(
+    "with %s is refused",
+    async (_, options, code) => {
+      const model_path = await models.write({ seed: 3, merges: ["Ġ t"], ...options });
+      const distillation = { enabled: true, teacher_models: { other: { model_path } } };
+      await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({ code });
+    },
+  );
+
+  it("that is the policy itself without a hint is refused", async () => {
+    const distillation = { enabled: true, teacher_models: { itself: { weights: "live" } } };
+    await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({ code: "config/bad-value" });
+  });
+});
+
+describe("train({ teacher })", () => {
+  const task = defineTask({
+    rows: [{ question: "a" }, { question: "b" }],
+    reward: ({ answer }) => (answer.length > 3 ? 1 : 0),
+  });
+  const options = async () => ({
+    model: await models.write({ seed: 5, embeddingScale: 0.25 }),
+    task,
+    steps: 2,
+    batchSize: 2,
+    n: 2,
+    lora: { rank: 2 },
+    threads: 1,
+    config: {
+      actor_rollout_ref: { rollout: { response_length: 8, prompt_length: 100 } },
+      data: { max_prompt_length: 100, max_response_length: 8 },
+      trainer: { default_local_dir: models.folder },
+    },
+  });
+
+  it("is the config's distillation", async () => {
+    const metrics: Record<string, number>[] = [];
+    const { folder } = await train({
+      ...(await options()),
+      name: "taught",
+      teacher: { model: await writeTeacher(), coefficient: 0.5, taskRewards: true, maxLoss: 3 },
+      report: (event) => {
+        if (event.type === "step") metrics.push(event.metrics as Record<string, number>);
+      },
+    });
+    expect(folder).toContain("taught");
+    expect(metrics.map((step) => step["distillation/loss"]! > 0)).toEqual([true, true]);
+  });
+
+  it("learns ahead of the updates, with the bits of the same lag", async () => {
+    const run = async (name: string) => {
+      const { metrics } = await train({ ...(await options()), name, lag: 1, teacher: { model: await writeTeacher() } });
+      return dropTimes(metrics as Record<string, number>);
+    };
+    const [first, second] = [await run("ahead-1"), await run("ahead-2")];
+    const own = (metrics: Record<string, number>) =>
+      Object.fromEntries(Object.entries(metrics).filter(([name]) => !name.startsWith("engine/")));
+    expect(own(first)).toEqual(own(second));
+  });
+
+  it("refuses what is misspelt, and a loss with a teacher's term", async () => {
+    await expect(train({ ...(await options()), teacher: { modle: "x" } as never })).rejects.toMatchObject({
+      code: "config/unknown-key",
+    });
+    await expect(
+      train({ ...(await options()), loss: losses.ppo({ teacher: { coefficient: 1 } }) }),
+    ).rejects.toMatchObject({ code: "config/bad-value" });
+  });
+});
+
+describe("policy.train with a teacher", () => {
+  it("asks the teacher for what the batch lacks", async () => {
+    const policy = await loadPolicy(await models.write({ seed: 5, embeddingScale: 0.25 }), {
+      lora: { rank: 2 },
+      threads: 1,
+      maxSequences: 4,
+    });
+    const teacher = await loadTeacher(await writeTeacher(), policy, { threads: 1 });
+    const tokenIds = Int32Array.of(5, 6, 7, 8, 9);
+    const batch = {
+      groups: ["a"],
+      lossMasks: [Uint8Array.of(0, 0, 1, 1, 1)],
+      sequences: new Map([
+        [0, [{ tokenIds, lossMask: Uint8Array.of(0, 0, 1, 1, 1), columns: { advantages: new Float32Array(5) } }]],
+      ]),
+      temperature: 1,
+      responseLength: 8,
+      isScored: false,
+    };
+    const loss = losses.ppo({ teacher: { taskRewards: false } });
+    const divergences: number[] = [];
+    for (let step = 0; step < 8; step++) {
+      const [result] = await policy.train(batch, loss, { learningRate: 3e-2, teacher });
+      divergences.push(result!.metrics.teacher_divergence!);
+    }
+    expect(divergences.at(-1)).toBeLessThan(0.5 * divergences[0]!);
+    await expect(policy.train(batch, loss, { learningRate: 1e-2 })).rejects.toMatchObject({
+      code: "data/missing-column",
+    });
+    await teacher.dispose();
+    await policy.dispose();
+  });
+});

@@ -1,0 +1,195 @@
+import { listTurns, weighTurns } from "@cria/algorithms/internal";
+import { type ChatMessage, ConfigError, DataError, type ToolSchema, type Trajectory } from "@cria/core";
+import { type DatasetRow, listToolSchemas } from "@cria/rollout";
+import type { DistillationOptions, TeacherModel } from "../config/options/distillation.js";
+import { resolvePath } from "../config/paths.js";
+import { evaluatePaths } from "../policy/paths.js";
+import type { Policy } from "../policy/policy.js";
+import { type LoadTeacherOptions, loadTeacher, type Teacher, teachItself } from "../policy/teacher.js";
+import type { Environment } from "../task/environment.js";
+
+type Taught = Pick<
+  Trajectory,
+  "rowIndex" | "uid" | "dataSource" | "tokenIds" | "segments" | "promptLength" | "responseMask" | "sampleIndex"
+>;
+
+interface NamedTeacher extends Pick<TeacherModel, "key" | "hintKey"> {
+  name: string;
+  teacher: Teacher;
+}
+
+export interface TeachersInputs {
+  options: DistillationOptions;
+  policy: Policy;
+  environment: Pick<Environment, "tools">;
+  trainRows: readonly DatasetRow[];
+}
+
+/** The teachers of a run: each scores the conversations of its rows. */
+export class Teachers {
+  private constructor(
+    private readonly teachers: readonly NamedTeacher[],
+    private readonly inputs: TeachersInputs,
+    private readonly rows: ReadonlyMap<number, DatasetRow>,
+  ) {}
+
+  /**
+   * Loads the teachers.
+   * @throws ConfigError for a row without a teacher or without its hint, or a model with another vocabulary; EngineError.
+   */
+  static async open(
+    inputs: TeachersInputs,
+    { folder, ...device }: { folder: string } & Pick<LoadTeacherOptions, "device" | "threads">,
+  ): Promise<Teachers> {
+    const { options, policy, trainRows } = inputs;
+    const opened: NamedTeacher[] = [];
+    const teachers = new Teachers(opened, inputs, new Map(trainRows.map((row) => [row.index, row])));
+    try {
+      for (const [name, { key, hintKey, model, adapter, weights }] of Object.entries(options.teachers)) {
+        const path = model === null && adapter === null ? null : resolvePath(folder, model ?? policy.engine.info.path);
+        const teacher =
+          path === null
+            ? teachItself(policy, weights)
+            : await loadTeacher(path, policy, {
+                ...device,
+                ...(adapter === null ? {} : { adapter: resolvePath(folder, adapter) }),
+              });
+        opened.push({ name, key, hintKey, teacher });
+      }
+      for (const row of trainRows) teachers.readHint(teachers.find(row), row);
+      return teachers;
+    } catch (error) {
+      await teachers.dispose();
+      throw error;
+    }
+  }
+
+  /** Logprobs of each trajectory's tokens by the teacher of its row, as long as `tokenIds`; 0 before the first sampled token. */
+  async score(
+    trajectories: readonly Taught[],
+    options: { temperature: number; signal?: AbortSignal },
+  ): Promise<Float32Array[]> {
+    const scores: Float32Array[] = new Array(trajectories.length);
+    for (const entry of this.teachers) {
+      const own = [...trajectories.keys()].filter((i) => this.find(this.rowOf(trajectories[i]!)) === entry);
+      if (own.length === 0) continue;
+      const found = await this.scoreBy(
+        entry,
+        own.map((i) => trajectories[i]!),
+        options,
+      );
+      own.forEach((i, k) => {
+        scores[i] = found[k]!;
+      });
+    }
+    return scores;
+  }
+
+  /** The weight of each token in the teacher's term; null: 1. */
+  weigh(trajectory: Taught, logprobs: Float32Array, teacherLogprobs: Float32Array): Float32Array | null {
+    const { turnWeights, turnWeightDelta } = this.inputs.options;
+    if (turnWeights === "none") return null;
+    return weighTurns(logprobs, teacherLogprobs, listTurns(trajectory), turnWeightDelta);
+  }
+
+  async dispose(): Promise<void> {
+    for (const { teacher } of this.teachers) await teacher.dispose();
+  }
+
+  private async scoreBy(
+    { teacher, hintKey, name }: NamedTeacher,
+    trajectories: readonly Taught[],
+    options: { temperature: number; signal?: AbortSignal },
+  ): Promise<Float32Array[]> {
+    if (hintKey === null) {
+      const { sequences, join } = evaluatePaths(trajectories);
+      return join(await teacher.score(sequences, options));
+    }
+    const prompts = trajectories.map((trajectory) => this.encodeHinted(trajectory, hintKey, name));
+    const sequences = trajectories.map(({ tokenIds, promptLength }, i) => {
+      const prompt = prompts[i]!;
+      return { tokenIds: joinIds(prompt, tokenIds.subarray(promptLength)), from: prompt.length };
+    });
+    const scores = await teacher.score(sequences, options);
+    return trajectories.map(({ tokenIds, promptLength }, i) => {
+      const own = new Float32Array(tokenIds.length);
+      own.set(scores[i]!.subarray(prompts[i]!.length), promptLength);
+      return own;
+    });
+  }
+
+  /** The prompt of a conversation with the hint as its system message, before what that says. */
+  private encodeHinted(trajectory: Taught, hintKey: string, name: string): Int32Array {
+    const row = this.rowOf(trajectory);
+    if (trajectory.segments) {
+      throw new ConfigError("is given in front of one conversation", {
+        code: "config/bad-value",
+        subject: `distillation.teacher_models.${name}.hint_key`,
+        expected: "tasks with tools or interactions, whose conversations have no branches",
+        received: `an agent's, of row ${row.uid}`,
+      });
+    }
+    const { policy, environment } = this.inputs;
+    const schemas: ToolSchema[] = listToolSchemas(environment.tools, row);
+    return policy.tokenizer.encodePrompt(addHint(row.prompt, this.readHint({ hintKey, name }, row)!), schemas);
+  }
+
+  private rowOf({ rowIndex }: Taught): DatasetRow {
+    return this.rows.get(rowIndex)!;
+  }
+
+  private find(row: DatasetRow): NamedTeacher {
+    const { teacherKey } = this.inputs.options;
+    const value = teacherKey === "data_source" ? row.dataSource : readField(row, teacherKey);
+    const found =
+      this.teachers.find(({ key }) => key !== null && key === value) ?? this.teachers.find(({ key }) => key === null);
+    if (found) return found;
+    throw new ConfigError("names no teacher", {
+      code: "config/no-teacher",
+      subject: `row ${row.place}: ${teacherKey}`,
+      expected: this.teachers.map(({ key }) => key).join(", "),
+      received: String(value),
+      remedy: "a teacher whose key is this value, or one without key for all other rows: distillation.teacher_models",
+    });
+  }
+
+  /** @throws DataError when a row lacks it. */
+  private readHint({ hintKey, name }: Pick<NamedTeacher, "hintKey" | "name">, row: DatasetRow): string | null {
+    if (hintKey === null) return null;
+    const hint = hintKey === "ground_truth" ? row.groundTruth : readField(row, hintKey);
+    if (typeof hint === "string" && hint !== "") return hint;
+    throw new DataError("has no hint for its teacher", {
+      code: "data/no-hint",
+      subject: `row ${row.place}: ${hintKey}`,
+      expected: `a text: distillation.teacher_models.${name}.hint_key names the field`,
+      received: JSON.stringify(hint) ?? "nothing",
+    });
+  }
+}
+
+/** A field of a row's `extra_info`, or of the row that a task in memory was given. */
+function readField({ extraInfo }: DatasetRow, name: string): unknown {
+  const fields = extraInfo as Record<string, unknown>;
+  return fields[name] ?? (fields.row as Record<string, unknown> | undefined)?.[name];
+}
+
+function addHint(prompt: readonly ChatMessage[], hint: string): ChatMessage[] {
+  const [first, ...rest] = prompt;
+  if (first?.role !== "system" || typeof first.content !== "string")
+    return [{ role: "system", content: hint }, ...prompt];
+  return [{ ...first, content: `${hint}\n\n${first.content}` }, ...rest];
+}
+
+function joinIds(first: Int32Array, second: Int32Array): Int32Array {
+  const joined = new Int32Array(first.length + second.length);
+  joined.set(first);
+  joined.set(second, first.length);
+  return joined;
+}
+
+/** Whether a teacher is the policy's own model before training: then it needs a reference. */
+export function needsReference(options: DistillationOptions | null): boolean {
+  return Object.values(options?.teachers ?? {}).some(
+    ({ model, adapter, weights }) => model === null && adapter === null && weights === "base",
+  );
+}
