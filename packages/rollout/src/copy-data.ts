@@ -1,12 +1,12 @@
 /**
- * A copy of plain data: objects, arrays, maps, sets, dates and bytes, at any depth, references among them kept. Functions
- * and instances of other classes are not data: copy and original share them.
+ * Deep copy of plain data: objects, arrays, maps, sets, dates and bytes, with their shared references. Functions and
+ * instances of other classes are not data: copy and original share them.
  */
 export function copyData<T>(value: T): T {
   return copy(value, new Map()) as T;
 }
 
-/** Makes plain objects and arrays read-only, at any depth. Writing to them then throws. */
+/** Deep-freezes plain objects and arrays: writing to them throws. */
 export function freezeData<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   if (!Array.isArray(value) && !isPlainObject(value)) return value;
@@ -15,7 +15,7 @@ export function freezeData<T>(value: T): T {
   return value;
 }
 
-/** @param known what was copied already: one value may stand in several places, or inside itself. */
+/** @param known copies made so far: one value may occur in several places, or inside itself. */
 function copy(value: unknown, known: Map<unknown, unknown>): unknown {
   if (typeof value !== "object" || value === null) return value;
   const before = known.get(value);

@@ -75,7 +75,7 @@ const names = Object.keys(makers);
 const make = (name: string) => makers[name]!();
 const text = (name: string) => `value "${name}"`;
 
-/** Whether a value is given as it is, in a promise, or thrown. */
+/** Ways to deliver a value. */
 const ways = ["given", "in a promise", "thrown"] as const;
 function give(name: string, way: (typeof ways)[number], wrap: (value: unknown) => unknown): unknown {
   const value = make(name);
@@ -85,7 +85,7 @@ function give(name: string, way: (typeof ways)[number], wrap: (value: unknown) =
 const way = fc.constantFrom(...ways);
 const name = fc.constantFrom(...names);
 
-/** What must hold of every trajectory, whatever others gave. */
+/** Checks the invariants of every trajectory. */
 function expectSound(trajectories: readonly Trajectory[], count: number): void {
   expect(trajectories).toHaveLength(count);
   for (const t of trajectories) {

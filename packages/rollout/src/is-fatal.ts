@@ -1,16 +1,16 @@
 import { CriaError, TokenizerError, ToolError } from "@cria/core";
 
-/** What is wrong with one image's file. */
+/** Codes of errors about an image file. */
 const imageFaults: readonly string[] = ["data/bad-image", "engine/bad-image"];
 
-/** Whether an error says that an image's file cannot be used: it breaks the conversations that show it, and no others. */
+/** True if the error says that an image file is unusable. It fails only the conversations that show the image. */
 export function isBadImage(error: unknown): error is CriaError {
   return attempt(() => error instanceof CriaError && imageFaults.includes(error.code));
 }
 
 /**
- * Whether an error ends the run. Errors of one conversation do not: of its tools, its interaction, its texts and images, or of
- * code that others wrote. Errors of the config, the data and the engine, and broken invariants, do.
+ * True if the error ends the run: errors of config, data and engine, and broken invariants. Errors of tools,
+ * interactions, texts, images and user code fail only their conversation.
  */
 export function isFatal(error: unknown): boolean {
   return attempt(
@@ -22,7 +22,7 @@ export function isFatal(error: unknown): boolean {
   );
 }
 
-/** Others may throw an object that cannot be looked at. */
+/** Untrusted code may throw an object whose inspection throws. */
 function attempt(look: () => boolean): boolean {
   try {
     return look();

@@ -1,12 +1,12 @@
 import { describeError } from "./run-with-deadline.js";
 
-/** Levels of objects in objects that are copied. */
+/** Maximum nesting depth of copied objects. */
 const deepest = 50;
 
 /**
- * What others made, as data that JSON holds and that nothing can change afterwards: rewards, tools, interactions and agent loops
- * give objects with getters, cycles, BigInts. Never throws: what cannot be read becomes a text that says so. Functions and
- * undefined are left out, as JSON does; NaN and infinities become texts.
+ * Copies untrusted values as immutable JSON data: rewards, tools, interactions and agent loops may return objects
+ * with getters, cycles or BigInts. Never throws: unreadable values become texts that say so. Functions and undefined
+ * are dropped, as in JSON; NaN and infinities become texts.
  */
 export function toPlainData(value: unknown): unknown {
   try {
@@ -16,19 +16,19 @@ export function toPlainData(value: unknown): unknown {
   }
 }
 
-/** The same of each entry of an object: one that cannot be read leaves the others as they are. */
+/** Copies each entry of an object; an unreadable entry does not affect the others. */
 export function toPlainRecord(value: unknown): Record<string, unknown> {
   const plain = toPlainData(value);
   return typeof plain === "object" && plain !== null && !Array.isArray(plain) ? (plain as Record<string, unknown>) : {};
 }
 
-/** Characters of JSON that an entry of a record keeps, and a whole record. */
+/** Maximum number of characters of JSON per entry, and per record. */
 const longestEntry = 10_000;
 const longestRecord = 100_000;
 
 /**
- * What a judge says beside its score, for a record: an entry that is too long is kept as the beginning of its text, and entries
- * beyond the record's length are counted alone, under "(cut)".
+ * Limits the size of a judge's extras for a record: an entry that is too long keeps the beginning of its text;
+ * entries beyond the record's limit are only counted, under "(cut)".
  */
 export function keepRecord(value: unknown): Record<string, unknown> {
   const entries = Object.entries(toPlainRecord(value));
@@ -44,7 +44,7 @@ export function keepRecord(value: unknown): Record<string, unknown> {
   return Object.fromEntries(kept);
 }
 
-/** A value as one line of text, at most so many characters of it. Never throws. */
+/** A value as one line of at most `longest` characters. Never throws. */
 export function describeData(value: unknown, longest = 200): string {
   if (value === undefined || typeof value === "function" || typeof value === "symbol") return typeof value;
   if (typeof value === "number") return String(value);
@@ -53,14 +53,14 @@ export function describeData(value: unknown, longest = 200): string {
   return text.length > longest ? `${text.slice(0, longest)} (cut)` : text;
 }
 
-/** A value for a record: one with more JSON than this is kept as the beginning of its text. */
+/** Limits a value's size for a record: beyond `longest` characters of JSON, only the beginning of its text is kept. */
 export function keepData(value: unknown, longest = longestEntry): unknown {
   const plain = toPlainData(value);
   const text = JSON.stringify(plain);
   return text.length > longest ? `${text.slice(0, longest)} (cut)` : plain;
 }
 
-/** @param parents the objects that hold the value. */
+/** @param parents the objects that contain the value. */
 function copy(value: unknown, parents: readonly object[]): unknown {
   switch (typeof value) {
     case "number":
@@ -89,7 +89,7 @@ function copyObject(value: object, parents: readonly object[]): unknown {
     }
   };
   if (value instanceof Promise) {
-    // Its failure is nobody's: it must not end the process.
+    // Mark its rejection as handled: it must not end the process.
     value.catch(() => undefined);
     return "(a promise that was not awaited)";
   }

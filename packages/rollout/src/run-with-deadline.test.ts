@@ -5,7 +5,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** How a promise ends within so many milliseconds of the clock that stands still: its value, its error, or "running". */
+/** Outcome of a promise within `ms` milliseconds of a fake clock: its value, its error, or "running". */
 async function after<T>(ms: number, promise: Promise<T>): Promise<T | Error | "running"> {
   let outcome: T | Error | "running" = "running";
   promise.then(

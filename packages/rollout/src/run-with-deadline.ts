@@ -1,7 +1,7 @@
-/** The work took longer than it may. */
+/** Work exceeded its time limit. */
 export class DeadlineExceeded extends Error {}
 
-/** Never throws: what was thrown may be anything. */
+/** Safe for any thrown value; never throws. */
 export function isDeadlineExceeded(error: unknown): boolean {
   try {
     return error instanceof DeadlineExceeded;
@@ -12,14 +12,14 @@ export function isDeadlineExceeded(error: unknown): boolean {
 
 const longestTimer = 2 ** 31 - 1;
 
-/** Stops the clock of a deadline; what it gives lets the clock go on, once. Pauses may overlap. */
+/** Pauses a deadline's clock; the returned function resumes it, once. Pauses may overlap. */
 export type PauseDeadline = () => () => void;
 
 /**
- * Runs work that others wrote: it may throw, hang or return no promise. When time is up (null: never) or `parent` aborts, the work's
- * signal aborts and the result rejects at once; what the work still does is then nobody's business. Work that waits for its
- * turn pauses the clock meanwhile.
- * Listeners and timers are removed in every case, for `parent` lives as long as a run.
+ * Runs untrusted work, which may throw, hang or return no promise. At the deadline (`seconds`; null: none), or when
+ * `parent` aborts, the work's signal aborts and the result rejects at once; whatever the work still does is ignored.
+ * Work that waits for its turn pauses the clock meanwhile. Listeners and timers are always removed, because `parent`
+ * lives as long as a run.
  */
 export function runWithDeadline<T>(
   seconds: number | null,
@@ -66,7 +66,7 @@ export function runWithDeadline<T>(
     const settle =
       <V>(settleWith: (value: V) => void) =>
       (value: V) => {
-        // No timer interrupts work that holds the event loop, but its late result does not count either.
+        // No timer interrupts work that blocks the event loop, but its late result does not count either.
         if (!isSettled && pauses === 0 && performance.now() - startedAt > leftMs) return late();
         cleanUp();
         settleWith(value);
@@ -77,7 +77,7 @@ export function runWithDeadline<T>(
   });
 }
 
-/** Whatever was thrown, as a text. Never throws: others wrote the error too. */
+/** Text of any thrown value. Never throws, even if the error's getters do. */
 export function describeError(error: unknown): string {
   try {
     return describe(error) || "an error without a message";

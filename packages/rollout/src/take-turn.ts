@@ -2,9 +2,9 @@ const queue: (() => void)[] = [];
 let scheduled = false;
 
 /**
- * Waits for a turn on the event loop. When hundreds of conversations can go on at once (a batch was decoded, many tools
- * answered), each renders and tokenizes in a separate iteration of the event loop, so that timers and I/O run in
- * between.
+ * Waits for the next iteration of the event loop. When hundreds of conversations can continue at once (after a
+ * decoded batch, or many tool answers), each renders and tokenizes in its own iteration, so that timers and I/O run
+ * in between.
  */
 export function takeTurn(): Promise<void> {
   return new Promise((resolve) => {

@@ -13,8 +13,8 @@ import type { AgentResult } from "./agent-function.js";
 import { repeatCalls } from "./repeat-calls.js";
 
 /**
- * One episode of an agent that calls the policy by itself: opens its session, runs it under the episode's deadline, and gives what
- * its calls add up to.
+ * Runs one episode of an agent that calls the policy itself: opens its session, runs the agent under the episode's
+ * deadline, and assembles the session's calls into the output.
  * @param run the agent; its result is the episode's score.
  */
 export async function runAgentEpisode(
@@ -52,7 +52,7 @@ export async function runAgentEpisode(
   let error: string | undefined;
   let isOut = false;
   try {
-    // A record has no clock: it was made in time.
+    // No deadline: the recorded episode kept within it.
     if (calls) await repeatCalls(session, calls);
     else result = await runWithDeadline(agent.timeoutS, signal, (ending) => run(session, ending));
   } catch (cause) {
@@ -83,7 +83,9 @@ export async function runAgentEpisode(
   };
 }
 
-/** The sanity check of all conversations, counted; the first one that is not equal. */
+/**
+ * Runs the sanity check on every conversation and counts the results by kind; returns the first that is not "equal".
+ */
 async function checkTokens(
   { graph }: ChatSession,
   { tokenizer, multiTurn }: AgentLoopContext,
@@ -99,13 +101,13 @@ async function checkTokens(
 
 const aScore = "a finite number, true or false, or { score, ...extra }";
 
-/** Heard only where the task has no reward function. */
+/** Message for an agent without a score; used only if the task has no reward function. */
 function describeNoScore(result: unknown): string {
   const received = result === undefined || result === null ? "nothing" : describeData(result);
   return `the agent gave no score: expected ${aScore}, and received ${received}; or give the task a reward`;
 }
 
-/** What the calls of a session add up to. */
+/** Assembles the calls of a session into the loop's output. */
 function describeEpisode(
   session: ChatSession,
   row: DatasetRow,
@@ -126,7 +128,7 @@ function describeEpisode(
     finishReason,
     toolSchemas: laidOut.toolSchemas,
     ...(laidOut.segments ? { segments: laidOut.segments as TrajectorySegment[] } : {}),
-    // A reward of an answer that is not trained on is nobody's.
+    // A reward for an answer without trained tokens is dropped.
     turnScores: session.rewards.flatMap(({ node, value }) => {
       const tokenIndex = findTaught(responseMask, turns, laidOut.places.get(node));
       return tokenIndex === null ? [] : [{ value, tokenIndex }];
@@ -150,7 +152,7 @@ function describeSilence({ metrics }: ChatSession, row: DatasetRow) {
   };
 }
 
-/** The last taught token of the answer that ends at `last`. */
+/** Index of the last trained token of the answer that ends at token `last`; null: none is trained. */
 function findTaught(
   mask: Uint8Array,
   turns: readonly { start: number; end: number }[],
@@ -165,14 +167,14 @@ function findTaught(
 interface AgentScore {
   score: number | null;
   extra: Record<string, unknown>;
-  /** Why it is no score that can be taken. */
+  /** Why the given score is invalid. */
   wrong?: string;
 }
 
-/** Out of tokens or calls, which is the policy's doing. */
+/** Score when tokens or calls ran out: the policy's own doing, hence 0. */
 const outOfRoom: AgentScore = { score: 0, extra: {} };
 
-/** Others made the result. A wrong score fails the episode alone, as an agent that throws does. */
+/** Reads an untrusted result. An invalid score fails only its episode, as an agent that throws does. */
 function readScore(result: AgentResult): AgentScore {
   if (typeof result === "number") return checkScore(result, {});
   if (typeof result === "boolean") return { score: Number(result), extra: {} };
@@ -192,7 +194,7 @@ function checkScore(given: unknown, extra: Record<string, unknown>): AgentScore 
   };
 }
 
-/** Errors of the engine end the run. What is wrong with a request is the agent's, also where it throws our error on. */
+/** Engine and config errors end the run. A bad request is the agent's fault, even if the agent rethrows our error. */
 function endsRun(cause: unknown): boolean {
   try {
     return cause instanceof CriaError && /^(engine|config)\//.test(cause.code) && cause.code !== "engine/disposed";

@@ -1,23 +1,23 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import type { ChatSession } from "../chat/chat-session.js";
 
-/** What an agent works with in one episode. */
+/** Argument of an agent: everything it uses in one episode. */
 export interface AgentContext<Row = unknown> {
-  /** A copy of the row that the episode is about. */
+  /** A copy of the episode's row. */
   row: Row;
-  /** The policy, as any agent of the AI SDK takes a model. */
+  /** The policy as a language model of the AI SDK. */
   model: LanguageModelV3;
-  /** The same policy without the AI SDK: its calls, its message graph, rewards of single answers. */
+  /** The same policy without the AI SDK: direct calls, the message graph, rewards for single answers. */
   session: ChatSession;
   /** Aborts when time is up or the run ends. */
   signal: AbortSignal;
-  /** Of the episode, for the agent's own random draws. */
+  /** Seed of the episode, for the agent's own random draws. */
   seed: number;
 }
 
 /**
- * What an agent says of its episode: a number, true or false for 1 or 0, `{ score, ...extra }` whose numbers become metrics, or
- * nothing where the task's reward judges.
+ * Result of an agent: a score (number; true = 1, false = 0), `{ score, ...extra }` whose numeric extras become
+ * metrics, or nothing if the task's reward judges.
  */
 export type AgentResult =
   | number
@@ -29,7 +29,8 @@ export type AgentResult =
   | void;
 
 /**
- * Any program that calls the model it is given, as often as it likes, one call after the other or several at once. One that throws
- * has failed: its episode teaches nothing, unless it was out of tokens or calls, which is the policy's doing and scores 0.
+ * A function that calls the given model any number of times, in sequence or concurrently. If it throws, the episode
+ * has failed and is not trained on; but if tokens or calls had run out, the episode scores 0, because that is the
+ * policy's doing.
  */
 export type AgentFunction<Row = unknown> = (context: AgentContext<Row>) => AgentResult | Promise<AgentResult>;

@@ -13,12 +13,13 @@ import type { AgentResult } from "./agent-function.js";
 import { runProgram } from "./run-program.js";
 
 /**
- * The loop of an agent that is a program, in any language: started once an episode, in a process group of its own. It calls the
- * policy over HTTP, where the usual clients look for their endpoint: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL`,
- * `ANTHROPIC_API_KEY`, and `CRIA_MODEL`. The row stands as JSON on its standard input and in the file `CRIA_ROW_FILE`. It is rewarded
- * by `POST $CRIA_SESSION_URL/reward`, else by a last line `{"reward": 0.5}` of its output, else by the task's reward. An exit status
- * other than 0 is a failed episode.
- * @param cwd folder that it starts in.
+ * Loop of an agent that is a program in any language. Each episode starts the program in a process group of its own.
+ * The program calls the policy over HTTP, at the endpoint that the usual clients read from `OPENAI_BASE_URL`,
+ * `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY`; `CRIA_MODEL` names the model. It gets the row as
+ * JSON on standard input and in the file `CRIA_ROW_FILE`. Its reward comes from `POST $CRIA_SESSION_URL/reward`,
+ * else from a last output line `{"reward": 0.5}`, else from the task's reward. An exit status other than 0 fails the
+ * episode.
+ * @param cwd working directory of the program.
  */
 export function makeCommandAgent(command: readonly string[], cwd: string): AgentLoopEntry {
   return {
@@ -66,7 +67,7 @@ async function runEpisode(
       ...process.env,
       OPENAI_BASE_URL: `${url}/v1`,
       OPENAI_API_KEY: apiKey,
-      // Its clients add /v1 themselves.
+      // Anthropic clients append /v1 themselves.
       ANTHROPIC_BASE_URL: url,
       ANTHROPIC_API_KEY: apiKey,
       CRIA_MODEL: session.name,
@@ -83,19 +84,19 @@ async function runEpisode(
   }
 }
 
-/** The endpoint is on this machine, where no proxy finds it. */
+/** Adds 127.0.0.1 to `no_proxy`: the endpoint is on this machine, and a proxy would not reach it. */
 function exemptFromProxies({ no_proxy, NO_PROXY }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const hosts = [no_proxy || NO_PROXY, "127.0.0.1"].filter(Boolean).join(",");
   return { no_proxy: hosts, NO_PROXY: hosts };
 }
 
-/** A file's row by the names of its columns. */
+/** The row under the column names that dataset files use. */
 function describeRow({ index, uid, dataSource, prompt, groundTruth, extraInfo }: DatasetRow): Record<string, unknown> {
   const messages = prompt.map((message) => ({ ...message, content: describeContent(message.content) }));
   return { index, uid, data_source: dataSource, prompt: messages, ground_truth: groundTruth, extra_info: extraInfo };
 }
 
-/** With images as OpenAI's API takes them: the program can say to the endpoint what the row says. */
+/** Encodes images as OpenAI's API does, so that the program can pass the row's content to the endpoint unchanged. */
 function describeContent(content: ChatMessage["content"]): unknown {
   if (typeof content === "string") return content;
   return content.map((part) => {
@@ -114,14 +115,14 @@ function describeExit(command: readonly string[], status: number | string, stder
   return `the agent (${command.join(" ")}) ${how}${said === "" ? "" : `:\n${said}`}`;
 }
 
-/** The last line of an output, where it says a reward; what else it says are extras. */
+/** Reads the reward from the last output line; other keys of its JSON become extras. */
 function readReward(stdout: string): AgentResult {
   const last = stdout.trimEnd().split("\n").at(-1) ?? "";
   try {
     const { reward, ...extra } = JSON.parse(last) as Record<string, unknown>;
     if (typeof reward === "number") return { score: reward, ...extra };
   } catch {
-    // Any other output.
+    // Not JSON: ordinary output.
   }
   return undefined;
 }

@@ -12,7 +12,7 @@ export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
           const makeModel = (await context.agent.loadModel?.()) ?? refuseModel;
           const given: AgentContext<unknown> = {
             row: row.extraInfo.row ?? row,
-            // Made when it is used: an agent without the AI SDK does not need it.
+            // Created on first use: an agent that does not use the AI SDK need not load it.
             get model() {
               return makeModel(session);
             },

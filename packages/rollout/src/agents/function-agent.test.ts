@@ -168,7 +168,7 @@ describe("an agent of one's own", () => {
       const sampled = engine.detokenize(trajectory.tokenIds.filter((_, t) => trajectory.responseMask[t] === 1));
       expect(sampled).toBe("<think>hm 0</think>said 0<|im_end|><think>hm 1</think>said 1<|im_end|>");
       expect(listChecks(trajectory)).toEqual([]);
-      // Where it rewrites nothing, the conversation is one.
+      // If the template rewrites nothing, there is one conversation.
       const plain = await run(askTwice, { reply: think, multiTurn: { useInferenceChatTemplate: true } });
       expect(plain.trajectory.segments).toBeUndefined();
     });

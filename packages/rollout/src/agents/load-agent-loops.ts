@@ -8,17 +8,22 @@ import { makeFunctionAgent } from "./function-agent-loop.js";
 
 /** One entry of an agent loop config file. */
 export interface AgentLoopConfigEntry {
-  /** What `agent_name` and `agent.default_agent_loop` call it. */
+  /** Name used by `agent_name` of rows and `agent.default_agent_loop`. */
   name: string;
-  /** `./my-loop.ts#MyLoop`: a class that is made for each conversation, or a function that makes a loop. */
+  /** `./my-loop.ts#MyLoop`: a class, instantiated once per conversation, or a function that returns a loop. */
   class_name?: string;
-  /** In its place `./my-agent.ts#agent`: a function of `{ row, model, signal }` that calls the policy by itself. */
+  /**
+   * Instead of `class_name`: `./my-agent.ts#agent`, a function of `{ row, model, signal }` that calls the policy
+   * itself.
+   */
   agent?: string;
-  /** In its place a program and its arguments, started once an episode in the folder of the file. */
+  /**
+   * Instead of `class_name`: a program and its arguments, started once per episode in the folder of the config file.
+   */
   command?: readonly string[];
-  /** Given to the class or function as its second argument. */
+  /** Passed to the class or function as its second argument. */
   config?: Record<string, unknown>;
-  /** Whether its prompts describe the tools; default true. */
+  /** True if prompts describe the tools; default true. */
   tools?: boolean;
 }
 
@@ -26,8 +31,9 @@ type LoopClass = new (context: AgentLoopContext, config: Record<string, unknown>
 type LoopFunction = (context: AgentLoopContext, config: Record<string, unknown>) => AgentLoop;
 
 /**
- * Registers the agent loops of a config; relative modules start at `baseFolder`, TypeScript needs no build step.
- * @param loops registry that they are added to; each run has one.
+ * Registers the agent loops of a config. Relative modules are resolved from `baseFolder`; TypeScript needs no build
+ * step.
+ * @param loops registry to add the loops to; each run has its own.
  * @throws ConfigError when one cannot be loaded or is not an agent loop.
  */
 export async function loadAgentLoops(

@@ -1,30 +1,31 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
 export interface ProgramOptions {
-  /** The program and its arguments; no shell reads them. */
+  /** The program and its arguments; no shell is involved. */
   command: readonly string[];
   cwd: string;
   env: NodeJS.ProcessEnv;
-  /** What it reads from its standard input. */
+  /** Text for the program's standard input. */
   input: string;
-  /** Kills the program and all that it started. */
+  /** Aborting it kills the program and all of its child processes. */
   signal: AbortSignal;
 }
 
 export interface ProgramEnd {
-  /** What it wrote last, of each stream at most `longest` characters. */
+  /** The last `longest` characters of each stream. */
   stdout: string;
   stderr: string;
-  /** Its exit status, or the signal that ended it. */
+  /** Exit status, or the name of the signal that ended the program. */
   status: number | string;
 }
 
-/** Characters of a stream that are kept. */
+/** Number of characters kept per stream. */
 const longest = 64 * 1024;
 
 /**
- * Runs a program in a process group of its own, which is killed whole at the end, whatever the program left behind.
- * @throws the signal's reason; what the system says of a program that it cannot start.
+ * Runs a program in its own process group. The whole group is killed at the end, so that no child process is left
+ * behind.
+ * @throws the signal's reason; the system's error when the program cannot be started.
  */
 export async function runProgram({ command, cwd, env, input, signal }: ProgramOptions): Promise<ProgramEnd> {
   signal.throwIfAborted();
@@ -37,9 +38,9 @@ export async function runProgram({ command, cwd, env, input, signal }: ProgramOp
   try {
     const status = await new Promise<number | string>((resolve, reject) => {
       child.once("error", reject);
-      // Not "close": what it left running may hold its streams open.
+      // Not "close": a child that is still running may hold the streams open.
       child.once("exit", (code, ended) => resolve(code ?? ended ?? "unknown"));
-      // It need not read its input.
+      // A program may exit without reading its input.
       child.stdin.on("error", () => undefined);
       child.stdin.end(input);
     });
@@ -58,7 +59,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // All of it has ended.
+    // The process group has already ended.
   }
 }
 

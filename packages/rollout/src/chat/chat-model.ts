@@ -1,15 +1,18 @@
 import type { ChatMessage, JsonSchema, TokenCandidate, ToolCall, ToolSchema } from "@cria/core";
 
-/** What an answer must look like. JSON is enforced by a grammar: what is sampled can be parsed. */
+/** Required form of an answer. JSON is enforced by a grammar, so the sampled text always parses. */
 export type ResponseFormat =
   | { type: "text" }
   | { type: "json_object" }
   | { type: "json_schema"; schema: JsonSchema; name?: string };
 
-/** Whether the model may call tools: as it likes, not at all, at least one, or just the named one. */
+/**
+ * Tool use: "auto" leaves it to the model, "none" forbids it, "required" demands at least one call, `{ name }`
+ * demands that tool.
+ */
 export type ToolChoice = "auto" | "none" | "required" | { name: string };
 
-/** How a client wants tokens drawn. A training enforces its own and reports that it did. */
+/** Sampling parameters of a request. A training uses its own instead, and reports them. */
 export interface ChatSampling {
   /** At least 0; 0 is greedy. */
   temperature?: number;
@@ -23,7 +26,7 @@ export interface ChatSampling {
   seed?: number;
 }
 
-/** One call of a model: a whole conversation that ends where the assistant speaks next. */
+/** A request to a model: a whole conversation, after which the assistant speaks next. */
 export interface ChatRequest {
   messages: readonly ChatMessage[];
   /** Tools that the model may call. */
@@ -32,31 +35,34 @@ export interface ChatRequest {
   toolChoice?: ToolChoice;
   /** Default text. */
   responseFormat?: ResponseFormat;
-  /** Most tokens to sample, at least 1; default: what context and limits leave. */
+  /** Maximum number of tokens to sample, at least 1; default: the rest of the context, within the session's limits. */
   maxTokens?: number;
-  /** Texts that end the answer; they are cut from it. */
+  /** Stop strings: each ends the answer, and is cut from it. */
   stop?: readonly string[];
   sampling?: ChatSampling;
-  /** How many of the likeliest tokens to tell beside each sampled one; 0 (default) to 64. Changes nothing that is sampled. */
+  /** Number of top candidates to report for each sampled token, 0 (default) to 64. Does not affect sampling. */
   topLogprobs?: number;
-  /** Tells equal requests apart that want answers of their own; without it one that waits for the answer of another gets that. */
+  /**
+   * Distinguishes equal requests that need separate answers. Without it, a request equal to a pending one shares its
+   * answer.
+   */
   choice?: number;
 }
 
-/** A call of an answer. `arguments` is JSON text: what the model wrote where that is no object. */
+/** A tool call of an answer. `arguments` is JSON text, or the model's raw text if that is no JSON object. */
 export interface ChatToolCall extends ToolCall {
   id: string;
   type: "function";
   function: { name: string; arguments: string };
 }
 
-/** The assistant's message: without its thoughts, its calls in a field of their own. */
+/** The assistant's message, with thoughts and calls in fields of their own. */
 export interface ChatAnswerMessage extends ChatMessage {
   role: "assistant";
-  /** Without white space around it; "" where there are only calls. */
+  /** Trimmed; "" if the message has only calls. */
   content: string;
   tool_calls?: ChatToolCall[];
-  /** What it thought first, where it did. */
+  /** The model's thoughts, if any. */
   reasoning_content?: string;
 }
 
@@ -65,60 +71,66 @@ export interface ChatUsage {
   promptTokens: number;
   /** Tokens sampled. */
   completionTokens: number;
-  /** Those of them that are thoughts. */
+  /** Thought tokens among `completionTokens`. */
   reasoningTokens: number;
-  /** Tokens of the prompt that were evaluated before. */
+  /** Prompt tokens whose KV entries were reused. */
   reusedTokens: number;
 }
 
-/** What a call gave. Its tokens are those that were sampled, control tokens included, never tokenized again. */
+/**
+ * Answer to one request. Its tokens are exactly the sampled ones, control tokens included; nothing is tokenized
+ * again.
+ */
 export interface ChatAnswer {
   /** The answer's node in the session's message graph. */
   node: string;
   session: string;
   message: ChatAnswerMessage;
   finishReason: "stop" | "length" | "tool_calls";
-  /** -1 for each part of an image: such ids mean nothing outside of the engine. */
+  /** Prompt tokens, with -1 for each part of an image: image-vector ids are only valid inside the engine. */
   promptTokenIds: Int32Array;
   tokenIds: Int32Array;
-  /** One for each of `tokenIds`, of the distribution that was sampled from. */
+  /** Log-probabilities of `tokenIds` under the distribution they were sampled from. */
   logprobs: Float32Array;
-  /** Only with a grammar: 1 where it took probability away. As long as `tokenIds`. */
+  /** Only with a grammar: 1 at tokens where the grammar removed probability. As long as `tokenIds`. */
   constrained?: Uint8Array;
-  /** Where they were asked for: the likeliest tokens, by falling logprob, for each of `tokenIds`. */
+  /** If requested: the top candidates for each of `tokenIds`, by descending log-probability. */
   topLogprobs?: TokenCandidate[][];
-  /** The text that ended the answer and was cut from it; left out where none did. */
+  /** The stop string that ended the answer, already cut from it; absent if none did. */
   stopString?: string;
   usage: ChatUsage;
-  /** Updates that the policy had seen when the call began. */
+  /** Number of weight updates of the policy when the call began. */
   policyVersion: number;
 }
 
-/** A piece of an answer as it is made. Texts of one kind, joined, are that of the answer; calls come whole. */
+/**
+ * A piece of an answer while it is generated. The texts of one kind, joined, equal the answer's text; calls arrive
+ * whole.
+ */
 export type ChatEvent =
   | { type: "reasoning"; text: string }
   | { type: "text"; text: string }
   | { type: "tool_call"; index: number; call: ChatToolCall };
 
 export interface ChatOptions {
-  /** Ends the call: its sequence's place is free at once. */
+  /** Aborts the call and frees its sequence at once. */
   signal?: AbortSignal;
   /** Called with each piece of the answer, in order, before the answer is returned. */
   onEvent?: (event: ChatEvent) => void;
   /**
-   * Whether an equal request that still waits for its answer is another one, as in one program, rather than the same one sent again,
-   * as over a network: it then gets an answer of its own. Default true.
+   * True: a request equal to a pending one is a new request, as within one program, and gets its own answer. False:
+   * it is the same request sent again, as over a network, and shares the pending answer. Default true.
    */
   separate?: boolean;
 }
 
-/** A model that answers conversations: what adapters of client libraries and endpoints stand on. */
+/** A model that answers conversations: the common base of client adapters and endpoints. */
 export interface ChatModel {
   /** Name of the model, for clients. */
   readonly name: string;
   /**
-   * @throws DataError for a request that is wrong: code "chat/bad-request", or "chat/context-length" and
-   * "chat/too-many-calls" where no token or no call is left; EngineError; the signal's reason when it aborts.
+   * @throws DataError for an invalid request: code "chat/bad-request", or "chat/context-length" and
+   * "chat/too-many-calls" when no tokens or calls are left; EngineError; the signal's reason when it aborts.
    */
   complete(request: ChatRequest, options?: ChatOptions): Promise<ChatAnswer>;
 }

@@ -6,7 +6,10 @@ import { checkRequest } from "./check-request.js";
 import { loadRequest } from "./load-request.js";
 
 export interface ChatPoolOptions extends Omit<ChatSessionOptions, "id"> {
-  /** Most tokens that the records of conversations hold; those that were idle for longest are forgotten first. Default 2^20. */
+  /**
+   * Maximum number of tokens in all remembered conversations; the least recently used are dropped first. Default
+   * 2^20.
+   */
   mostTokens?: number;
 }
 
@@ -17,13 +20,13 @@ interface Entry {
 }
 
 /**
- * A model for conversations that have nothing to do with each other, as long as the program runs. Conversations that begin alike,
- * up to the first message of a user, share a session: so what was said before is not evaluated again, and memory is given back
- * conversation by conversation.
+ * A model for unrelated conversations over the whole life of a program. Conversations with the same beginning, up to
+ * the first user message, share a session: the shared part is evaluated once, and memory is freed conversation by
+ * conversation.
  */
 export class ChatPool implements ChatModel {
   readonly name: string;
-  /** By what conversations begin with; the one that was used last stands last. */
+  /** Sessions by the beginning of their conversations, least recently used first. */
   private readonly entries = new Map<string, Entry>();
   private tokens = 0;
 
@@ -31,12 +34,12 @@ export class ChatPool implements ChatModel {
     this.name = options.name;
   }
 
-  /** What its answers are made with. */
+  /** Engine and tokenizer that generate the answers. */
   get model(): Pick<ChatSessionOptions, "engine" | "tokenizer"> {
     return this.options;
   }
 
-  /** Sessions that are remembered now. */
+  /** Number of sessions currently remembered. */
   get size(): number {
     return this.entries.size;
   }

@@ -61,11 +61,11 @@ import { RunningTurn } from "./running-turn.js";
 import { TurnStream } from "./turn-stream.js";
 
 export interface ChatLimits {
-  /** Most tokens of one conversation, its answer included; default: the model's context. */
+  /** Maximum number of tokens in one conversation, its answer included; default: the model's context. */
   context?: number;
-  /** Most tokens of one answer; default: what is left of the context. */
+  /** Maximum number of tokens in one answer; default: the rest of the context. */
   answer?: number;
-  /** Most answers of the session; default: no limit. */
+  /** Maximum number of answers in the session; default: no limit. */
   calls?: number;
 }
 
@@ -74,37 +74,40 @@ export interface ChatSessionOptions {
   tokenizer: DeltaTokenizer;
   /** Name of the model, for clients. */
   name: string;
-  /** How the model writes tool calls: a format, its name, or a parser. */
+  /** Tool-call format of the policy: a format, its name, or a parser. */
   format: GivenToolFormat;
   /** Default: a new one. */
   id?: string;
-  /** With an answer's place in the graph it decides every random draw. */
+  /** Seeds every random draw, together with an answer's place in the graph. */
   seed: number;
-  /** How tokens are drawn where a request does not say; default: temperature 1, all tokens. */
+  /** Sampling parameters for requests that give none; default: temperature 1, all tokens. */
   sampling?: ChatSampling;
-  /** Whether requests may not choose: `sampling` is then that of a training. Default false. */
+  /** True: `sampling` overrides the requests' own parameters, as in training. Default false. */
   enforceSampling?: boolean;
   limits?: ChatLimits;
-  /** Which images requests may bring, where the engine takes images; default: bytes and data addresses, within the usual limits. */
+  /**
+   * Limits and permitted sources of images in requests, if the engine takes images; default: bytes and data
+   * addresses, within the usual limits.
+   */
   images?: ImageAccess;
   /**
-   * Whether each turn sees the conversation as the template renders it whole (`use_inference_chat_template`): where that changes
-   * what was said before, it goes on in a branch. Default false: what was said stays as it was.
+   * True: each turn sees the conversation as the template renders it whole (`use_inference_chat_template`); if that
+   * changes earlier text, the conversation continues in a branch. Default false: earlier text stays as it was.
    */
   production?: boolean;
-  /** Texts that end an answer beside those of a request. */
+  /** Stop strings added to those of every request. */
   stop?: readonly string[];
-  /** Updates that the policy has seen; default 0. */
+  /** Returns the number of weight updates the policy has had; default 0. */
   policyVersion?: () => number;
-  /** Called with what a user should know, in words. */
+  /** Called with warnings for the user. */
   onWarning?: (warning: string) => void;
-  /** Where the spans of answers go; left out: they are not traced. */
+  /** Tracing scope for the answers' spans; default: no tracing. */
   trace?: TraceScope;
-  /** Ends all calls. */
+  /** Aborts all calls. */
   signal?: AbortSignal;
 }
 
-/** What happened in a session, counted; names as in `Trajectory.metrics`. */
+/** Counters of a session, named as in `Trajectory.metrics`. */
 export type ChatCounter =
   | "chat_calls"
   | "chat_roots"
@@ -118,10 +121,10 @@ export type ChatCounter =
   | "decode_tokens";
 
 /**
- * The calls of one agent as a graph of messages. A conversation that goes on keeps its tokens: what was sampled is never
- * tokenized again. History that others edited opens a branch, an unknown one a root. A request equal to one whose answer
- * nobody waits for any more gets that answer; equal to any other, it gets a sibling. What an answer says depends on the session's seed
- * and the answer's place in the graph, not on when its call arrives.
+ * The calls of one agent as a message graph. A continued conversation keeps its tokens: sampled text is never
+ * tokenized again. Edited history opens a branch, unknown history a new root. A request equal to an earlier one
+ * whose caller has given up gets that answer; equal to any other request, it gets a sibling answer. Sampling depends
+ * on the session's seed and the answer's place in the graph, not on when the call arrives.
  */
 export class ChatSession implements ChatModel {
   readonly id: string;
@@ -139,11 +142,11 @@ export class ChatSession implements ChatModel {
     reused_tokens: 0,
     decode_tokens: 0,
   };
-  /** Rewards of single answers, by `node` of an answer. */
+  /** Rewards of single answers; `node` is the answer's id. */
   readonly rewards: { node: string; value: number }[] = [];
-  /** What the whole episode was worth, where somebody said so; the last one counts. */
+  /** Reward of the whole episode, if given; the last one counts. */
   outcome: number | null = null;
-  /** Why a call was refused for want of tokens or calls; null: none was. */
+  /** Error of the last call that was refused for lack of tokens or calls; null: none was. */
   refusal: DataError | null = null;
   private readonly running = new Map<AnswerNode, RunningTurn>();
   private readonly rendering = new Map<InputNode, Promise<InputNode>>();
@@ -152,13 +155,13 @@ export class ChatSession implements ChatModel {
   private heard = 0;
   private isDisposed = false;
   private hasToldOfLateCall = false;
-  /** Whether its agent has returned: see `leave`. */
+  /** True once the agent has returned; see `leave`. */
   isLeft = false;
-  /** Why no further call is taken. */
+  /** Reason why further calls are refused; null: they are accepted. */
   private ending: { reason: unknown } | null = null;
   private readonly onAbort = () => this.abort(this.options.signal!.reason);
 
-  /** What its answers are made with. */
+  /** Engine and tokenizer that generate the answers. */
   get model(): Pick<ChatSessionOptions, "engine" | "tokenizer"> {
     return this.options;
   }
@@ -177,7 +180,8 @@ export class ChatSession implements ChatModel {
       this.hasToldOfLateCall = true;
       return new Promise<never>(() => {});
     });
-    // The end of a session rejects what an agent forgot to wait for: that must not end the process.
+    // A call that the agent never awaits is rejected when the session ends: mark it handled, else it would end the
+    // process.
     answer.catch(() => undefined);
     return answer;
   }
@@ -188,13 +192,13 @@ export class ChatSession implements ChatModel {
     this.checkOpen(options.signal);
     const { engine, images } = this.options;
     const loaded = await loadRequest(copyData([...messages]), engine.images, images);
-    // Before thousands of images are given ids.
+    // Checked before thousands of images are given ids.
     const imageTokens = countImageTokens(
       loaded.map(({ content }) => content),
       engine.images,
     );
     if (imageTokens >= this.contextSize) throw this.refuseLength(imageTokens);
-    // Many calls may come at once; each renders in an iteration of the event loop of its own.
+    // Many calls may arrive at once; each renders in its own iteration of the event loop.
     await takeTurn();
     this.checkOpen(options.signal);
     const input = await this.render(this.locate(loaded, tools));
@@ -202,7 +206,7 @@ export class ChatSession implements ChatModel {
     const isWaitedFor = (answer: AnswerNode) => this.running.get(answer)?.isAborted === false;
     const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), isWaitedFor, options.separate);
     const running = this.running.get(answer);
-    // Whoever left it has ended it: it is made again once it has stopped, as after any cut.
+    // The previous caller aborted this answer. Wait for it to stop, then generate it again.
     if (running?.isAborted && (await running.hasFailed())) return this.ask(request, options);
     if (answer.state !== "new") this.count("chat_retries", 1);
     const heard = await (running ?? this.start(answer, sibling, request)).join(options);
@@ -211,8 +215,8 @@ export class ChatSession implements ChatModel {
   }
 
   /**
-   * Asks a recorded call again, at the place that it had: nothing is looked up by messages. Its answer is one that was heard.
-   * @param parent the answer that it goes on from; null: it begins a conversation.
+   * Repeats a recorded call at its recorded place, without looking its messages up. Its answer counts as delivered.
+   * @param parent the answer that it continues; null: it begins a conversation.
    */
   async repeat(
     parent: AnswerNode | null,
@@ -230,7 +234,7 @@ export class ChatSession implements ChatModel {
     return answer;
   }
 
-  /** An answer counts once somebody has heard it: until then an equal question gets it. */
+  /** Marks an answer as delivered. Until then, an equal request gets this answer. */
   private settle(answer: AnswerNode): void {
     if (answer.state === "done") return;
     this.running.delete(answer);
@@ -240,9 +244,9 @@ export class ChatSession implements ChatModel {
 
   /**
    * Rewards the episode, or one of its answers.
-   * @param node of an answer. Without it `value` is the episode's score.
-   * After the session's end it is too late: a warning says so, and nothing is changed.
-   * @throws DataError for a value that is no usable number, or a node that the session does not have.
+   * @param node id of the answer. Without it, `value` is the episode's score.
+   * After the session has ended, the reward is ignored with a warning.
+   * @throws DataError for an unusable number, or for a node that is not in the session.
    */
   reward(value: number, node?: string): void {
     if (!isUsableNumber(value)) throw refuseReward("value", usableNumber, describeData(value));
@@ -259,26 +263,26 @@ export class ChatSession implements ChatModel {
     this.rewards.push({ node, value });
   }
 
-  /** Ends all calls; further ones are refused. */
+  /** Aborts all calls and refuses further ones. */
   abort(reason: unknown = new Error("the session is over")): void {
     this.ending ??= { reason };
     for (const turn of this.running.values()) turn.abort(reason);
   }
 
   /**
-   * Disposes of the session of an agent that has returned. Nobody waits for calls that still run, or come later, and the libraries
-   * between the agent and the session make promises of their own of them, whose rejection would end the process. So they never
-   * settle; a warning tells of the first.
+   * Closes the session of an agent that has returned. Calls that still run, or arrive later, have no caller;
+   * libraries between agent and session wrap them in promises of their own, whose rejection would end the process.
+   * Such calls therefore never settle; the first one causes a warning.
    */
   leave(): void {
     this.isLeft = true;
     this.dispose();
   }
 
-  /** Frees what the session holds in the engine; its graph stays. Calls that run are rejected. */
+  /** Frees the session's sequences in the engine and rejects running calls; the graph stays. */
   dispose(): void {
     this.isDisposed = true;
-    // The signal lives as long as a run.
+    // The signal lives as long as the run.
     this.options.signal?.removeEventListener("abort", this.onAbort);
     this.abort();
     const free = (input: InputNode): void => {
@@ -298,7 +302,7 @@ export class ChatSession implements ChatModel {
     return place;
   }
 
-  /** The tokens of an input, rendered once: those that its messages add to the conversation, mask 0. */
+  /** Tokens that an input's messages add to the conversation (mask 0), rendered once. */
   private render({ input }: Place): Promise<InputNode> {
     if (input.tokenIds) return Promise.resolve(input);
     const known = this.rendering.get(input);
@@ -314,7 +318,7 @@ export class ChatSession implements ChatModel {
     try {
       const tokenIds = await this.tokenize(input);
       if (tokenIds === null) return await this.openBranch(input);
-      // What does not fit is refused, and its images are not decoded.
+      // A conversation that is too long is refused before its images are decoded.
       if (countTokens({ ...input, tokenIds }) < this.contextSize) await prepareRequest(messages, engine.images);
       input.tokenIds = tokenIds;
       return input;
@@ -322,12 +326,12 @@ export class ChatSession implements ChatModel {
       this.graph.remove(input);
       if (!(cause instanceof TokenizerError)) throw cause;
       if (parent === null) throw refuseMessages(messages, cause);
-      // Such a template prints these messages only within a whole conversation.
+      // The template can print these messages only within a whole conversation.
       return this.openBranch(input);
     }
   }
 
-  /** The tokens that an input adds; null where the template, rendering the whole conversation, changes those before it. */
+  /** Tokens that an input adds; null if the template, rendering the whole conversation, changes earlier tokens. */
   private async tokenize(input: InputNode): Promise<Int32Array | null> {
     const { tokenizer, production = false } = this.options;
     const { parent, messages, tools } = input;
@@ -353,7 +357,7 @@ export class ChatSession implements ChatModel {
     return findTurnForm(this.options.tokenizer, { schemas: tools, production: true });
   }
 
-  /** Has an input's conversation go on from a root that holds all of its messages. */
+  /** Continues an input's conversation from a new root that holds all of its messages. */
   private async openBranch(input: InputNode): Promise<InputNode> {
     this.graph.remove(input);
     const form = this.options.production ? this.findForm(input) : "structured";
@@ -370,7 +374,7 @@ export class ChatSession implements ChatModel {
     return Math.min(limits.context ?? Number.POSITIVE_INFINITY, engine.info.contextSize);
   }
 
-  /** What is asked for beside the messages. */
+  /** Key of a request's options apart from its messages; "" for the defaults. */
   private nameQuestion(request: ChatRequest): string {
     const { toolChoice = "auto", ...beside } = pickAsked(request);
     const sampling = this.options.enforceSampling ? undefined : request.sampling;
@@ -401,7 +405,7 @@ export class ChatSession implements ChatModel {
     return turn;
   }
 
-  /** Most tokens of an answer. @throws DataError when there is none. */
+  /** Maximum number of tokens of an answer. @throws DataError when it is 0. */
   private measureRoom(input: InputNode, { maxTokens }: ChatRequest): number {
     const { limits = {} } = this.options;
     const context = this.contextSize;
@@ -440,7 +444,7 @@ export class ChatSession implements ChatModel {
     }
     const { seed: chosen, ...chosenSampling } = enforceSampling ? own : { ...own, ...dropUndefined(wanted) };
     const place = [answer.parent.id, sibling, ...(request.choice === undefined ? [] : [request.choice])];
-    // A client's own seed alone decides: the same one gives the same answer again.
+    // A client's own seed decides alone: the same seed gives the same answer again.
     return {
       ...chosenSampling,
       seed: chosen === undefined ? hashSeed(seed, ...place) : hashSeed(chosen, request.choice ?? 0),
@@ -489,12 +493,12 @@ export class ChatSession implements ChatModel {
     this.count("prefill_tokens", turn.stats.prefillTokens);
     this.count("reused_tokens", turn.stats.reusedTokens);
     this.count("decode_tokens", turn.stats.decodeTokens);
-    // Nine letters or digits: an id that every template takes.
+    // Nine letters or digits: an id form that every template accepts.
     const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
     const { message } = readAnswer(opening + turn.text, reader, tools, makeId);
     const reasoningTokens = countThoughts(this.options.engine, turn.tokenIds, opening, message.reasoning_content);
     const { engine } = this.options;
-    // Nobody cuts its turns, so no call of it is left out for being broken.
+    // No turn limit applies, so no call is dropped as cut off.
     const limits = { maxTokensPerTurn: null, remaining: 0 };
     const { text, span } = readTurn(turn, { engine, opening, parse: reader.parse, schemas: tools, ...limits });
     const spent = { policyVersion: version, startedAt, reasoningTokens };
@@ -510,7 +514,7 @@ export class ChatSession implements ChatModel {
     return findOpening(this.options.tokenizer, messages.at(-1)!.role === "tool" ? "tool" : "user");
   }
 
-  /** A sequence that the answer is sampled in: that of the answer before it, where no other turn has taken it. */
+  /** The sequence to sample the answer in: the previous answer's, unless another turn has taken that. */
   private openSequence(input: InputNode) {
     const { parent } = input;
     const sequence = parent?.sequence;
@@ -542,7 +546,7 @@ export class ChatSession implements ChatModel {
 
   private describe({ id, parent, said }: AnswerNode, { stats }: GenerateResult): ChatAnswer {
     const { tokenIds, logprobs, constrained, topLogprobs, stopString } = said!;
-    // The session's own answers are of these types.
+    // The session's own answers have these types.
     const { message, finishReason, policyVersion } = said as Pick<
       ChatAnswer,
       "message" | "finishReason" | "policyVersion"
@@ -569,7 +573,7 @@ export class ChatSession implements ChatModel {
     };
   }
 
-  /** @param signal of the call. */
+  /** @param signal the call's signal. */
   private checkOpen(signal: AbortSignal | undefined): void {
     if (this.isDisposed) throw makeDisposed();
     this.options.signal?.throwIfAborted();
@@ -589,7 +593,7 @@ function findOverridden(wanted: ChatSampling, own: ChatSampling): string[] {
     .map(([name, value]) => `${name} ${value} (here ${defaults[name as keyof ChatSampling] ?? "by the run's seed"})`);
 }
 
-/** What is asked beside messages, tools and how tokens are drawn. */
+/** Options of a request that are part of its key, apart from messages, tools and sampling. */
 function pickAsked({ toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs }: ChatRequest) {
   return { toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs };
 }

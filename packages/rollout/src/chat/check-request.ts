@@ -4,7 +4,7 @@ import type { ChatRequest } from "./chat-model.js";
 
 const roles: readonly string[] = ["system", "user", "assistant", "tool"];
 
-/** @throws DataError that names what is wrong with a request. */
+/** @throws DataError that names the invalid part of a request. */
 export function checkRequest(request: ChatRequest): void {
   if (typeof request !== "object" || request === null)
     throw refuse("request", "{ messages, ... }", describeData(request));
@@ -43,7 +43,7 @@ export function checkRequest(request: ChatRequest): void {
   }
 }
 
-/** Whether an image can be taken is found when it is loaded. */
+/** Checks the form alone; unreadable images are found when they are loaded. */
 function checkContent(content: unknown, place: string): void {
   if (typeof content === "string") return;
   if (!Array.isArray(content)) throw refuse(place, "a text, or a list of texts and images", describeData(content));

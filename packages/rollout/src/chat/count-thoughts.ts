@@ -1,9 +1,9 @@
 import type { PolicyEngine } from "@cria/core";
 
 /**
- * How many of an answer's tokens are thoughts, the mark that opens them included.
- * @param opening what the generation prompt says in the answer's name.
- * @param thoughts as the message has them.
+ * Number of thought tokens in an answer, the opening mark included.
+ * @param opening the part of the answer that the generation prompt already contains.
+ * @param thoughts the message's thoughts.
  */
 export function countThoughts(
   engine: Pick<PolicyEngine, "detokenize" | "tokenize">,
@@ -13,7 +13,7 @@ export function countThoughts(
 ): number {
   if (!thoughts) return 0;
   const isTold = (count: number) => (opening + engine.detokenize(tokenIds.subarray(0, count))).includes(thoughts);
-  // Thoughts of several places, joined, stand nowhere as they are.
+  // Thoughts joined from several places do not occur as one text.
   if (!isTold(tokenIds.length)) return Math.min(tokenIds.length, engine.tokenize(thoughts).length);
   let [low, high] = [0, tokenIds.length];
   while (low < high) {

@@ -12,8 +12,9 @@ import type { ImageAccess } from "../images/load-content.js";
 import { prepareImages } from "../images/prepare-images.js";
 
 /**
- * The messages of a request with their images in memory; those that have none, and images that were loaded before, are shared. To
- * a model that reads text alone an image in a tool's answer is named, as a policy in training is told: an agent goes on.
+ * Loads the images of a request into memory. Messages without images, and images already loaded, are shared. For a
+ * text-only model, an image in a tool's answer is replaced by its name, as in training, so that the agent can
+ * continue.
  */
 export function loadRequest(
   messages: readonly ChatMessage[],
@@ -35,9 +36,9 @@ export function loadRequest(
 }
 
 /**
- * An image of a request, in memory. Files of this machine are never read.
- * @param place in the request, for errors.
- * @throws DataError "chat/bad-image" for one that cannot be taken.
+ * Loads one image of a request. Local files are never read.
+ * @param place position in the request, for errors.
+ * @throws DataError "chat/bad-image" for an unusable image.
  */
 export async function loadGivenImage(
   source: ImageSource,
@@ -63,7 +64,7 @@ export async function loadGivenImage(
   }
 }
 
-/** Encodes the images ahead, so that a damaged file is found before anything is sampled. @throws DataError "chat/bad-image" */
+/** Encodes the images ahead of sampling, so that a damaged file is found first. @throws DataError "chat/bad-image" */
 export async function prepareRequest(
   messages: readonly ChatMessage[],
   encoder: ImageEncoder | undefined,
@@ -75,7 +76,7 @@ export async function prepareRequest(
   }
 }
 
-/** What is wrong with an image, as said of the request that brought it; other errors as they are. */
+/** Turns an image error into an error about the request; returns other errors unchanged. */
 function refuseImage(place: string, cause: unknown): unknown {
   if (!(cause instanceof CriaError)) return cause;
   const { subject, expected, received, remedy } = cause;

@@ -4,18 +4,18 @@ import { thinkingTags } from "@cria/tools/internal";
 import type { ChatRequest } from "./chat-model.js";
 
 export interface GrammarContext {
-  /** How the model writes tool calls. */
+  /** Tool-call format of the policy. */
   format: ToolFormat;
-  /** What the generation prompt says in the model's name. */
+  /** The part of the answer that the generation prompt already contains. */
   opening: string;
-  /** Source of the chat template: whether models of it think. */
+  /** Source of the chat template; tells whether models with it think. */
   template: string;
 }
 
 /**
- * The grammar (GBNF) that a request asks for: a call of a tool, or an answer in JSON. Models that think may do so first.
- * @returns null where the model may say anything.
- * @throws DataError for what no grammar can say.
+ * Grammar (GBNF) for a request that demands a tool call or a JSON answer. Thinking models may think first.
+ * @returns null if the answer is unconstrained.
+ * @throws DataError for a demand that no grammar can express.
  */
 export function makeGrammar(request: ChatRequest, { format, opening, template }: GrammarContext): string | null {
   const answer = makeCallGrammar(request, format) ?? makeFormatGrammar(request);
@@ -55,7 +55,7 @@ function makeFormatGrammar({ responseFormat }: ChatRequest): string | null {
   }
 }
 
-/** What the engine says of a grammar that it cannot follow, as an error of the request; null for other errors. */
+/** Turns the engine's refusal of a grammar into an error about the request; null for other errors. */
 export function describeGrammarError(error: unknown): DataError | null {
   if (!(error instanceof EngineError) || !/^engine\/(bad-grammar|grammar-)/.test(error.code)) return null;
   const { expected, received, remedy } = error;
@@ -67,7 +67,7 @@ export function describeGrammarError(error: unknown): DataError | null {
   });
 }
 
-/** Thoughts end at the first closing tag. @param isOpen whether the generation prompt has begun them. */
+/** Allows thoughts up to the first closing tag. @param isOpen true if the generation prompt has opened them. */
 function allowThinking(grammar: string, { open, close }: { open: string; close: string }, isOpen: boolean): string {
   const [first, second] = [close[0]!, close[1]!];
   const not = (char: string) => `[^${char === "[" ? "\\[" : char}]`;
@@ -76,7 +76,7 @@ function allowThinking(grammar: string, { open, close }: { open: string; close: 
   return `${root}\n${thoughts}\n${renameRoot(grammar)}`;
 }
 
-/** Literals and character classes may hold the word too. */
+/** Renames the rule `root`, except inside literals and character classes. */
 function renameRoot(grammar: string): string {
   const parts = /"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|(?<![\w-])root(?![\w-])/g;
   return grammar.replace(parts, (part) => (part === "root" ? "the-answer" : part));

@@ -3,23 +3,23 @@ import type { ParsedToolCall, ParsedTurn, TurnReader } from "@cria/tools";
 import { noCalls } from "@cria/tools/internal";
 import type { ChatAnswerMessage, ChatToolCall } from "./chat-model.js";
 
-/** What a turn thinks and says, white space and all. */
+/** Thoughts and text of a turn, white space included. */
 interface Spoken {
   reasoning: string;
   text: string;
 }
 
 /**
- * Reads a turn's text as the message that clients get. Thoughts go to `reasoning_content`, calls to `tool_calls`, the rest
- * to `content`, each without white space around it.
+ * Reads a turn's text as the message for clients: thoughts in `reasoning_content`, calls in `tool_calls`, the rest
+ * in `content`, each trimmed.
  *
- * A call that cannot be read is given to the client all the same, so that its framework answers the model with an error:
- * its arguments are then what the model wrote, which is no JSON object. Where not even a name can be made out, what the
- * model wrote stays at the content's end.
- * @param text the whole turn, control tokens written out, behind what the generation prompt says in its name (`<think>\n`).
- * @param reader how the model writes tool calls.
+ * An unreadable call is passed to the client too, so that its framework answers the model with an error: its
+ * arguments are then the model's raw text, which is no JSON object. If not even a name can be read, the raw text
+ * stays at the end of `content`.
+ * @param text the whole turn, control tokens written out, after the part in the generation prompt (`<think>\n`).
+ * @param reader tool-call format of the policy.
  * @param schemas the tools that the model saw.
- * @param makeId an id for the call at an index of the turn; called where the model gave none that can be used.
+ * @param makeId makes an id for the call at an index of the turn; called if the model gave no usable one.
  */
 export function readAnswer(
   text: string,
@@ -33,7 +33,7 @@ export function readAnswer(
   });
   splitter.push(text);
   const rest = text.slice(splitter.finish());
-  // From the first call on, so that text before it and text behind it cannot join to something else.
+  // Parse from the first call on, so that text before and after it cannot combine.
   const parsed: ParsedTurn = rest === "" ? { content: "", calls: [] } : reader.parse(rest, schemas);
   const after = splitRest(parsed);
   const calls = parsed.calls.map((call) => ({ call, name: call.name || findName(call.text ?? "") }));
@@ -55,12 +55,12 @@ export function readAnswer(
   };
 }
 
-/** What stands between calls only, `;` or `,`, says nothing. */
+/** True if a text holds only separators of calls: white space, `;`, `,`. */
 export function isFiller(text: string): boolean {
   return /^[\s;,]*$/.test(text);
 }
 
-/** The text around the calls may think again. */
+/** Splits the text around the calls, which may contain thoughts again. */
 function splitRest({ content, message }: ParsedTurn): Spoken {
   if (message) return { reasoning: `\n${message.reasoning_content ?? ""}`, text: `\n${message.content}` };
   const rest: Spoken = { reasoning: "", text: "" };
@@ -84,7 +84,7 @@ function toToolCalls(
   });
 }
 
-/** The form of ids that every template takes: Mistral's want nine letters or digits. */
+/** True for an id of nine letters or digits, the form that every template accepts (Mistral's demand it). */
 function isId(id: string): boolean {
   return /^[a-zA-Z0-9]{9}$/.test(id);
 }
@@ -92,11 +92,11 @@ function isId(id: string): boolean {
 function writeArguments(call: ParsedToolCall): string {
   if (call.error === undefined) return JSON.stringify(call.arguments);
   const written = call.text ?? "";
-  // A call that is wrong beside its arguments must not look like one that is right.
+  // A call with another error must not look valid, even if its arguments are.
   return isObject(written) ? JSON.stringify(written) : written;
 }
 
-/** The name in the JSON of a call that is broken elsewhere. */
+/** Finds the name in a call whose JSON is broken elsewhere. */
 function findName(text: string): string {
   return /"(?:name|function)"\s{0,20}:\s{0,20}"([^"\\]{1,200})"/.exec(text)?.[1] ?? "";
 }

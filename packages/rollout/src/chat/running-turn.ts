@@ -5,26 +5,26 @@ interface Listener {
   reject: (reason: unknown) => void;
 }
 
-/** An answer that is being made, and those who wait for it: the call itself, and calls that ask the same meanwhile. */
+/** An answer being generated, and its callers: the original call and equal calls that joined it. */
 export class RunningTurn {
   private readonly controller = new AbortController();
   private readonly events: ChatEvent[] = [];
   private readonly listeners = new Set<Listener>();
   private readonly answer: Promise<ChatAnswer>;
 
-  /** @param make what makes the answer; its signal aborts when nobody waits for it any more. */
+  /** @param make generates the answer; its signal aborts when no caller is left. */
   constructor(make: (signal: AbortSignal, emit: (event: ChatEvent) => void) => Promise<ChatAnswer>) {
     this.answer = make(this.controller.signal, (event) => this.emit(event));
-    // Those who wait hear of it.
+    // Callers handle the rejection.
     this.answer.catch(() => undefined);
   }
 
-  /** Whether it was aborted; it takes a while to end, and may have its answer by then. */
+  /** True once aborted. It takes a while to stop, and may still finish its answer. */
   get isAborted(): boolean {
     return this.controller.signal.aborted;
   }
 
-  /** Waits for its end. */
+  /** Waits until generation has ended; resolves to true if it failed. */
   hasFailed(): Promise<boolean> {
     return this.answer.then(
       () => false,
@@ -32,7 +32,10 @@ export class RunningTurn {
     );
   }
 
-  /** Waits for the answer; who comes late gets its earlier events at once. @throws the signal's reason when it aborts. */
+  /**
+   * Waits for the answer. A caller that joins late receives the earlier events at once. @throws the signal's reason
+   * when it aborts.
+   */
   join({ signal, onEvent }: ChatOptions = {}): Promise<ChatAnswer> {
     return new Promise((resolve, reject) => {
       const listener: Listener = { onEvent, reject };
@@ -56,7 +59,7 @@ export class RunningTurn {
     });
   }
 
-  /** Ends the answer, whoever waits. */
+  /** Aborts the answer for all callers. */
   abort(reason: unknown): void {
     this.controller.abort(reason);
     for (const { reject } of [...this.listeners]) reject(reason);

@@ -191,7 +191,7 @@ describe.each(readers)("%s", (_, reader) => {
         for (let at = 0; at < whole.length; at += 3) turn.push(whole.slice(at, at + 3));
       });
     };
-    // What is told only when it has ended.
+    // Beginnings that are reported only when the turn has ended.
     const heads = ['{"a": "', '[{"a": "', '```json\n{"a": "', "```js\n"];
     const units = [...pieces, '{"a": "', '{"a": [', "[ ", " ;", "\n ", '```json\n{"a": 1} ', "<function=a"];
     const starts = [...units.map((unit) => ["", unit]), ...heads.map((head) => [head, "x"])] as [string, string][];

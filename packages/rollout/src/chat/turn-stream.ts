@@ -3,16 +3,16 @@ import type { ChatAnswerMessage, ChatEvent } from "./chat-model.js";
 import { isFiller } from "./read-answer.js";
 
 /**
- * Tells of a turn while it is sampled: thoughts and text as soon as it is sure that they belong to no call, all the rest
- * at the end. Joined, `text` events are the message's `content`, and `reasoning` events its `reasoning_content`, however
- * the text was cut.
+ * Reports a turn while it is sampled: thoughts and text as soon as they cannot belong to a call, the rest at the
+ * end. Joined, the `text` events equal the message's `content`, and the `reasoning` events its `reasoning_content`,
+ * however the text was split.
  */
 export class TurnStream {
   private readonly splitter: TurnSplitter;
   private readonly spoken: Record<SpokenKind, TrimmedText>;
 
   /**
-   * @param reader of the turn; the same that makes the message.
+   * @param reader the turn's format, the same one that makes the message.
    * @param onEvent called with every event, in order.
    */
   constructor(
@@ -21,7 +21,7 @@ export class TurnStream {
   ) {
     this.spoken = {
       reasoning: new TrimmedText((text) => /^\s*$/.test(text)),
-      // Said in front of calls alone it would say nothing.
+      // Separators before calls are dropped.
       text: new TrimmedText(isFiller),
     };
     this.splitter = reader.split((kind, text) => {
@@ -31,14 +31,14 @@ export class TurnStream {
     });
   }
 
-  /** Takes the next piece of the turn, of which the first is what the generation prompt says in its name. */
+  /** Adds the next piece of the turn. The first piece is the part that the generation prompt already contains. */
   push(text: string): void {
     this.splitter.push(text);
     this.tell("reasoning");
     this.tell("text");
   }
 
-  /** Tells what is missing of the whole message: that which `readAnswer` makes of all that was pushed. */
+  /** Reports the rest of the whole message, as `readAnswer` reads it from all pushed text. */
   end(message: ChatAnswerMessage): void {
     this.tellRest("reasoning", message.reasoning_content ?? "");
     this.tellRest("text", message.content);
@@ -56,16 +56,16 @@ export class TurnStream {
   }
 }
 
-/** A text that grows, without white space around it as far as that is known. */
+/** A growing text, trimmed as far as its end is known. */
 class TrimmedText {
   /** Characters taken so far. */
   taken = 0;
   private ready = "";
-  /** What only text to come can make part of it. */
+  /** White space that becomes part of the text only if more text follows. */
   private held = "";
   private hasBegun = false;
 
-  /** @param isNothing whether a text that it begins with may turn out to be left out. */
+  /** @param isNothing true for a leading text that may still be dropped. */
   constructor(private readonly isNothing: (text: string) => boolean) {}
 
   add(text: string): void {

@@ -3,15 +3,15 @@ import type { ImageAccess } from "../images/load-content.js";
 import type { DatasetRow } from "./dataset-row.js";
 import { haveImages } from "./place-images.js";
 
-/** @throws ConfigError for rows with images where the model has no projector: it would answer without seeing them. */
+/** @throws ConfigError for rows with images if the model has no projector: it would answer without seeing them. */
 export function checkProjector(rows: readonly DatasetRow[], { images }: Pick<PolicyEngine, "images">): void {
   const shown = images ? undefined : rows.find(({ prompt }) => haveImages(prompt));
   if (shown) throw missProjector(shown);
 }
 
 /**
- * Checks where the images of rows lie, before any of them is read.
- * @throws DataError for an address where addresses are not fetched, or a path of a row that comes from no file.
+ * Checks the sources of the rows' images before any is read.
+ * @throws DataError for a web address if fetching is off, or for a path in a row that comes from no file.
  */
 export function checkSources(rows: readonly DatasetRow[], access: ImageAccess = {}): void {
   for (const row of rows) {

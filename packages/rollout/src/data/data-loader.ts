@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import { DataError, hashSeed } from "@cria/core";
 import { shuffleIndices } from "@cria/core/internal";
 
-/** The place of a loader in its rows. */
+/** Position of a loader in its rows. */
 export interface DataLoaderPlace {
   epoch: number;
-  /** Rows of the epoch already handed out. */
+  /** Number of rows of the epoch already handed out. */
   position: number;
 }
 
-/** A loader's place, and what the order of its rows depends on. Plain JSON, for checkpoints. */
+/** A loader's position and everything that determines the order of its rows. Plain JSON, for checkpoints. */
 export interface DataLoaderState extends DataLoaderPlace {
-  /** What the order depends on; a loader of another kind refuses the state. */
+  /** Settings that determine the order; restoring with other ones is refused. */
   batchSize: number;
   shuffle: boolean;
   seed: number;
@@ -20,7 +20,7 @@ export interface DataLoaderState extends DataLoaderPlace {
   uids: string;
 }
 
-/** Hands out batches of rows, epoch after epoch. Only seed and epoch decide their order. */
+/** Hands out batches of rows, epoch after epoch, in an order determined by seed and epoch alone. */
 export class DataLoader<Row extends { uid: string }> {
   private at: DataLoaderPlace = { epoch: 0, position: 0 };
   private order: Int32Array;
@@ -32,7 +32,7 @@ export class DataLoader<Row extends { uid: string }> {
     this.order = this.makeOrder();
   }
 
-  /** Full batches in one epoch; a smaller rest is left out. */
+  /** Number of full batches in one epoch; a smaller rest is dropped. */
   get batchesPerEpoch(): number {
     return Math.max(1, Math.floor(this.rows.length / this.options.batchSize));
   }
@@ -57,13 +57,13 @@ export class DataLoader<Row extends { uid: string }> {
     return [...picked].map((i) => this.rows[i]!);
   }
 
-  /** @param place a former one; default: the present one. */
+  /** @param place an earlier position; default: the current one. */
   save(place: DataLoaderPlace = this.at): DataLoaderState {
     return { ...place, ...this.describe() };
   }
 
   /**
-   * Goes on exactly where `state` was saved, in the middle of an epoch too.
+   * Continues exactly where `state` was saved, even within an epoch.
    * @throws DataError when it was saved over other rows, or with another batch size, shuffle or seed.
    */
   restore(state: DataLoaderState): void {

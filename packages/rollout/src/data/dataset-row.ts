@@ -22,9 +22,12 @@ const index = z.union([z.number(), z.string(), z.bigint().transform(Number)]).nu
 const extraInfo = z.looseObject({
   index,
   need_tools_kwargs: z.boolean().nullish(),
-  /** The tools that this row's conversations see, in this order. Null or empty: all. */
+  /** Tools available to this row's conversations, in this order. Null or empty: all. */
   tool_selection: z.array(z.string()).nullish(),
-  /** A tool whose entry is null is not named: Parquet has a column for each tool that any row names. */
+  /**
+   * Creation arguments by tool. An entry of null counts as absent: Parquet has a column for each tool that any row
+   * names.
+   */
   tools_kwargs: z
     .record(z.string(), toolKwargs.nullable())
     .nullish()
@@ -32,7 +35,7 @@ const extraInfo = z.looseObject({
   interaction_kwargs: z.record(z.string(), z.unknown()).nullish(),
 });
 
-/** Media that no policy can see. An empty list is none. */
+/** Media that no policy can see: only an empty list is accepted. */
 const videos = z
   .unknown()
   .refine(
@@ -51,24 +54,24 @@ const rowSchema = z.looseObject({
   videos,
 });
 
-/** One row of a dataset, in the format that the field's trainers use. */
+/** One row of a dataset, in verl's format. */
 export interface DatasetRow {
-  /** Position among all rows of its dataset, before any were filtered out. */
+  /** Index among all rows of its dataset, before filtering. */
   index: number;
   /**
-   * Names the prompt in groups, seeds and logs: `data_source`, file and position in the file. Unique in a dataset, and the
-   * same in every run over the same files, whatever `extra_info.index` says.
+   * Identifies the prompt in groups, seeds and logs: `data_source`, file and position in the file. Unique in a
+   * dataset, and stable over runs on the same files, whatever `extra_info.index` says.
    */
   uid: string;
   /** File and line or row, for error messages. */
   place: string;
-  /** Of its images this says where they are; they are read when a conversation begins. */
+  /** Messages of the prompt. Images are references here, loaded when a conversation begins. */
   prompt: ChatMessage[];
-  /** Where relative paths of its images begin; left out: paths are refused. */
+  /** Base folder of relative image paths; left out: paths are refused. */
   folder?: string;
-  /** Images by the paths that its tools load them by, where the folder lies on another machine. */
+  /** Images by the paths that tools load them by; used if the folder lies on another machine. */
   files?: Readonly<Record<string, LoadedImage>>;
-  /** What routes the reward: the column `data_source`, or `data.reward_fn_key`. */
+  /** Selects the reward function: the column `data_source`, or `data.reward_fn_key`. */
   dataSource: string;
   groundTruth: unknown;
   extraInfo: z.infer<typeof extraInfo>;
@@ -78,17 +81,17 @@ export interface DatasetRow {
 export interface ParseRowOptions {
   /** Column of the messages; default "prompt". */
   promptKey?: string;
-  /** Column that routes the reward; default "data_source". */
+  /** Column that selects the reward function; default "data_source". */
   rewardFnKey?: string;
   /** Column of images; default "images". */
   imageKey?: string;
   /** Column of videos, which must be empty; default "videos". */
   videoKey?: string;
-  /** Where relative paths of images begin; default: they are refused. */
+  /** Base folder of relative image paths; default: paths are refused. */
   folder?: string;
-  /** For rows whose `extra_info` does not say `need_tools_kwargs`; default false. */
+  /** Default of `need_tools_kwargs` for rows whose `extra_info` lacks it; default false. */
   needToolsKwargs?: boolean;
-  /** The row's position, for its uid; default: its index. */
+  /** The row's position, as part of its uid; default: its index. */
   position?: string;
 }
 
@@ -120,9 +123,9 @@ export function parseRow(value: unknown, index: number, place: string, options: 
 }
 
 /**
- * A conversation's own copy of a row: what tools, interactions and agent loops do to it reaches no other conversation and
- * not the dataset. Functions and class instances that a dataset of the user's put into it stay shared.
- * @throws DataError naming the row when a getter in it throws, or when it is nested too deeply.
+ * Copies a row for one conversation: changes by tools, interactions and agent loops affect neither other
+ * conversations nor the dataset. Functions and class instances from a user's dataset stay shared.
+ * @throws DataError naming the row when one of its getters throws, or when it is nested too deeply.
  */
 export function copyRow(row: DatasetRow): DatasetRow {
   try {
@@ -163,7 +166,7 @@ function describeBadRow(
   });
 }
 
-/** Sets whose columns have other names. */
+/** Error for a dataset whose columns have other names. */
 function describeMissingColumn(name: string, column: string, value: object, place: string): DataError {
   const columns = Object.keys(value);
   const key = { prompt: "data.prompt_key", data_source: "data.reward_fn_key" }[column];
@@ -185,7 +188,7 @@ function describeValue(value: unknown): string {
   return text?.slice(0, 200) ?? "nothing";
 }
 
-/** What JSON cannot hold becomes a text, and so does what lies too deep for it. */
+/** Replaces values that JSON cannot hold, or that are nested too deeply, by texts. */
 function showBytes(value: unknown, level: number): unknown {
   if (typeof value === "bigint") return String(value);
   if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`;

@@ -263,7 +263,7 @@ describe("data.filter_overlong_prompts", () => {
     expect(first.calls).toBe(130);
     const second = await measure(rows);
     expect(second).toEqual({ calls: 0, lengths: first.lengths });
-    // Whatever may change a length is measured anew.
+    // Each change that may affect a length measures again.
     expect((await measure(rows.slice(1))).calls).toBe(129);
     expect((await measure([parseRow(row("other"), 0, "f"), ...rows.slice(1)])).calls).toBe(130);
     expect((await measure(rows, { templateKwargs: { enable_thinking: false } })).calls).toBe(130);

@@ -2,21 +2,21 @@ import { ConfigError, makeUniform } from "@cria/core";
 import { formatValue } from "@cria/core/internal";
 import type { PickRequest, RowSampler, RowSamplerOptions, StepOutcome } from "./row-sampler.js";
 
-/** How much an outcome moves a row's running success. */
+/** Default step size of a row's running success. */
 const RATE = 0.5;
-/** Least weight of a row, beside 1 of those that succeed half of the time. */
+/** Default minimum weight of a row; rows that succeed half of the time weigh 1. */
 const LEAST = 0.1;
 
 /**
- * Asks more often what is neither too easy nor too hard. Each row has a running success p, 1/2 at first, which moves by `rate` towards
- * the share of its group that reached the goal, each time that it was asked: p += rate (success - p). Rows are drawn without
- * replacement by the weights max(least, 4 p (1 - p)): a row whose groups always or never succeed teaches nothing, and is asked less and
- * less often, but never never, for the policy changes.
+ * Samples rows of medium difficulty more often. Each row has a running success p, initially 1/2. Each time the row
+ * is used, p moves towards the share of its group that reached the goal: p += rate (success - p). Rows are drawn
+ * without replacement with weights max(least, 4 p (1 - p)): a row whose groups always or never succeed teaches
+ * nothing and is drawn ever more rarely, but never excluded, because the policy changes.
  *
- * p (1 - p), the variance of a success, is the learnability of arXiv:2502.12272; Kimi k1.5 (arXiv:2501.12599, 2.3.3) draws by 1 - p. The
- * draw is that of Efraimidis and Spirakis (2006): the rows with the smallest -ln(u) / weight.
+ * p (1 - p), the variance of a success, is the learnability of arXiv:2502.12272; Kimi k1.5 (arXiv:2501.12599, 2.3.3)
+ * draws by 1 - p. The draw is that of Efraimidis and Spirakis (2006): the rows with the smallest -ln(u) / weight.
  *
- * `sampler_kwargs`: `rate`, above 0 and at most 1, default 0.5; `least`, above 0 and at most 1, default 0.1.
+ * `sampler_kwargs`: `rate`, in (0, 1], default 0.5; `least`, in (0, 1], default 0.1.
  */
 export class DifficultySampler implements RowSampler {
   private readonly success: Float64Array;

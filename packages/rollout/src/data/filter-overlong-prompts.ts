@@ -3,7 +3,8 @@ import type { DatasetRow } from "./dataset-row.js";
 import { type MeasureOptions, measurePrompts } from "./prompt-lengths.js";
 
 /**
- * Rows whose prompt has at most `maxPromptLength` tokens, in their order; `index` and `uid` stay what they were.
+ * Keeps the rows whose prompt has at most `maxPromptLength` tokens, in their order, with unchanged `index` and
+ * `uid`.
  * @throws DataError when none is left.
  */
 export async function filterOverlongPrompts(

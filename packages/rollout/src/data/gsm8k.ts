@@ -3,7 +3,10 @@ import { DataError } from "@cria/core";
 import { readRecords } from "./read-records.js";
 import { type ParquetField, type ParquetFields, writeParquet } from "./write-parquet.js";
 
-/** tool: an answer-checking tool with its ground truth; interaction: a user who gives feedback on wrong answers. */
+/**
+ * tool: rows with an answer-checking tool and its ground truth. interaction: rows with a user who comments on wrong
+ * answers.
+ */
 export type Gsm8kShape = "tool" | "interaction";
 export const gsm8kShapes: readonly Gsm8kShape[] = ["tool", "interaction"];
 export type Gsm8kSplit = "train" | "test";
@@ -84,9 +87,10 @@ export interface ConvertedFile {
 }
 
 /**
- * Writes `<out>/train.parquet` and `<out>/test.parquet` from records with `question` and `answer`, as GSM8K is published.
+ * Writes `<out>/train.parquet` and `<out>/test.parquet` from records with `question` and `answer`, as GSM8K is
+ * published.
  * @param source a folder with train.jsonl and test.jsonl, or the files of each split.
- * @throws DataError when a file is missing or a record is malformed; nothing is written for that split then.
+ * @throws DataError when a file is missing or a record is malformed; that split is then not written.
  */
 export async function convertGsm8k(
   source: string | Readonly<Record<Gsm8kSplit, readonly string[]>>,

@@ -6,15 +6,15 @@ import { mapRecord, type RowMap } from "./map-record.js";
 import { type DatasetClass, RolloutDataset } from "./rollout-dataset.js";
 
 export interface LoadDatasetOptions extends Omit<ParseRowOptions, "position"> {
-  /** Keep so many rows; -1 (default) keeps all. */
+  /** Maximum number of rows; -1 (default) keeps all. */
   maxSamples?: number;
-  /** Which ones: null (default) the first; a number: some that this seed decides, still in the order of the files. */
+  /** Selection of the rows: null (default) takes the first; a number seeds a random choice, kept in file order. */
   sampleSeed?: number | null;
   /** Default: reads the files as they are. */
   datasetClass?: DatasetClass;
-  /** Makes a row of each record; default: the records are rows. */
+  /** Maps each record to a row; default: the records are rows. */
   map?: RowMap;
-  /** The config that a user's dataset class gets. */
+  /** Config passed to a user's dataset class. */
   config?: Readonly<Record<string, unknown>>;
 }
 
@@ -26,7 +26,7 @@ export async function loadDataset(files: readonly string[], options: LoadDataset
   const dataset = new (options.datasetClass ?? RolloutDataset)(files, options.config);
   const rows: DatasetRow[] = [];
   for (const [file, records] of (await dataset.load()).entries()) {
-    // A dataset of the user's may have files of its own.
+    // A user's dataset may read files of its own.
     const folder = options.folder ?? (files[file] === undefined ? process.cwd() : dirname(resolve(files[file])));
     for (const [i, record] of records.entries()) {
       const value = options.map ? await mapRecord(record, options.map) : record.value;

@@ -3,10 +3,10 @@ import { ConfigError, readOrThrow } from "@cria/core";
 import { importModule } from "@cria/tools/internal";
 
 /**
- * One export of a user's module. TypeScript runs without a build step, through jiti; in it `cria` and
- * the packages of Cria are those that run it, wherever the file lies (`provideHostModules` of @cria/tools).
+ * Loads one export of a user's module. TypeScript runs through jiti, without a build step. `cria` and Cria's
+ * packages resolve to the running copy, wherever the file lies (`provideHostModules` of @cria/tools).
  * @param key the config key that names the module, for error messages.
- * @throws ConfigError when the file cannot be loaded or does not export a function or class of this name.
+ * @throws ConfigError when the file cannot be loaded or has no function or class export of this name.
  */
 export async function loadExport(file: string, name: string, key: string): Promise<unknown> {
   const module = await readOrThrow(() => importModule(file, dirname(file)), ConfigError, {

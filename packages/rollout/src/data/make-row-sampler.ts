@@ -3,14 +3,17 @@ import { formatValue } from "@cria/core/internal";
 import { DifficultySampler } from "./difficulty-sampler.js";
 import type { PickRequest, RowPicker, RowSampler, RowSamplerClass, RowSamplerOptions } from "./row-sampler.js";
 
-/** By `data.sampler.class_name`, where no file is named. */
+/** Samplers by `data.sampler.class_name`, if no file is named. */
 export const rowSamplers = new Registry<RowSamplerClass | RowPicker>(
   "sampler of rows",
   { difficulty: DifficultySampler },
   { subject: "data.sampler.class_name", remedy: "use one of these, or name your own: data.sampler.class_path" },
 );
 
-/** @param subject what errors call it. @throws ConfigError when `given` is neither a class of samplers nor a function. */
+/**
+ * @param subject name of `given` in errors. @throws ConfigError when `given` is neither a sampler class nor a
+ * function.
+ */
 export function makeRowSampler<Row extends object>(
   given: unknown,
   rows: readonly Row[],
@@ -35,7 +38,7 @@ export function makeRowSampler<Row extends object>(
   return sampler;
 }
 
-/** @param rows how many there are. @throws DataError unless these are rows of a step, as `RowSampler.pick` says. */
+/** @param rows number of rows. @throws DataError unless `picked` meets the contract of `RowSampler.pick`. */
 export function checkPicked(
   picked: unknown,
   { step, count, spare }: PickRequest,

@@ -2,7 +2,7 @@ import { DataError } from "@cria/core";
 import type { DatasetRecord } from "./read-records.js";
 
 /**
- * Makes a row of a file's record (`data.map`): for sets whose columns have other names. null leaves the record out.
+ * Maps a file's record to a row (`data.map`), for datasets with other columns. null drops the record.
  *
  * ```ts
  * export const row = ({ question, answer }: { question: string; answer: string }) => ({
@@ -15,7 +15,10 @@ import type { DatasetRecord } from "./read-records.js";
 // biome-ignore lint/suspicious/noExplicitAny: users decide the record's type.
 export type RowMap = (record: any, place: string) => unknown;
 
-/** The record's row; null: it is left out. @throws DataError naming the record, when the map throws or gives nothing. */
+/**
+ * Maps a record to its row; null: it is dropped. @throws DataError naming the record, when the map throws or returns
+ * no row.
+ */
 export async function mapRecord({ value, place }: DatasetRecord, map: RowMap): Promise<unknown> {
   let row: unknown;
   try {

@@ -3,10 +3,10 @@ import { toContent, toContentPart } from "@cria/core/internal";
 import { z } from "zod";
 import { isImagePlace, nextImage } from "./place-images.js";
 
-/** A part of a message: a text, an image, or a place for the next one of the row. */
+/** A part of a message: a text, an image, or a placeholder for the row's next image. */
 const contentPart = z.unknown().transform((part, context): ContentPart => {
   if (isImagePlace(part)) return { type: "image", image: nextImage };
-  // Parquet writes a null where another part has a text.
+  // Parquet fills keys that only other parts have with null.
   const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown };
   const read = type === "text" && text == null ? { type, text: "" } : toContentPart(part, { strings: "path" });
   if (read) return read as ContentPart;
@@ -19,10 +19,7 @@ const contentPart = z.unknown().transform((part, context): ContentPart => {
   return z.NEVER;
 });
 
-/**
- * A message of a row, in the OpenAI format, where content may be missing only beside calls. The result is what
- * templates see.
- */
+/** A row's message in the OpenAI format; content may be missing only beside calls. The result is what templates see. */
 export const messageSchema = z
   .looseObject({
     role: z.enum(["system", "user", "assistant", "tool"]),
@@ -36,7 +33,7 @@ export const messageSchema = z
       context.addIssue({ code: "custom", message, input: content, path: ["content"] });
       return z.NEVER;
     }
-    // Parquet writes a null for every key that only other messages have; templates ask whether a key is there.
+    // Parquet fills keys that only other messages have with null; templates test whether a key exists.
     const present = Object.entries(given).filter(([, value]) => value !== null);
     return { ...Object.fromEntries(present), role, content: content ?? "" };
   });

@@ -11,7 +11,7 @@ const sample = join(root, "examples", "gsm8k", "sample");
 const folder = mkdtempSync(join(tmpdir(), "cria-parquet-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What pyarrow read or wrote, by fixtures/parquet/make_reference.py. Bytes are written as { bytes: base64 }. */
+/** Values that pyarrow read or wrote, by fixtures/parquet/make_reference.py. Bytes are written as { bytes: base64 }. */
 const readExpected = (name: string) =>
   JSON.parse(readFileSync(join(fixtures, name), "utf8"), (_, value) => {
     const keys = typeof value === "object" && value !== null ? Object.keys(value) : [];

@@ -1,21 +1,21 @@
 import { type ChatMessage, type ContentPart, DataError, type ImageSource, listImages } from "@cria/core";
 import { toContent, toImageSource } from "@cria/core/internal";
 
-/** Stands in a message for the next image of the row's column. */
+/** Placeholder in a message for the next image of the row's column. */
 export const nextImage: ImageSource = Object.freeze({ path: "" });
 
 const mark = "<image>";
 const imageKeys = ["image", "image_url", "source", "data", "url", "bytes", "path"] as const;
 
-/** Whether a part is `{ type: "image" }` alone. */
+/** True for a part `{ type: "image" }` without a source. */
 export function isImagePlace(part: unknown): boolean {
   if (typeof part !== "object" || part === null || (part as { type?: unknown }).type !== "image") return false;
   return imageKeys.every((key) => (part as Record<string, unknown>)[key] == null);
 }
 
 /**
- * A row's column of images. A single image is a list of one.
- * @throws DataError naming the entry that is none.
+ * Reads a row's image column. A single image counts as a list of one.
+ * @throws DataError naming the invalid entry.
  */
 export function readImages(column: unknown, subject: string): ImageSource[] {
   if (column === null || column === undefined) return [];
@@ -33,10 +33,10 @@ export function readImages(column: unknown, subject: string): ImageSource[] {
 }
 
 /**
- * A row's messages with the images of its column where its texts say `<image>`, as verl has it, or a part is `{ type: "image" }`
- * alone. Without a column `<image>` is a text as any other.
+ * Inserts the images of a row's column into its messages, at each `<image>` in a text (as in verl) and each part `{
+ * type: "image" }` without a source. Without a column, `<image>` is ordinary text.
  * @param subject the row's column, for errors.
- * @throws DataError unless there are as many places as images.
+ * @throws DataError unless placeholders and images are equally many.
  */
 export function placeImages(
   messages: readonly ChatMessage[],
@@ -69,7 +69,7 @@ export function placeImages(
   });
 }
 
-/** Whether messages show an image. */
+/** True if any message contains an image. */
 export function haveImages(messages: readonly ChatMessage[]): boolean {
   return messages.some(({ content }) => listImages(content).length > 0);
 }

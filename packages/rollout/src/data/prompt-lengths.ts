@@ -19,7 +19,7 @@ export interface MeasureOptions {
   templateKwargs?: Readonly<Record<string, unknown>>;
   /** `data.allow_control_tokens`. */
   allowControlTokens?: boolean;
-  /** Of the rows' images. */
+  /** Access to the rows' images. */
   images?: ImageAccess;
   /** Folder of the cache; null: none. */
   cacheFolder: string | null;
@@ -28,10 +28,10 @@ export interface MeasureOptions {
 }
 
 /**
- * Tokens of each row's prompt, its tools included, as a rollout would render it. They are kept in a file named by the
- * rows' prompts and tools, the tokenizer and the template: a change of any of them measures again. A cache that is
- * damaged or cannot be written costs time, and nothing else. Images count by their size, which their headers say; one that cannot be
- * read counts nothing, as it breaks its conversations for another reason.
+ * Number of tokens of each row's prompt, tools included, as a rollout renders it. Results are cached in a file named
+ * after the rows' prompts and tools, the tokenizer and the template, so that any change measures again. A damaged or
+ * unwritable cache costs only time. Images count by the size in their headers; an unreadable image counts 0, because
+ * it fails its conversations anyway.
  */
 export async function measurePrompts(given: readonly DatasetRow[], options: MeasureOptions): Promise<Int32Array> {
   const rows = await measureImages(given, options);
@@ -50,7 +50,7 @@ export async function measurePrompts(given: readonly DatasetRow[], options: Meas
   return lengths;
 }
 
-/** The rows with the sizes of their images in the place of these. */
+/** Replaces the rows' images by their sizes. */
 async function measureImages(
   rows: readonly DatasetRow[],
   { images, signal }: MeasureOptions,
@@ -69,7 +69,7 @@ function countTokens(row: DatasetRow, { tokenizer, tools }: MeasureOptions): num
   try {
     return count(row.prompt);
   } catch (error) {
-    // Too large for the projector.
+    // The image is readable but cannot be encoded, for example too large for the projector.
     if (!isBadImage(error)) throw error;
     return count(withoutImages(row.prompt));
   }
@@ -81,7 +81,7 @@ async function readLengths(file: string, rows: number): Promise<Int32Array | nul
     const isWhole = Array.isArray(lengths) && lengths.length === rows && lengths.every(Number.isInteger);
     return isWhole ? Int32Array.from(lengths) : null;
   } catch {
-    // Not there, or damaged: measured again, and replaced.
+    // Missing or damaged: measured again and replaced.
     return null;
   }
 }
@@ -96,7 +96,7 @@ function makeKey(rows: readonly DatasetRow[], options: MeasureOptions): string {
   return hash.digest("hex").slice(0, 32);
 }
 
-// Words, scripts, digits, spaces and symbols: two tokenizers with equally many tokens would differ here.
+// Words, scripts, digits, spaces and symbols, so that two tokenizers with the same vocabulary size differ here.
 const probe =
   "The quick brown fox's 3,141.59 — naïve café: ßÆ Ωμέγα, Привет мир! 你好世界 こんにちは 안녕하세요 مرحبا שלום नमस्ते 🦙👩🏽‍💻\t\n\n" +
   '  def f(x): return x**2  # {"name": "calc", "arguments": {"a": -1e-9}} <tool_call></s><|im_end|> https://a.b/c?d=e&f=%20';
@@ -115,7 +115,7 @@ function describeTokenizer(engine: MeasureOptions["engine"]): unknown {
   };
 }
 
-/** Identifies an encoder by its projector and what it makes of some sizes, which its limits decide. */
+/** Identifies an image encoder by its projector and by the token counts of a few sizes, which depend on its limits. */
 function describeEncoder(images: ImageEncoder): unknown {
   const counts = [16, 100, 300, 700, 1500, 4000].map((side) => {
     try {

@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 
-/** A file that takes longer is not read to its end: a minute, and a second for each megabyte. */
+/** Deadline for reading a file: one minute plus one second per megabyte. */
 const chooseDeadlineMs = (bytes: number) => 60_000 + bytes / 1000;
 
 /**
- * The rows of a Parquet file, as the reader gives them: bytes as Uint8Array, 64-bit integers as BigInt. Read in a thread, which is ended
- * when the file has it work beyond the deadline.
+ * Reads the rows of a Parquet file; bytes become Uint8Array, 64-bit integers BigInt. A worker thread reads the file
+ * and is terminated at the deadline.
  * @throws Error when the file is missing or damaged.
  */
 export async function readParquet(path: string, deadlineMs?: number): Promise<Record<string, unknown>[]> {

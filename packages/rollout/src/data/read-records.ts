@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import { DataError, readOrThrow } from "@cria/core";
 import { readParquet } from "./read-parquet.js";
 
-/** One row as its file has it. */
+/** One record as it stands in its file. */
 export interface DatasetRecord {
   value: unknown;
   /** File and line or row, for error messages. */
@@ -44,7 +44,7 @@ function parseArray(text: string): unknown[] {
 }
 
 /**
- * Text of a file. Bytes that are no UTF-8 would become U+FFFD, and the policy would learn from them.
+ * Decodes a file as UTF-8. Invalid bytes would become U+FFFD, and the policy would learn from them.
  * @throws DataError naming the line.
  */
 function decodeText(bytes: Buffer, file: string): string {
@@ -79,7 +79,7 @@ const byteOrderMarks = new Map([
   ["UTF-16, big-endian", Buffer.from([0xfe, 0xff])],
 ]);
 
-/** The first byte that does not survive decoding; both counts from 1. */
+/** Position of the first byte that is not valid UTF-8; line and column count from 1. */
 function findBadByte(bytes: Buffer): { line: number; column: number } {
   let line = 1;
   for (let start = 0; start < bytes.length; line++) {
@@ -117,7 +117,7 @@ function parseLines(text: string, file: string): DatasetRecord[] {
   return records;
 }
 
-/** Numbers for 64-bit integers; null for null structs, which the reader returns as undefined. */
+/** Converts 64-bit integers to numbers and undefined (the reader's null structs) to null. */
 function simplify(value: unknown): unknown {
   if (value === undefined) return null;
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : value;

@@ -2,14 +2,15 @@ import { ConfigError } from "@cria/core";
 import { type DatasetRecord, readRecords } from "./read-records.js";
 
 /**
- * Where raw rows come from. A dataset of your own (`data.custom_cls`) extends this class, and overrides `mapRecord` to
- * rename or build columns, or `load` to read from somewhere else.
+ * Source of raw rows. A dataset of your own (`data.custom_cls`) extends this class and overrides `mapRecord` to
+ * rename or build columns, or `load` to read from elsewhere.
  *
  * ```ts
  * export class Sums extends RolloutDataset {
  *   override mapRecord(record: { a: number; b: number }) {
  *     const content = `What is ${record.a} + ${record.b}?`;
- *     return { data_source: "sums", prompt: [{ role: "user", content }], reward_model: { ground_truth: record.a + record.b } };
+ *     return { data_source: "sums", prompt: [{ role: "user", content }], reward_model: { ground_truth: record.a +
+ * record.b } };
  *   }
  * }
  * ```
@@ -34,7 +35,7 @@ export class RolloutDataset {
     return files;
   }
 
-  /** A record of a file as a row; null leaves it out. */
+  /** Maps a file's record to a row; null drops it. */
   mapRecord(record: unknown, _place: string): unknown {
     return record;
   }
@@ -50,7 +51,7 @@ export type DatasetClass = new (
   config?: Readonly<Record<string, unknown>>,
 ) => Pick<RolloutDataset, "load">;
 
-/** @throws ConfigError unless `exported` makes datasets: classes with a method `load`. */
+/** @throws ConfigError unless `exported` is a dataset class, that is, has a method `load`. */
 export function checkDatasetClass(exported: unknown, subject: string): DatasetClass {
   const prototype: unknown = typeof exported === "function" ? exported.prototype : undefined;
   if (typeof (prototype as { load?: unknown } | undefined)?.load === "function") return exported as DatasetClass;

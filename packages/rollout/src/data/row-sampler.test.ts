@@ -96,7 +96,7 @@ describe("the sampler difficulty", () => {
     const share = shareOf(sampler, 4);
     expect(share).toBeGreaterThan(0);
     expect(share).toBeLessThan(0.015);
-    // What is learned comes back.
+    // A row whose success drops is drawn more often again.
     tell(sampler, 0.5, 3);
     expect(shareOf(sampler, 4)).toBeGreaterThan(0.03);
   });

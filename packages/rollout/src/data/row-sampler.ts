@@ -1,54 +1,55 @@
-/** What a sampler is asked for: the rows of one step. */
+/** Request to a sampler for the rows of one step. */
 export interface PickRequest {
-  /** From 1. */
+  /** Step number, from 1. */
   step: number;
-  /** Rows of the step: `data.train_batch_size`, or all where there are fewer. */
+  /** Number of rows of the step: `data.train_batch_size`, or all rows if fewer. */
   count: number;
-  /** Further rows that the step may take, where others take the place of groups without spread (`filter_groups`); else 0. */
+  /** Number of spare rows, which replace groups without spread (`filter_groups`); else 0. */
   spare: number;
-  /** Of this step, from `data.seed`: the same in every run. */
+  /** Seed of this step, derived from `data.seed`: the same in every run. */
   seed: number;
 }
 
-/** What the conversations of one row came to. */
+/** Outcome of the conversations of one row. */
 export interface RowOutcome {
-  /** Its position in the sampler's rows. */
+  /** Index of the row among the sampler's rows. */
   row: number;
-  /** Of each conversation that did not fail, in units of reward. Empty: all failed. */
+  /** Reward of each conversation that did not fail. Empty: all failed. */
   rewards: number[];
   /** Share of the judged conversations that reached the goal, in [0, 1]; null: none was judged. */
   success: number | null;
 }
 
-/** What a step came to: each row that was asked, those too whose groups `filter_groups` left out. Plain JSON. */
+/** Outcome of a step: one entry for each row used, including groups that `filter_groups` dropped. Plain JSON. */
 export interface StepOutcome {
   step: number;
   rows: RowOutcome[];
 }
 
 /**
- * Decides which rows each step is given. It may depend on what it is asked and told alone, never on a clock or a generator of its
- * own: a run that was killed then goes on as if it had not been.
+ * Chooses the rows of each step. The choice may depend only on requests and reported outcomes, never on a clock or a
+ * random generator of its own: a killed run then resumes identically.
  */
 export interface RowSampler {
   /**
-   * Positions of rows, from 0, each at most once: `count` rows of the step, then up to `spare` others in the order in which they
-   * stand in. It is called once for each step, in their order.
+   * Returns distinct row indices, from 0: `count` rows of the step, then up to `spare` replacements in order of use.
+   * Called once per step, in order.
    */
   pick(request: PickRequest): readonly number[];
   /**
-   * What a step came to. Steps are told in their order. Before `pick` of step k all are told up to k - 1, or up to k - 1 - lag where
-   * steps are sampled ahead: what a step is given follows from the schedule, never from what ended first.
+   * Reports the outcome of a step, in step order. `pick` of step k is called once all steps up to k - 1 are
+   * reported, or up to k - 1 - lag when steps are sampled ahead: a step's rows follow from the schedule, never from
+   * which step finished first.
    */
   update?(outcome: StepOutcome): void;
-  /** All that `pick` and `update` have changed, as plain JSON, for checkpoints. Whoever has `update` has it. */
+  /** All state that `pick` and `update` have changed, as plain JSON, for checkpoints. Required with `update`. */
   save?(): unknown;
-  /** Goes on where `save` was called. */
+  /** Restores the state that `save` returned. */
   restore?(state: unknown): void;
 }
 
 export interface RowSamplerOptions {
-  /** `data.train_batch_size`, or the number of rows where there are fewer. */
+  /** `data.train_batch_size`, or the number of rows if fewer. */
   batchSize: number;
   /** `data.seed`. */
   seed: number;
@@ -56,13 +57,13 @@ export interface RowSamplerOptions {
   kwargs: Readonly<Record<string, unknown>>;
 }
 
-/** A class of samplers. It gets the rows of the training: values of the task, or of files `DatasetRow`s. */
+/** A sampler class. It gets the training rows: the task's values, or `DatasetRow`s read from files. */
 export type RowSamplerClass<Row extends object = object> = new (
   rows: readonly Row[],
   options: RowSamplerOptions,
 ) => RowSampler;
 
-/** A function that picks by itself, and learns nothing. It returns what `RowSampler.pick` does. */
+/** A stateless sampler: a function with the contract of `RowSampler.pick`. */
 export type RowPicker<Row extends object = object> = (
   request: PickRequest & { rows: readonly Row[] },
 ) => readonly number[];

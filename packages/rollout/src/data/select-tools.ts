@@ -2,7 +2,10 @@ import type { ToolSchema } from "@cria/core";
 import type { BaseTool } from "@cria/tools";
 import type { DatasetRow } from "./dataset-row.js";
 
-/** Tools that a row's samples may see, in the order that its tool_selection has; without one all, or those that its tools_kwargs name. */
+/**
+ * Names of the tools that a row's samples see, in the order of its tool_selection; without one: all, or those named
+ * by its tools_kwargs.
+ */
 export function selectTools(
   tools: ReadonlyMap<string, BaseTool>,
   { extraInfo }: Pick<DatasetRow, "extraInfo">,

@@ -13,7 +13,7 @@ export type ParquetField =
   | { struct: ParquetFields };
 export type ParquetFields = { readonly [name: string]: ParquetField };
 
-/** Writes rows with nested columns, in the layout that pyarrow writes; whole or not at all. */
+/** Writes rows with nested columns in pyarrow's layout. The write is atomic. */
 export async function writeParquet(
   file: string,
   fields: ParquetFields,
@@ -51,7 +51,7 @@ function describeField(name: string, field: ParquetField): SchemaElement[] {
   ];
 }
 
-/** The writer wants 64-bit integers as bigints. */
+/** Converts 64-bit integers to bigint, as the writer requires. */
 function toParquet(value: unknown, field: ParquetField): unknown {
   if (value === null || value === undefined) return null;
   if (field === "int64") return BigInt(value as number);

@@ -2,12 +2,10 @@ import { DataError, type PolicyEngine, type TrajectoryImage } from "@cria/core";
 
 type SeeingEngine = Pick<PolicyEngine, "images" | "info">;
 
-/** In the place of an id that means something in one process alone. */
+/** Stands in for image-vector ids, which are only valid within one process. */
 export const VECTOR = -1;
 
-/**
- * The images among tokens, in their order. Of one that was cut there is what is left.
- */
+/** Finds the images among tokens, in order. For an image that was cut, the remaining stretch. */
 export function findImages(tokenIds: ArrayLike<number>, { images, info }: SeeingEngine): TrajectoryImage[] {
   const found: TrajectoryImage[] = [];
   if (!images) return found;
@@ -35,15 +33,15 @@ export function findImages(tokenIds: ArrayLike<number>, { images, info }: Seeing
   return found;
 }
 
-/** Tokens as files and other processes hold them: without the ids of vectors. */
+/** Replaces image-vector ids by `VECTOR`, the form for files and other processes. */
 export function hideVectors(tokenIds: ArrayLike<number>, vocabSize: number): number[] {
   return Array.from(tokenIds, (id) => (id >= vocabSize ? VECTOR : id));
 }
 
 /**
- * Such tokens with the ids that their images have here.
- * @param subject whose tokens they are, for errors.
- * @throws DataError where an image has other tokens here than there: by another projector, or other limits of tokens.
+ * Replaces `VECTOR` by the ids that the images have in this process.
+ * @param subject owner of the tokens, for errors.
+ * @throws DataError if an image has other tokens here, because of another projector or other token limits.
  */
 export function showVectors(
   tokenIds: ArrayLike<number>,

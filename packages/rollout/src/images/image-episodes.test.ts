@@ -45,7 +45,7 @@ async function play(response: ToolResponse, more: Partial<FakeRolloutOptions> = 
   return { ...rollout, t: t!, answer: t!.messages[2]?.content };
 }
 
-/** What a trajectory has of each image: its size in tokens, and how many of these are vectors. */
+/** Size in tokens of each image of a trajectory, and how many of these are vectors. */
 function describeImages({ images = [], tokenIds }: Trajectory, vocabSize: number) {
   return images.map(({ image, start, length }) => {
     const own = tokenIds.subarray(start, start + length);

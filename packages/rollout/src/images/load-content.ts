@@ -1,12 +1,12 @@
 import { type ChatMessage, type ContentPart, type LoadImageOptions, listImages, loadImage } from "@cria/core";
 import { isLoaded } from "@cria/core/internal";
 
-/** Limits of images, and whether what addresses name is fetched. */
+/** Limits of images, and the function that fetches web addresses, if that is allowed. */
 export type ImageAccess = Pick<LoadImageOptions, "maxBytes" | "maxPixels" | "fetch">;
 
 type Content = ChatMessage["content"];
 
-/** A content whose images are in memory. @throws DataError as `loadImage` does. */
+/** Loads the images of a content into memory. @throws DataError as `loadImage` does. */
 export async function loadContent(content: Content, options: LoadImageOptions): Promise<Content> {
   if (isHeld(content)) return content;
   return Promise.all(
@@ -16,7 +16,10 @@ export async function loadContent(content: Content, options: LoadImageOptions): 
   );
 }
 
-/** Messages whose images are in memory; the same ones where nothing has to be read. @throws DataError as `loadImage` does. */
+/**
+ * Loads the images of messages into memory; returns the same array if there is nothing to load. @throws DataError as
+ * `loadImage` does.
+ */
 export async function loadMessages<M extends ChatMessage>(
   messages: readonly M[],
   options: LoadImageOptions,

@@ -2,7 +2,7 @@ import { type ChatMessage, type ContentPart, type ImageRecord, type LoadImageOpt
 import { measureImage, toContent } from "@cria/core/internal";
 import { isBadImage } from "../is-fatal.js";
 
-/** Messages with records of their images that say no more than the sizes; images that cannot be read are left out. */
+/** Replaces the images of messages by records of their sizes; drops unreadable images. */
 export async function measureMessages(
   messages: readonly ChatMessage[],
   options: LoadImageOptions,
@@ -15,7 +15,7 @@ export async function measureMessages(
   return measured;
 }
 
-/** Messages with their texts alone. */
+/** Messages without their images. */
 export function withoutImages(messages: readonly ChatMessage[]): ChatMessage[] {
   return messages.map((message) =>
     typeof message.content === "string"

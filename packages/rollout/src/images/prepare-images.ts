@@ -6,7 +6,7 @@ function listLoaded(contents: readonly ChatMessage["content"][]): LoadedImage[] 
   return contents.flatMap((content) => listImages(content).map(({ image }) => image)).filter(isLoaded);
 }
 
-/** Tokens of the images of contents. */
+/** Number of tokens of all images in the contents. */
 export function countImageTokens(
   contents: readonly ChatMessage["content"][],
   images: ImageEncoder | undefined,
@@ -15,7 +15,7 @@ export function countImageTokens(
   return listLoaded(contents).reduce((sum, image) => sum + images.countTokens(image), 0);
 }
 
-/** Decodes and encodes a content's images ahead. @throws EngineError "engine/bad-image" for a damaged file. */
+/** Decodes and encodes a content's images ahead of use. @throws EngineError "engine/bad-image" for a damaged file. */
 export async function prepareImages(
   content: ChatMessage["content"],
   images: ImageEncoder | undefined,

@@ -1,16 +1,16 @@
 import type { ChatSession } from "../chat/chat-session.js";
 
-/** Where a program reaches the session of its episode. */
+/** Address of an episode's session, for programs. */
 export interface SessionAddress {
-  /** Of the server, without a path; the session's routes lie under it for who has its key. */
+  /** Base address of the server; the API key selects the session. */
   url: string;
-  /** Opens this session alone. */
+  /** Grants access to this session only. */
   apiKey: string;
-  /** Takes the session away from the endpoint. */
+  /** Removes the session from the endpoint. */
   close(): void;
 }
 
-/** An HTTP endpoint that makes the sessions of episodes reachable for programs outside this process. */
+/** An HTTP endpoint through which programs outside this process reach the sessions of episodes. */
 export interface AgentEndpoint {
   add(session: ChatSession): Promise<SessionAddress>;
 }

@@ -23,27 +23,29 @@ import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
 
 export interface MultiTurnOptions {
-  /** Null: no limit. */
+  /** Maximum number of assistant turns; null: no limit. */
   maxAssistantTurns: number | null;
   maxUserTurns: number | null;
   maxParallelCalls: number;
-  /** In tokens. */
+  /** Maximum length of a tool response, in tokens. */
   maxToolResponseLength: number;
-  /** In characters; 0: no limit. */
+  /** Maximum length of a tool response, in characters; 0: no limit. */
   maxToolResponseChars: number;
   toolResponseTruncateSide: TruncateSide;
-  /** How the policy writes tool calls: a format, its name, or a parser. */
+  /** Tool-call format of the policy: a format, its name, or a parser. */
   format: GivenToolFormat;
-  /** Seconds that any call of a tool or an interaction may take. */
+  /** Timeout for each call of a tool or an interaction, in seconds. */
   toolTimeoutS: number;
   tokenizationSanityCheckMode: "strict" | "ignore_strippable" | "disable";
-  /** Each turn sees the conversation as the template renders it in production, earlier turns rewritten. */
+  /**
+   * True: each turn sees the conversation as the template renders it in production, which may rewrite earlier turns.
+   */
   useInferenceChatTemplate: boolean;
-  /** An interaction answers when the number of assistant turns is a multiple of this; otherwise an answer is final. */
+  /** An interaction replies when the number of assistant turns is a multiple of this; otherwise the answer is final. */
   interactionInterval: number;
-  /** Chance that it then does; drawn by the trajectory's seed. */
+  /** Probability of that reply, in [0, 1]; drawn with the trajectory's seed. */
   interactionProb: number;
-  /** false: the text of tool calls has mask 0. */
+  /** false: tokens of tool calls get mask 0. */
   trainOnToolCalls: boolean;
 }
 
@@ -67,91 +69,100 @@ export interface SamplingParams {
   temperature: number;
   topP: number;
   topK: number;
-  /** Min-p: do not sample tokens whose probability is below this share of the likeliest token's; 0: no limit. */
+  /** Min-p: drop tokens below `minP` times the top probability; 0: off. */
   minP: number;
-  /** Texts that end a turn; each stays in it. */
+  /** Stop strings; each ends a turn and stays in it. */
   stop: readonly string[];
-  /** Most tokens of one turn; null: the rest of the response. */
+  /** Maximum number of tokens per turn; null: the rest of the response. */
   maxTokensPerTurn: number | null;
-  /** The trajectory's seed; each turn derives its own. */
+  /** The trajectory's seed; each turn derives its own from it. */
   seed: number;
 }
 
-/** What follows an assistant's turn: what others say, or why nobody does. */
+/** Messages that follow an assistant's turn, or the reason why the conversation ends. */
 export type NextTurn =
   | ({ role: "tool" | "user"; messages: ChatMessage[]; startedAt: number } & Pick<TurnRecord, "failures" | "state">)
   | FinishReason;
 
-/** An assistant's turn that is over. */
+/** A completed turn of the assistant. */
 export interface SaidTurn {
-  /** From 1. */
+  /** Turn number, from 1. */
   number: number;
   text: string;
-  /** None: an interaction answers, or nobody. */
+  /** Tool calls of the turn. Empty: an interaction replies, or nobody. */
   calls: readonly ParsedToolCall[];
-  /** Whether somebody would answer: there are calls and turns are left, or an interaction is due. */
+  /** True if a reply is due: there are calls and turns left, or an interaction's turn has come. */
   isAwaited: boolean;
 }
 
-/** Answers in the place of tools and interaction, or beside them, as where a recorded conversation is held again. */
+/**
+ * Source of replies that replaces tools and interaction, or supplements them; used to replay recorded conversations.
+ */
 export interface AnswerSource {
-  /** Whether tools and interaction take part: else they are not created, asked or scored. */
+  /** True: tools and interaction take part. False: they are neither created, called nor scored. */
   readonly isLive: boolean;
-  /** @param live asks tools or the interaction; not to be called for an awaited turn unless `isLive`. */
+  /** @param live calls the tools or the interaction; must not be called for an awaited turn unless `isLive`. */
   follow(turn: SaidTurn, live: () => Promise<NextTurn>): Promise<NextTurn>;
 }
 
-/** What an agent loop works with. */
+/** Argument of an agent loop: everything it uses for one conversation. */
 export interface AgentLoopContext {
   engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "images" | "createSequence">;
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
-  /** By name; null when the run has none, whatever rows say. */
+  /** Interactions by name; null: the run has none, and rows' requests for one are ignored. */
   interactions: ReadonlyMap<string, BaseInteraction> | null;
   multiTurn: MultiTurnOptions;
-  /** Most tokens after the prompt, over all turns. */
+  /** Maximum number of tokens after the prompt, over all turns. */
   responseLength: number;
-  /** Most tokens of a whole conversation, its prompt included. */
+  /** Maximum number of tokens of a whole conversation, prompt included. */
   contextLength: number;
-  /** Who answers instead of tools and interaction; left out: they do. */
+  /** Replies instead of tools and interaction; default: those reply. */
   answers?: AnswerSource;
-  /** What an agent asked the policy, in the place of its code; left out: it asks. */
+  /** Recorded calls to repeat instead of running the agent's code; default: the code runs. */
   calls?: readonly RecordedCall[];
-  /** Limits of images, and what fetches addresses. */
+  /** Limits of images, and the function that fetches web addresses. */
   imageAccess: ImageAccess;
   /**
-   * An image for a message, `{ type: "image", image }`, under the run's limits; paths begin in the working directory, addresses are
-   * fetched where `data.fetch_images` is on. Keep it as long as its tokens: they are in `Trajectory.images` then.
-   * @throws DataError "data/bad-image", which fails the conversation alone.
+   * Loads an image for a message, `{ type: "image", image }`, within the run's limits. Paths are relative to the
+   * working directory; web addresses need `data.fetch_images`. Keep a reference to it while its tokens are in use;
+   * later they are in `Trajectory.images`.
+   * @throws DataError "data/bad-image", which fails only this conversation.
    */
   loadImage: (source: ImageSource) => Promise<LoadedImage>;
-  /** For agents that call the policy by themselves. */
+  /** Settings of agents that call the policy themselves. */
   agent: AgentOptions;
-  /** Updates that the policy has seen. */
+  /** Number of weight updates the policy has had. */
   policyVersion: number;
-  /** A sequence that already holds the prompt; an empty one for a loop without (traits). The caller disposes it. */
+  /**
+   * A sequence that already holds the prompt, or an empty one if the loop's traits say `prompt: false`. The caller
+   * disposes of it.
+   */
   sequence: PolicySequence;
   promptIds: Int32Array;
-  /** Whether `promptIds` is the whole prompt, or what `data.truncation` left of it. */
+  /** False if `data.truncation` cut `promptIds`. */
   promptIsWhole: boolean;
-  /** State of the request: running when the loop begins; the loop tells when it waits for a tool or an interaction. */
+  /**
+   * State of the request: "running" when the loop begins; the loop reports when it waits for a tool or an
+   * interaction.
+   */
   request: StateLog<RequestState>;
-  /** Where the episode's spans go; left out: it is not traced. */
+  /** Tracing scope for the episode's spans; default: no tracing. */
   trace?: TraceScope;
   signal?: AbortSignal;
-  /** Takes what a user should know, in words. */
+  /** Called with warnings for the user. */
   onWarning?: (warning: string) => void;
 }
 
 /**
- * What an agent loop returns. Five fields are required; the others say their defaults. All fields are checked: output
- * that cannot be trained on is a mistake in the loop, and ends the run. Token indices count from the first token of the
+ * Output of an agent loop. Five fields are required; the others state their defaults. All fields are checked:
+ * untrainable output is a mistake in the loop and ends the run. Token indices count from the first token of the
  * prompt.
  */
 export interface AgentLoopOutput {
-  /** The prompt, then everything that followed: at most `responseLength` tokens more. Images stand there as they were placed. */
+  /** The prompt, then the response of at most `responseLength` tokens. Images are included as they were placed. */
   tokenIds: ArrayLike<number>;
-  /** How many of `tokenIds` are the prompt. */
+  /** Number of prompt tokens at the start of `tokenIds`. */
   promptLength: number;
   /** 1 = sampled by the policy; as long as `tokenIds`, 0 for the prompt. */
   responseMask: ArrayLike<number>;
@@ -159,42 +170,42 @@ export interface AgentLoopOutput {
   numTurns: number;
   metrics: Record<string, number>;
   /**
-   * As the sampler gave them, as long as `tokenIds`; values at mask 0 are ignored. Default: the policy scores the
-   * response once more, which gives what its sampler would have given; `rescored_tokens` counts these tokens.
+   * Log-probabilities by the sampler, as long as `tokenIds`; values at mask 0 are ignored. Default: the policy
+   * scores the response again, which gives the same values; `rescored_tokens` counts these tokens.
    */
   rolloutLogprobs?: ArrayLike<number>;
-  /** `tokenIndex` names a token with mask 1. Default: none. */
+  /** Scores of single turns; `tokenIndex` is a token with mask 1. Default: none. */
   turnScores?: { value: number; tokenIndex: number }[];
   toolRewards?: { value: number; tokenIndex: number }[];
-  /** Where an episode has several conversations: how `tokenIds` hang together. Default: they are one. */
+  /** For an episode of several conversations: the tree that `tokenIds` form. Default: one conversation. */
   segments?: TrajectorySegment[];
-  /** Tools of the conversation, where the loop does not take those of the task. */
+  /** Tools of the conversation, if they differ from the task's. */
   toolSchemas?: readonly ToolSchema[];
-  /** The loop's own judgement; a reward function of the task goes before it. Default: null, none. */
+  /** The loop's own score; a reward function of the task overrides it. Default: null, none. */
   score?: number | null;
-  /** Sum over tools of calcReward; null (default) when no tool has one, or one failed. */
+  /** Sum of the tools' calcReward; null (default) if no tool has one, or one failed. */
   toolScore?: number | null;
-  /** The interaction's calculateScore; null (default) when there was no interaction, or it failed. */
+  /** The interaction's calculateScore; null (default) if there is no interaction, or it failed. */
   interactionScore?: number | null;
-  /** Why one of them failed. If nothing else judges the conversation, it then counts as failed. */
+  /** Error of the tools' or the interaction's score. If nothing else judges the conversation, it counts as failed. */
   scoreError?: string;
-  /** Default: the prompt, and each stretch with mask 1 as the text of an assistant's message. */
+  /** Default: the prompt, and each stretch with mask 1 as an assistant's message. */
   messages?: ChatMessage[];
-  /** Default: stop. */
+  /** Default: "stop". */
   finishReason?: FinishReason;
-  /** Free-form, of what JSON can hold. Default: empty. */
+  /** Free-form JSON data. Default: empty. */
   extraFields?: Record<string, unknown>;
-  /** States of the loop, where it has any. */
+  /** State transitions of the loop, if it has any. */
   transitions?: StateTransition<AgentState>[];
   /** Default: none. */
   turns?: TurnRecord[];
-  /** Why the conversation failed: it is then kept, worth nothing, and nothing in it is trained on. */
+  /** Reason of a failure: the conversation is recorded without a reward and not trained on. */
   error?: string;
 }
 
 /**
- * Runs one episode. A bad rollout is data: mistakes of tools, interactions and texts end in the output. A loop that
- * throws is recorded as a failed trajectory too, except for errors of the config and of the engine, which end the run.
+ * Runs one episode. A bad rollout is data: mistakes of tools, interactions and texts are recorded in the output. A
+ * loop that throws gives a failed trajectory, except for errors of config and engine, which end the run.
  */
 export interface AgentLoop {
   run(sampling: SamplingParams, row: DatasetRow): Promise<AgentLoopOutput>;
@@ -203,12 +214,12 @@ export interface AgentLoop {
 export type AgentLoopFactory = (context: AgentLoopContext) => AgentLoop;
 
 export interface AgentLoopTraits {
-  /** Whether it begins with the row's prompt, which is then rendered and evaluated once for a group. Default true. */
+  /** True: it begins with the row's prompt, rendered and evaluated once per group. Default true. */
   prompt?: boolean;
-  /** Whether its prompts describe the tools. Default true. */
+  /** True: its prompts describe the tools. Default true. */
   tools?: boolean;
-  /** Whether rows may name an interaction. Default true. */
+  /** True: rows may name an interaction. Default true. */
   interactions?: boolean;
-  /** Whether it may score its conversations itself, so that rows need no other reward. Default true. */
+  /** True: it may score its conversations itself, so that rows need no other reward. Default true. */
   scores?: boolean;
 }

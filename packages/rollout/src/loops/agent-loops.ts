@@ -2,18 +2,19 @@ import { Registry } from "@cria/core";
 import type { AgentLoopFactory, AgentLoopTraits } from "./agent-loop.js";
 import { ToolAgentLoop } from "./tool-agent-loop.js";
 
-/** How a loop runs conversations, and how it reads rows. */
+/** A loop's factory, and its traits, which decide how its rows are read. */
 export interface AgentLoopEntry {
   factory: AgentLoopFactory;
   traits: Required<AgentLoopTraits>;
   /**
-   * For Cria's loops, which lay a message graph out: what a record has besides the policy's tokens, so that it can be replayed: all
-   * answers of tools and interaction, or all calls of an agent. Their output is not checked and copied. Left out: a user's loop.
+   * Only for Cria's own loops, which lay out a message graph: the recorded inputs beside the policy's tokens that
+   * make an episode replayable: all answers of tools and interaction, or all calls of an agent. The output of such
+   * loops is trusted, neither checked nor copied. Left out: a user's loop.
    */
   recorded?: "answers" | "calls";
 }
 
-/** By `agent_name` of rows and `agent.default_agent_loop`. */
+/** Loops by `agent_name` of rows and `agent.default_agent_loop`. */
 export const agentLoops = new Registry<AgentLoopEntry>(
   "agent loop",
   {
@@ -22,7 +23,7 @@ export const agentLoops = new Registry<AgentLoopEntry>(
       traits: { prompt: true, tools: true, interactions: true, scores: false },
       recorded: "answers",
     },
-    // One assistant turn, and nobody to answer it.
+    // One assistant turn without a reply.
     single_turn_agent: {
       factory: (context) =>
         new ToolAgentLoop({
@@ -42,8 +43,8 @@ export const agentLoops = new Registry<AgentLoopEntry>(
 );
 
 /**
- * Makes a loop available by this name; a later one replaces it.
- * @param loops where; default: in every run.
+ * Registers a loop under this name; a later one replaces an earlier one.
+ * @param loops registry to add it to; default: the one shared by all runs.
  */
 export function registerAgentLoop(
   name: string,

@@ -3,22 +3,22 @@ import type { BranchCredit } from "@cria/episodes";
 import type { ChatModel } from "../chat/chat-model.js";
 import type { AgentEndpoint } from "./agent-endpoint.js";
 
-/** Makes the policy a model of the AI SDK. */
+/** Wraps the policy as a language model of the AI SDK. */
 export type MakeAgentModel = (chat: ChatModel) => LanguageModelV3;
 
-/** How agents that call the policy by themselves are run. */
+/** Settings of agents that call the policy themselves. */
 export interface AgentOptions {
-  /** Seconds that an episode may take; null: no limit. */
+  /** Time limit of an episode in seconds; null: no limit. */
   timeoutS: number | null;
-  /** Most calls of the policy in an episode. */
+  /** Maximum number of policy calls in an episode. */
   maxCalls: number;
-  /** Which answers of an episode its reward teaches. */
+  /** Answers that receive the episode's credit. */
   branchCredit: BranchCredit;
-  /** Whether tokens count that a grammar took probability away from. */
+  /** False: tokens from which a grammar removed probability get mask 0. */
   trainOnConstrained: boolean;
-  /** Loads what gives functions their `model`. Left out: they have `session` alone. */
+  /** Loads the wrapper that makes `model` for agent functions. Left out: they have only `session`. */
   loadModel?: () => Promise<MakeAgentModel>;
-  /** Loads the endpoint that programs call. Left out: programs cannot be agents. */
+  /** Loads the HTTP endpoint for programs. Left out: programs cannot be agents. */
   loadEndpoint?: () => Promise<AgentEndpoint>;
 }
 

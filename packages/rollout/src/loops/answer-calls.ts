@@ -15,14 +15,14 @@ import { failCall, type ToolOutcome } from "./tool-outcome.js";
 import { withText } from "./tool-response.js";
 import { type TextCodec, truncateText } from "./truncate-text.js";
 
-/** A call, and what the policy is shown of its answer. */
+/** A call, and its answer as shown to the policy. */
 export interface AnsweredCall {
   call: ParsedToolCall;
   message: ChatMessage;
   reward: number;
-  /** The tool's name of the environment's state, where it gave one. */
+  /** The tool's name for the environment's state, if given. */
   state?: string;
-  /** Why there is no ordinary answer; undefined where there is one. */
+  /** Kind of failure; undefined for an ordinary answer. */
   failure?: NonNullable<ToolOutcome["failure"]> | "too_many_calls";
 }
 
@@ -37,15 +37,15 @@ export interface CallAnswersOptions {
   tokenizer: Pick<DeltaTokenizer, "tokenizePlain">;
   imageAccess: Pick<LoadImageOptions, "maxBytes" | "maxPixels" | "fetch">;
   addMetric: (name: LoopMetric, value: number) => void;
-  /** Tokens that are left: images that do not fit into them are not decoded. */
+  /** Number of tokens left: images that exceed it are not decoded. */
   remaining: () => number;
   signal: () => AbortSignal | undefined;
   trace?: TraceScope;
-  /** Called as soon as a call has its answer. */
+  /** Called as soon as a call is answered. */
   onAnswer?: (answer: AnsweredCall) => void;
 }
 
-/** Answers the calls of a turn: runs the tools, cuts their texts to the limits, and brings their images into memory. */
+/** Answers the calls of a turn: runs the tools, truncates their texts, and loads their images. */
 export class CallAnswers {
   private readonly plainText: TextCodec;
 
@@ -56,7 +56,7 @@ export class CallAnswers {
   /** One answer for each call, in order. Calls beyond `maxParallelCalls` are answered by an error and not run. */
   async answer(calls: readonly ParsedToolCall[]): Promise<AnsweredCall[]> {
     const done = await Promise.all(calls.map((call, i) => this.answerCall(call, i)));
-    // In the order of the calls, whichever tool was done first.
+    // Counted in the order of the calls, whichever tool finished first.
     for (const { call, outcome } of done) if (outcome) this.count(call.name, outcome);
     return done;
   }
@@ -94,7 +94,7 @@ export class CallAnswers {
     const startedAt = now();
     const outcome = await traceTool(trace, call, () => session.call(call));
     if (tools.has(call.name)) addMetric(`tool_s/${call.name}`, (now() - startedAt) / 1000);
-    // At once, before other conversations have their turns: hundreds of megabytes would wait in memory.
+    // Truncated at once, before other conversations take their turns: else hundreds of megabytes would wait in memory.
     const limits = {
       maxTokens: multiTurn.maxToolResponseLength,
       maxChars: multiTurn.maxToolResponseChars,
@@ -105,7 +105,7 @@ export class CallAnswers {
     const { omitted, parts, ...rest } = outcome;
     if (omitted) addMetric("tool_media_omitted", omitted.count);
     const said = omitted ? [text, omitted.text].filter((line) => line !== "").join("\n") : text;
-    // The whole text is let go of.
+    // Drops the reference to the whole text.
     const shown = { ...rest, text: said };
     if (!parts) return { outcome: shown, content: said };
     const content = said === outcome.text ? toContent(parts) : withText(parts, said);
@@ -120,9 +120,9 @@ export class CallAnswers {
   }
 
   /**
-   * Brings the images of what others said into memory, and finds damaged ones before they are a part of the conversation. What
-   * does not fit any more ends it, and is not decoded.
-   * @param isTrusted whether paths and addresses are followed: a program of the user's gave them.
+   * Loads the images of a reply and finds damaged ones before they join the conversation. Content that exceeds the
+   * remaining tokens ends the conversation and is not decoded.
+   * @param isTrusted true: paths and addresses are followed, because the user's program gave them.
    */
   async show(content: ChatMessage["content"], subject: string, isTrusted: boolean): Promise<ChatMessage["content"]> {
     const { engine, imageAccess, signal, remaining } = this.options;
@@ -139,7 +139,7 @@ export class CallAnswers {
     if (failure) {
       addMetric("tool_errors", 1);
       addMetric(`tool_${failure}`, 1);
-      // Not of a name that the model made up: there is no end to these.
+      // Only names of existing tools: the model could make up any number of others.
       if (tools.has(tool)) addMetric(`tool_errors/${tool}`, 1);
       return;
     }
@@ -149,7 +149,7 @@ export class CallAnswers {
   }
 }
 
-/** Tokens of text of others, in which no control token is meant. */
+/** Codec for text of tools and users, which never becomes control tokens. */
 export function makePlainCodec({ engine, tokenizer }: Pick<CallAnswersOptions, "engine" | "tokenizer">): TextCodec {
   return {
     tokenize: (text) => tokenizer.tokenizePlain(text),
@@ -157,7 +157,7 @@ export function makePlainCodec({ engine, tokenizer }: Pick<CallAnswersOptions, "
   };
 }
 
-/** Whether an image that a tool gave cannot be shown. */
+/** True for an error about a tool's image that cannot be shown. */
 function isRefusedImage(error: unknown): error is CriaError {
   return isBadImage(error) || (error instanceof DataError && error.code === "data/image-refused");
 }

@@ -5,15 +5,15 @@ import { describeData, toPlainRecord } from "../plain-data.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 
 export interface OutputLimits {
-  /** Name of the loop, for errors. */
+  /** The loop's name, for errors. */
   loop: string;
   row: DatasetRow;
   info: Pick<ModelInfo, "vocabSize" | "contextSize">;
-  /** Absent: the model sees no images. */
+  /** Left out: the model takes no images. */
   images?: Pick<ImageEncoder, "find">;
-  /** Most tokens of the response. */
+  /** Maximum number of tokens of the response. */
   responseLength: number;
-  /** Most tokens of a conversation. */
+  /** Maximum number of tokens of a conversation. */
   contextLength: number;
 }
 
@@ -32,8 +32,8 @@ const outputSchema = trajectorySchema.partial({
 });
 
 /**
- * Checks all that an agent loop of the user's returned, so that training never sees a wrong value. The result shares no list of
- * numbers with it.
+ * Checks the whole output of a user's agent loop, so that training never sees a wrong value. The result shares no
+ * array with the output.
  * @throws ConfigError that names loop, row and field.
  */
 export function checkOutput(given: unknown, limits: OutputLimits): AgentLoopOutput {

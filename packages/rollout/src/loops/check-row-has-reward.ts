@@ -12,16 +12,16 @@ export interface PossibleScores {
   tools: ReadonlyMap<string, BaseTool>;
   interactions: ReadonlyMap<string, BaseInteraction> | null;
   defaultAgentLoop: string;
-  /** Default: built-in and registered ones. */
+  /** Default: built-in and registered loops. */
   agentLoops?: Registry<AgentLoopEntry>;
-  /** By `data_source`. Default: built-in and registered ones. */
+  /** Reward functions by `data_source`. Default: built-in and registered ones. */
   rewards?: Registry<RewardFunction>;
 }
 
 /**
- * Where no function of the user's judges, a row's conversations are scored by its data source, its interaction, a tool that it
- * may call, or its agent loop.
- * @throws ConfigError naming row, data source and the known sources when none of these can.
+ * For runs without a reward function of the user's: checks that a row's data source, interaction, one of its tools,
+ * or its agent loop can score it.
+ * @throws ConfigError naming row, data source and the known sources if none can.
  */
 export function checkRowHasReward(row: DatasetRow, options: PossibleScores): void {
   const { rewards = rewardFunctions, agentLoops: loops = agentLoops } = options;

@@ -19,15 +19,15 @@ interface EpisodeInteractionOptions {
   addMetric: (name: LoopMetric, value: number) => void;
   /** The trajectory's seed. */
   seed: number;
-  /** Brings a reply's images into memory; null: the policy sees none. */
+  /** Loads a reply's images into memory; null: the policy takes no images. */
   show: ((content: ChatMessage["content"]) => Promise<ChatMessage["content"]>) | null;
   signal?: AbortSignal;
 }
 
 /**
- * The interaction of a row: the one that its `interaction_kwargs.name` names, else the one that is called like its
- * data source; null when there is none.
- * @throws ConfigError for a name that no interaction has.
+ * Selects the row's interaction: the one named by `interaction_kwargs.name`, else the one named like the data
+ * source; null if there is none.
+ * @throws ConfigError for an unknown name.
  */
 export function selectInteraction(
   interactions: ReadonlyMap<string, BaseInteraction> | null,
@@ -47,21 +47,21 @@ export function selectInteraction(
   });
 }
 
-/** What a trajectory records of its interaction beside messages, scores and metrics. */
+/** Data of the interaction for the trajectory, beside messages, scores and metrics. */
 export interface InteractionRecord {
-  /** Its text when it ended the conversation; the policy never saw it. */
+  /** Text of the reply that ended the conversation; the policy never saw it. */
   interactionFinalText?: string;
-  /** Values in the `data` of its replies that are no numbers, each with the number of assistant turns by then. */
+  /** Non-numeric `data` of its replies, each with the number of assistant turns so far. */
   interactionData?: Record<string, unknown>[];
 }
 
-/** The interaction of one conversation: started before its first turn, always finalized. */
+/** The interaction of one conversation: started before the first turn, always finalized. */
 export class EpisodeInteraction {
   private readonly instanceId = randomUUID();
-  /** Settles when the start is over, even if nobody waits for it any more. Never rejects. */
+  /** Settles when the start has ended, even after its timeout. Never rejects. */
   private started: Promise<void> | undefined;
   private isStarted = false;
-  /** The values that are in neither messages nor metrics, for the trajectory's `extraFields`. */
+  /** Data for the trajectory's `extraFields`, beside messages and metrics. */
   readonly record: InteractionRecord = {};
 
   constructor(private readonly options: EpisodeInteractionOptions) {}
@@ -84,14 +84,17 @@ export class EpisodeInteraction {
     await this.guard("startInteraction", () => starting);
   }
 
-  /** Whether an answer is followed by the interaction: every so many assistant turns, with some probability. */
+  /**
+   * True if the interaction replies to this answer: every `interactionInterval` turns, with probability
+   * `interactionProb`.
+   */
   isDue(assistantTurns: number): boolean {
     const { interactionInterval, interactionProb } = this.options.multiTurn;
     if (assistantTurns % interactionInterval !== 0) return false;
     return makeUniform(hashSeed(this.options.seed, "interaction", assistantTurns))() < interactionProb;
   }
 
-  /** @throws ToolError when it throws, takes too long or replies with something else. */
+  /** @throws ToolError when it throws, times out or returns an invalid reply. */
   async respond(messages: readonly ChatMessage[], turn: number): Promise<Omit<InteractionReply, "data">> {
     const { interaction, agentData, seed, addMetric } = this.options;
     const given = await this.guard("generateResponse", (signal, pauseDeadline) =>
@@ -120,7 +123,7 @@ export class EpisodeInteraction {
     return { content, shouldTerminate, score: this.readScore(score ?? 0) };
   }
 
-  /** @throws ToolError for an image that cannot be read, or seen. */
+  /** @throws ToolError for an image that cannot be read, or that the policy cannot see. */
   private async show(content: ChatMessage["content"]): Promise<ChatMessage["content"]> {
     if (listImages(content).length === 0) return content;
     const { show } = this.options;
@@ -133,7 +136,7 @@ export class EpisodeInteraction {
     }
   }
 
-  /** Each field read once: others made the reply. @throws ToolError when it is none. */
+  /** Reads each field of an untrusted reply once. @throws ToolError when it is invalid. */
   private readReply(reply: unknown) {
     const expected = "{ shouldTerminate, content: string or parts, score }";
     try {
@@ -148,7 +151,7 @@ export class EpisodeInteraction {
     throw this.fail("generateResponse", expected, describeData(reply));
   }
 
-  /** @throws ToolError when it throws, takes too long or gives no number. */
+  /** @throws ToolError when it throws, times out or returns no number. */
   async calculateScore(): Promise<number> {
     const { interaction, multiTurn, addMetric } = this.options;
     let score: unknown;
@@ -165,9 +168,9 @@ export class EpisodeInteraction {
     throw this.fail("calculateScore", usableNumber, describeData(score));
   }
 
-  /** Once for each start, as soon as that is over; a failure is a metric. */
+  /** Finalizes once per start, as soon as the start has ended; a failure becomes a metric. */
   async finalize(): Promise<void> {
-    // A start that hangs must not hold up the end of the conversation.
+    // A start that hangs must not delay the end of the conversation.
     if (this.isStarted) await this.finalizeNow();
     else void this.started?.then(() => this.finalizeNow());
   }
@@ -213,7 +216,7 @@ export class EpisodeInteraction {
   }
 }
 
-/** A text, or texts and images; null for anything else. */
+/** Reads a text, or a list of texts and images; null for anything else. */
 function readContent(given: unknown): ChatMessage["content"] | null {
   if (typeof given === "string") return given;
   if (!Array.isArray(given)) return null;

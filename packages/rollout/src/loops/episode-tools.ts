@@ -11,7 +11,7 @@ import type { LoopMetric } from "./loop-counters.js";
 import { runToolCall, type ToolInstance } from "./run-tool-call.js";
 import type { ToolOutcome } from "./tool-outcome.js";
 
-/** How long the release of an instance waits for calls that have already taken too long. */
+/** Seconds that releasing an instance waits for calls that have timed out. */
 const longestGraceS = 1;
 
 interface EpisodeToolsOptions {
@@ -20,29 +20,29 @@ interface EpisodeToolsOptions {
   multiTurn: MultiTurnOptions;
   agentData: Record<string, unknown>;
   addMetric: (name: LoopMetric, value: number) => void;
-  /** For tools that look at images; left out: the policy sees none, and is shown none. */
+  /** Images for tools; left out: the policy takes no images, and tools get none. */
   images?: ToolImages;
   signal?: AbortSignal;
 }
 
 interface OwnedInstance extends ToolInstance {
-  /** Settles when `create` is over, even if nobody waits for it any more. Never rejects. */
+  /** Settles when `create` has ended, even after its timeout. Never rejects. */
   created: Promise<void>;
   isCreated: boolean;
 }
 
-/** Whether a tool overrides calcReward. */
+/** True if a tool overrides calcReward. */
 export function scoresConversations(tool: BaseTool): boolean {
   return tool.calcReward !== BaseTool.prototype.calcReward;
 }
 
-/** The tools of one conversation: an instance of each, created before its first turn and always released. */
+/** The tools of one conversation: one instance of each, created before the first turn and always released. */
 export class EpisodeTools {
   private readonly instances = new Map<string, OwnedInstance>();
 
   constructor(private readonly options: EpisodeToolsOptions) {}
 
-  /** Creates an instance of each tool of the row. One that cannot be created answers every call with the reason. */
+  /** Creates an instance of each tool of the row. If that fails, the tool answers every call with the reason. */
   async create(): Promise<void> {
     const { tools, row } = this.options;
     await Promise.all(selectTools(tools, row).map((name) => this.createInstance(name)));
@@ -61,7 +61,7 @@ export class EpisodeTools {
     });
   }
 
-  /** Sum of calcReward over the tools that have one; null when none has. @throws ToolError when one gives no number. */
+  /** Sum of the tools' calcReward; null if no tool has one. @throws ToolError when one returns no number. */
   async score(): Promise<number | null> {
     let total: number | null = null;
     for (const [name, instance] of this.instances) {
@@ -85,7 +85,7 @@ export class EpisodeTools {
     return total;
   }
 
-  /** Releases each instance once, as soon as its creation is over. Calls that took too long get a moment to end before it. */
+  /** Releases each instance once, after its creation has ended. Calls that timed out get a moment to end first. */
   async release(): Promise<void> {
     await Promise.all(
       [...this.instances].map(async ([name, instance]) => {
@@ -95,7 +95,7 @@ export class EpisodeTools {
             this.options.tools.get(name)!.release(instance.id, this.kwargsOf(name)?.release_kwargs ?? {}),
           );
         };
-        // A creation that hangs must not hold up the end of the conversation.
+        // A creation that hangs must not delay the end of the conversation.
         if (instance.isCreated) await release();
         else void instance.created.then(release);
       }),
@@ -123,18 +123,21 @@ export class EpisodeTools {
       instance.problem = describeError(error);
       addMetric("tool_create_exception", 1);
     }
-    // The id that the tool chose is set a microtask later than `creating` settles.
+    // The tool's own id is set one microtask after `creating` settles.
     if (instance.problem === undefined) await instance.created;
   }
 
-  /** Their signal has aborted; a tool that does not heed it must not hold up the end of the conversation. */
+  /**
+   * Waits briefly for calls whose signal has aborted; a tool that ignores its signal must not delay the end of the
+   * conversation.
+   */
   private async waitForLate({ late }: OwnedInstance): Promise<void> {
     if (late === undefined) return;
     const seconds = Math.min(longestGraceS, this.options.multiTurn.toolTimeoutS);
     await runWithDeadline(seconds, undefined, () => late).catch(() => undefined);
   }
 
-  /** That it throws or takes too long is a metric. Aborts do not reach it: what began has to end. */
+  /** Counts an exception or a timeout as a metric. Aborts do not reach the release: it has to complete. */
   private async attemptRelease(work: () => Promise<void>): Promise<void> {
     try {
       await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work);
@@ -148,7 +151,7 @@ export class EpisodeTools {
   }
 }
 
-/** The id that a tool chose for its instance, if it chose one. Never throws. */
+/** The id that a tool chose for its instance, if any. Never throws. */
 function readInstanceId(created: unknown): string | undefined {
   try {
     const id = (created as { instanceId?: unknown } | null | undefined)?.instanceId;

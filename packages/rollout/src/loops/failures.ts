@@ -3,8 +3,8 @@ import type { DatasetRow } from "../data/dataset-row.js";
 import { nameSample } from "../rewards/reward-request.js";
 
 /**
- * What happens when the environment or the judge breaks a conversation. "drop": it is left out of everything. "refill":
- * it is sampled again with another seed, three times at most, then dropped. "error": it ends the run.
+ * Policy for conversations that the environment or the judge breaks. "drop": exclude them. "refill": sample them
+ * again with another seed, at most three times, then drop. "error": end the run.
  */
 export type OnFailure = "drop" | "refill" | "error";
 
@@ -18,7 +18,7 @@ export function makeFailureError(row: DatasetRow, { sampleIndex, error }: Trajec
   });
 }
 
-/** The error for rollouts in which nobody called the policy. @param agents names of the agents that were to. */
+/** Error for rollouts in which no agent called the policy. @param agents names of the agents. */
 export function makeNeverCalledError(subject: string, agents: readonly string[], conversations: number): ToolError {
   return new ToolError("did not call the policy", {
     code: "rollout/never-called",
@@ -30,7 +30,7 @@ export function makeNeverCalledError(subject: string, agents: readonly string[],
   });
 }
 
-/** The error for rollouts that all failed, with the first causes. @param subject what they were for. */
+/** Error for rollouts that all failed, with the first causes. @param subject purpose of the rollouts. */
 export function makeAllFailedError(subject: string, trajectories: readonly Trajectory[]): ToolError {
   const causes = new Map<string, string>();
   for (const { rowIndex, sampleIndex, error = "it was aborted" } of trajectories)

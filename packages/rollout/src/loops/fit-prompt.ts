@@ -3,9 +3,10 @@ import { DataError, type TrajectoryImage } from "@cria/core";
 export type Truncation = "error" | "left" | "right" | "middle";
 
 /**
- * A prompt of at most `limit` tokens (at least 1). The side named is cut away; `middle` keeps the first half and the last,
- * the last having one more where `limit` is odd. An image is never cut: where a cut would go through one, it goes too.
- * @param images those of the prompt, in their order.
+ * Truncates a prompt to `limit` tokens (at least 1). `left` and `right` name the side that is cut away; `middle`
+ * keeps the first and the last half, the last one token longer if `limit` is odd. An image that a cut would split is
+ * dropped whole.
+ * @param images the prompt's images, in order.
  * @throws DataError naming the row, with truncation "error".
  */
 export function fitPrompt(
@@ -17,7 +18,7 @@ export function fitPrompt(
 ): Int32Array {
   const { length } = promptIds;
   if (length <= limit) return promptIds;
-  /** The image that a cut before this token would go through. */
+  /** The image that a cut before this token would split. */
   const around = (cut: number) => images.find(({ start, length: own }) => start < cut && cut < start + own);
   const endOfHead = (cut: number) => around(cut)?.start ?? cut;
   const startOfTail = (cut: number) => {

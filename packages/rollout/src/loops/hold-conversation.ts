@@ -3,7 +3,7 @@ import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 import { startRollouts } from "./run-rollouts.js";
 
-/** What a conversation depends on beside its work: the environment that its process has. */
+/** Everything that a conversation depends on beside its work: the environment that its process provides. */
 export type ConversationEnvironment = Omit<
   RolloutOptions,
   | "n"
@@ -18,12 +18,13 @@ export type ConversationEnvironment = Omit<
   | "replay"
   | "onTrajectory"
 > &
-  /** Of its record; default: tools, interaction or agent take part, and tokens are sampled. */
+  /** From the conversation's record; default: tools, interaction or agent take part, and tokens are sampled. */
   Pick<ConversationReplay, "answers" | "calls" | "steer">;
 
 /**
- * Holds a conversation for a rollout of another process: what `RolloutOptions.converse` asks for. It is not judged here.
- * @throws what ends a rollout: a wrong config or row, or the engine's failure. A conversation that fails is a record of that.
+ * Holds a conversation for a rollout in another process, for `RolloutOptions.converse`. The caller judges it.
+ * @throws errors that end a rollout: a wrong config or row, or an engine failure. A failed conversation is returned
+ * as a record.
  */
 export async function holdConversation(
   engine: PolicyEngine,
@@ -33,7 +34,7 @@ export async function holdConversation(
   const { seed, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
   const { conversations } = await startRollouts(engine, [row], {
     ...environment,
-    // Whether it failed is for whoever asked to judge.
+    // The caller judges and handles failures.
     reward: () => 0,
     aggregate: undefined,
     onFailure: "drop",

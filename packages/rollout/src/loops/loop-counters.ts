@@ -1,4 +1,4 @@
-/** Why a call gave no ordinary answer; each is a counter `tool_<failure>`. */
+/** Kinds of failed tool calls; each is a counter `tool_<failure>`. */
 export const toolFailures = [
   "invalid_call",
   "unknown_tool",
@@ -12,8 +12,8 @@ export const toolFailures = [
 export type ToolFailure = (typeof toolFailures)[number];
 
 /**
- * Counters of the tool agent loop for each conversation, in `Trajectory.metrics`. A counter that is missing there is 0.
- * docs/metrics.md says what each means.
+ * Counters of the tool agent loop per conversation, in `Trajectory.metrics`. A missing counter is 0. docs/metrics.md
+ * explains each.
  */
 export const loopCounters = [
   "tool_calls",
@@ -42,7 +42,7 @@ export const loopCounters = [
   "rescored_tokens",
 ] as const;
 
-/** Seconds, and tokens of the engine. */
+/** Measures in seconds, and in tokens of the engine. */
 export const loopMeasures = [
   "generate_s",
   "tool_s",
@@ -53,9 +53,9 @@ export const loopMeasures = [
 ] as const;
 
 /**
- * Names in `Trajectory.metrics`. What tools and interactions return stands under their own names, added up over their
- * answers, and can hide no counter of the loop: `tool/<tool>/<metric>`, beside the number of answers, `tool_answers/<tool>`, and of
- * errors, `tool_errors/<tool>`, and the seconds that its calls took, `tool_s/<tool>`.
+ * Names in `Trajectory.metrics`. Metrics of tools and interactions are summed over their answers under names of
+ * their own, which cannot collide with the loop's counters: `tool/<tool>/<metric>`, with the counts
+ * `tool_answers/<tool>` and `tool_errors/<tool>`, and `tool_s/<tool>`, the seconds spent in calls.
  */
 export type LoopMetric =
   | (typeof loopCounters)[number]

@@ -5,7 +5,7 @@ import type { DatasetRow } from "../data/dataset-row.js";
 import type { ImageAccess } from "../images/load-content.js";
 
 /**
- * What the tools of a conversation have of images; undefined where the policy sees none.
+ * Access of a conversation's tools to images; undefined if the policy takes none.
  * @param row with its prompt's images in memory.
  */
 export function makeToolImages(

@@ -3,36 +3,36 @@ import type { InferenceConversation } from "@cria/tokenizer-delta";
 
 interface Checkpoint {
   sequence: PolicySequence;
-  /** Tokens that it holds. */
+  /** Number of tokens in the sequence. */
   tokens: number;
 }
 
-/** The tokens to evaluate next, and their position. */
+/** The next tokens to evaluate, and their position. */
 export interface NextInput {
-  /** Tokens of the trajectory that stay as they are. */
+  /** Number of the trajectory's tokens that stay unchanged. */
   keep: number;
-  /** The tokens after them in the trajectory, with mask 0. */
+  /** The tokens that follow them in the trajectory, with mask 0. */
   observed: Int32Array;
-  /** Those tokens of both that the sequence has not evaluated. */
+  /** The kept and observed tokens that the sequence has not evaluated yet. */
   delta: Int32Array;
 }
 
 /**
- * A conversation as production renders it: templates that drop the reasoning of earlier turns change what was already
- * evaluated. A fork of the sequence is kept where each turn begins; when the rendering changes, evaluation goes on in a
- * fork of the last one before the change.
+ * A conversation as production renders it. Templates that drop the reasoning of earlier turns change tokens that
+ * were already evaluated. A fork of the sequence is therefore kept at the beginning of each turn; when the rendering
+ * changes, evaluation continues in a fork of the last one before the change.
  */
 export class ProductionView {
   private readonly checkpoints: Checkpoint[] = [];
   private readonly owned = new Set<PolicySequence>();
 
-  /** @param conversation has encoded the prompt, which the engine holds. */
+  /** @param conversation has encoded the prompt that the engine holds. */
   constructor(
     private readonly conversation: InferenceConversation,
     private readonly createSequence: () => PolicySequence,
   ) {}
 
-  /** Remembers the sequence as it is: evaluated up to where an assistant begins to speak. */
+  /** Saves the sequence, evaluated up to the start of an assistant's turn. */
   remember(sequence: PolicySequence): void {
     const fork = sequence.fork();
     this.owned.add(fork);
@@ -45,7 +45,7 @@ export class ProductionView {
 
   /**
    * @param sequence holds all tokens so far.
-   * @param messages the whole conversation, an answer to its last turn included.
+   * @param messages the whole conversation, including the answer to its last turn.
    */
   advance(sequence: PolicySequence, messages: readonly ChatMessage[]): NextInput & { sequence: PolicySequence } {
     const { keep, tokenIds, contextIds } = this.conversation.encodeTurn(messages);
@@ -55,7 +55,7 @@ export class ProductionView {
     }
     this.disown(sequence);
     const checkpoint = this.checkpoints.at(-1);
-    // Not even the prompt stayed: templates that print tools before the last user message move them.
+    // Not even the prompt is unchanged: some templates print the tools before the last user message, which moves them.
     const next = checkpoint ? checkpoint.sequence.fork() : this.createSequence();
     this.owned.add(next);
     return { sequence: next, keep, observed: tokenIds, delta: contextIds.slice(checkpoint?.tokens ?? 0) };

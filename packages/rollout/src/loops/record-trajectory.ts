@@ -11,11 +11,11 @@ interface RecordOptions {
   sampleIndex: number;
   request: StateLog<RequestState>;
   engine: Pick<PolicyEngine, "score" | "detokenize" | "images" | "info">;
-  /** That of the sampling. */
+  /** Sampling temperature. */
   temperature: number;
 }
 
-/** A loop's output as the record of its rollout. The policy is asked for what the loop left out. */
+/** Turns a loop's output into a trajectory. The policy computes values that the loop left out. */
 export async function recordTrajectory(
   output: AgentLoopOutput,
   { row, sampleIndex, request, engine, temperature }: RecordOptions,
@@ -23,7 +23,7 @@ export async function recordTrajectory(
   const { promptLength, numTurns, turnScores, toolRewards, segments, toolSchemas, scoreError, error } = output;
   const { finishReason = "stop" } = output;
   const tokenIds = asTyped(Int32Array, output.tokenIds);
-  // Nothing of a conversation that failed is trained on.
+  // A failed conversation is not trained on.
   const responseMask = error === undefined ? asTyped(Uint8Array, output.responseMask) : new Uint8Array(tokenIds.length);
   const metrics = { ...output.metrics };
   const sampled = { tokenIds, promptLength, responseMask };
@@ -34,7 +34,7 @@ export async function recordTrajectory(
   const ended = !hasFailed({ finishReason, error });
   request.enter(ended ? "completed" : "failed");
   if (error !== undefined) metrics.failed = 1;
-  // A token that is not trained on cannot have earned a reward.
+  // Without a trained token, no reward can be placed.
   const counts = ended && responseMask.includes(1);
   const images = findImages(tokenIds, engine);
   return {
@@ -73,8 +73,8 @@ function asTyped<T extends Int32Array | Uint8Array | Float32Array>(
 type Sampled = Pick<UnjudgedTrajectory, "tokenIds" | "promptLength" | "responseMask">;
 
 /**
- * The policy's logprobs, which are those that its sampler would have given: weights do not change while conversations run. A model
- * that cannot score (it is not trained) leaves them 0.
+ * Scores the sampled tokens with the policy. This equals the sampler's log-probabilities, because weights do not
+ * change while conversations run. A model that cannot score (it is not trained) leaves them 0.
  */
 async function scoreSampled(
   { tokenIds, promptLength, responseMask }: Sampled,
@@ -85,19 +85,19 @@ async function scoreSampled(
   const sampled = responseMask.reduce((sum, bit) => sum + bit, 0);
   if (sampled > 0) metrics.rescored_tokens = sampled;
   if (sampled === 0 || engine.info.trainable === "none") return new Float32Array(tokenIds.length);
-  // Greedy sampling gives logprobs at temperature 1.
+  // Greedy sampling reports log-probabilities at temperature 1.
   const options = { temperature: temperature === 0 ? 1 : temperature };
   const [scored] = await engine.score([{ tokenIds, from: Math.max(1, promptLength) }], options);
   return maskValues(scored!.logprobs.slice(), responseMask);
 }
 
-/** 0 where the mask is. */
+/** Sets values to 0 where the mask is 0. */
 function maskValues(values: Float32Array, mask: Uint8Array): Float32Array {
   for (let t = 0; t < mask.length; t++) if (mask[t] === 0) values[t] = 0;
   return values;
 }
 
-/** Each stretch of sampled tokens as an assistant's message, without the token that ends a turn. */
+/** Each stretch of sampled tokens as an assistant's message, without the end-of-turn token. */
 function readTurns(
   { tokenIds, responseMask }: Sampled,
   engine: Pick<PolicyEngine, "detokenize" | "info">,

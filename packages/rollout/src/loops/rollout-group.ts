@@ -42,35 +42,35 @@ import { createRequestLog } from "./state-log.js";
 interface Prompt {
   sequence: PolicySequence;
   ids: Int32Array;
-  /** Whether nothing of it was cut away. */
+  /** False if truncation cut the prompt. */
   isWhole: boolean;
-  /** Whether a user's text in it spells control tokens, and could not be located. */
+  /** True if a user's text spells control tokens that could not be located in the prompt. */
   isUnsplit: boolean;
 }
 
-/** One conversation that is over. */
+/** A conversation that has ended. */
 export interface Sample {
   ended: UnjudgedTrajectory;
   judged: Promise<Trajectory>;
 }
 
-/** Further attempts at a conversation that failed, with `onFailure: "refill"`. */
+/** Maximum number of retries of a failed conversation, with `onFailure: "refill"`. */
 const MOST_REFILLS = 3;
 
 /** The samples of one row. */
 export class RolloutGroup {
-  /** Judges at work; each is settled when its conversation's judgement is over. */
+  /** Running judges; each settles when its conversation is judged. */
   readonly judging: Promise<Trajectory>[] = [];
   private prompt: Promise<Prompt> | undefined;
   private loading: Promise<void> | undefined;
-  /** Samples that have not taken their sequence yet. */
+  /** Number of samples that have not taken their sequence yet. */
   private waiting: number;
 
   constructor(
     private readonly engine: PolicyEngine,
-    /** With its images in memory once the first sample has begun. */
+    /** The row; its images are in memory once the first sample has begun. */
     private row: DatasetRow,
-    /** Among the rows of this step. */
+    /** Position of the row in this step. */
     private readonly position: number,
     private readonly slots: Semaphore,
     private readonly rewards: RewardQueue,
@@ -81,8 +81,8 @@ export class RolloutGroup {
   }
 
   async run(): Promise<Sample[]> {
-    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. Conversations
-    // that may be held elsewhere need one only when they are held here.
+    // Queue for all places first, so that a group's samples run together while its prompt is still cached. With
+    // `converse`, a conversation takes a place only when it runs in this process.
     const places = Array.from({ length: this.options.n }, () => (this.options.converse ? null : this.acquire()));
     try {
       return await settleAll(
@@ -92,7 +92,7 @@ export class RolloutGroup {
         }),
       );
     } finally {
-      // A failure before all samples took theirs leaves the prompt's sequence without an owner.
+      // If a failure comes before all samples took their sequences, the prompt's sequence has no owner.
       if (this.waiting > 0) (await this.prompt?.catch(() => undefined))?.sequence.dispose();
     }
   }
@@ -112,7 +112,7 @@ export class RolloutGroup {
           trace?.end(ended);
           continue;
         }
-        // The conversation's slot is free by now, so a slow judge delays no other conversation.
+        // The conversation's place is free by now, so a slow judge delays no other conversation.
         const judged = this.track(this.judge(ended, sample));
         if (trace) void trace.endWith(judged);
         if (mayRefill && hasFailed(await judged)) {
@@ -128,7 +128,7 @@ export class RolloutGroup {
     }
   }
 
-  /** An error ends the run at once. Whoever awaits the trajectories gets it. */
+  /** An error ends the run at once; awaiting the trajectories throws it. */
   private track(judged: Promise<Trajectory>): Promise<Trajectory> {
     judged.catch(this.stop);
     this.judging.push(judged);
@@ -184,7 +184,7 @@ export class RolloutGroup {
     }
   }
 
-  /** Brings the row's images into memory, once for all samples that do not fail with it. */
+  /** Loads the row's images into memory, once for all samples; a failure is not remembered. */
   private async loadImages(): Promise<void> {
     this.loading ??= loadRow(this.row, this.options.images).then((row) => {
       this.row = row;
@@ -197,20 +197,20 @@ export class RolloutGroup {
     }
   }
 
-  /** Counts a conversation of which only the end is known. */
+  /** Reports the states of a conversation that ran in another process. */
   private noteElsewhere(ended: UnjudgedTrajectory): void {
     const request = createRequestLog(this.options.onState);
     request.enter("running");
     request.enter(hasFailed(ended) ? "failed" : "completed");
   }
 
-  /** A conversation that was lost elsewhere is a failed one, whatever it was about to say. */
+  /** Records a conversation that another process lost as failed. */
   private recordLoss(error: unknown, sample: number): Promise<UnjudgedTrajectory> {
     if (this.options.signal.aborted || !(error instanceof ToolError)) throw error;
     return this.recordBroken(error, sample);
   }
 
-  /** A conversation that failed before it began. */
+  /** Records a conversation that failed before it began. */
   private recordBroken(error: unknown, sample: number): Promise<UnjudgedTrajectory> {
     return this.record(describeFailure(new Int32Array(0), error), sample, createRequestLog());
   }
@@ -245,7 +245,7 @@ export class RolloutGroup {
       const output = await (trace ? trace.run(work) : work());
       const ended = await this.record(output, sample, request);
       const { metrics } = ended;
-      // The group's prompt was evaluated once, and counts for its first sample.
+      // The group's prompt was evaluated once; it counts for the first sample.
       if (isFirst || attempt > 0) metrics.prefill_tokens = (metrics.prefill_tokens ?? 0) + prompt.ids.length;
       if (attempt > 0) metrics.refilled = attempt;
       if (prompt.isUnsplit) metrics.tokenization_unsplit = (metrics.tokenization_unsplit ?? 0) + 1;
@@ -263,7 +263,7 @@ export class RolloutGroup {
     return --this.waiting > 0 ? sequence.fork() : sequence;
   }
 
-  /** The trajectory with its reward. Aborted and failed ones are not judged, and have no reward. */
+  /** The trajectory with its reward. Aborted and failed conversations are not judged and have none. */
   private async judge(ended: UnjudgedTrajectory, sample: number): Promise<Trajectory> {
     const { row, options, rewards } = this;
     if (options.returnFullPrompt)
@@ -279,7 +279,7 @@ export class RolloutGroup {
 
   private findCalls(ended: UnjudgedTrajectory) {
     const { multiTurn, tools } = this.options;
-    // An agent brings its own.
+    // An agent may bring its own tools.
     const schemas = ended.toolSchemas ?? [...tools.values()].map((tool) => tool.schema);
     if (schemas.length === 0) return [];
     const { parse } = resolveToolFormat(multiTurn.format);
@@ -312,7 +312,7 @@ export class RolloutGroup {
     const { row, options } = this;
     await takeTurn();
     const { traits } = findLoop(row, options);
-    // Such a loop makes its prompts by itself.
+    // A loop with `prompt: false` makes its own prompts.
     if (!traits.prompt)
       return { sequence: this.engine.createSequence(), ids: new Int32Array(0), isWhole: true, isUnsplit: false };
     const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
@@ -417,7 +417,7 @@ function steerEngine(
   };
 }
 
-/** A conversation whose loop threw: its prompt, and why. */
+/** Output of a conversation whose loop threw: its prompt and the error. */
 function describeFailure(promptIds: Int32Array, error: unknown): AgentLoopOutput {
   return {
     tokenIds: Int32Array.from(promptIds),
@@ -430,7 +430,7 @@ function describeFailure(promptIds: Int32Array, error: unknown): AgentLoopOutput
   };
 }
 
-/** Waits for all; then throws the first error, or returns the results in order. */
+/** Waits for all promises; then throws the first error, or returns the results in order. */
 export async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(promises);
   for (const result of settled) if (result.status === "rejected") throw result.reason;

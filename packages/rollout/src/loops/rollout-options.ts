@@ -14,63 +14,66 @@ import type { Truncation } from "./fit-prompt.js";
 import type { Semaphore } from "./semaphore.js";
 import type { OnRequestState } from "./state-log.js";
 
-/** What a conversation is given of its record. What is left out is as in any conversation. */
+/** Recorded parts of a conversation to replay. A part left out runs as usual. */
 export interface ConversationReplay {
-  /** The trajectory's. */
+  /** Seed of the trajectory. */
   seed: number;
-  /** Of built-in loops. */
+  /** Recorded replies; for built-in loops. */
   answers?: AnswerSource;
-  /** Of agents: what they asked, in the place of their code. */
+  /** Recorded requests, repeated instead of running the agent's code; for agents. */
   calls?: readonly RecordedCall[];
-  /** What its tokens are sampled in, made of each sequence that it begins with. Of built-in loops and agents. */
+  /** Wraps each sequence that the conversation begins with, to sample in. For built-in loops and agents. */
   steer?: (sequence: PolicySequence) => PolicySequence;
 }
 
-/** A conversation that is to be held, by all that decides it beside weights and environment: a value. */
+/** A conversation to run, as a plain value: everything that determines it beside weights and environment. */
 export interface ConversationWork {
   row: DatasetRow;
-  /** Which of the row's samples it is. */
+  /** Index of the sample within its row. */
   sample: number;
-  /** Of the training. */
+  /** Step of the training. */
   step: number;
   /** As `RolloutOptions.policyVersion`. */
   policyVersion: number;
-  /** With the seed of this conversation. */
+  /** Sampling parameters, with this conversation's seed. */
   sampling: SamplingParams;
 }
 
 export interface RolloutOptions {
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
-  /** By name. Null or left out: `interaction_kwargs` of rows is ignored. */
+  /** Interactions by name. Null or left out: `interaction_kwargs` of rows is ignored. */
   interactions?: ReadonlyMap<string, BaseInteraction> | null;
   multiTurn: MultiTurnOptions;
   /** A function judges each trajectory separately. Null: rewards by data source judge, else interactions and tools. */
   reward: RewardFunction | RewardManager | null;
-  /** Makes the reward of a trajectory from its score and its step rewards, once. Default: each as it is. */
+  /** Combines a trajectory's score and step rewards into its reward, once. Default: adds each unchanged. */
   aggregate?: RewardAggregator;
-  /** What happens when the environment or the judge breaks a conversation; default "drop". */
+  /** Policy for conversations that the environment or the judge breaks; default "drop". */
   onFailure?: OnFailure;
-  /** Of agents that call the policy by themselves. */
+  /** Settings of agents that call the policy themselves. */
   agent?: AgentOptions;
-  /** Limits of images, and what fetches addresses; default: those of `loadImage`, and addresses are refused. */
+  /**
+   * Limits of images, and the function that fetches web addresses; default: those of `loadImage`, and addresses are
+   * refused.
+   */
   images?: ImageAccess;
-  /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
+  /** Store the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
-  /** Holds a recorded conversation again, by the row's place among the rows, in the place of what is drawn for it. `n` is 1. */
+  /** Replays a recorded conversation for the row at a position, instead of drawing its seed. Requires `n` = 1. */
   replay?: (position: number) => ConversationReplay;
-  /** Samples of each row. */
+  /** Number of samples per row. */
   n: number;
   temperature: number;
   topP: number;
   topK: number;
-  /** Tokens less likely than so many times the likeliest are not sampled; default 0: all are. */
+  /** Min-p: drop tokens below `minP` times the top probability; default 0: off. */
   minP?: number;
-  /** Texts that end a turn; default none. */
+  /** Stop strings; each ends a turn. Default none. */
   stop?: readonly string[];
-  /** Most tokens of one turn; default null: what is left of `responseLength`. */
+  /** Maximum number of tokens per turn; default null: the rest of `responseLength`. */
   maxTokensPerTurn?: number | null;
-  /** With `step`, row and sample it decides every random draw. */
+  /** Seeds every random draw, together with `step`, row and sample. */
   seed: number;
   step: number;
   maxPromptLength: number;
@@ -79,38 +82,41 @@ export interface RolloutOptions {
   defaultAgentLoop: string;
   /** Loops by name; default: built-in and registered ones. */
   agentLoops?: Registry<AgentLoopEntry>;
-  /** Reward functions by `data_source`, where `reward` is null; default: built-in and registered ones. */
+  /** Reward functions by `data_source`, used if `reward` is null; default: built-in and registered ones. */
   rewards?: Registry<RewardFunction>;
   /**
-   * Holds a conversation somewhere, by `holdConversation`; `here` does so in this process. What comes of it is the same wherever
-   * that is, if weights and environment are. It is judged here. Default: `here`.
+   * Runs a conversation elsewhere, with `holdConversation`; `here` runs it in this process. Given the same weights
+   * and environment, the result is the same in both places. It is judged in this process. Default: `here`.
    */
   converse?: (
     work: ConversationWork,
     here: () => Promise<UnjudgedTrajectory>,
-    /** The conversation's trace, for whoever holds it: `parent` there. Empty without one. */
+    /** The conversation's trace, to continue in the other process as `parent`. Empty without a tracer. */
     trace: TraceCarrier,
   ) => Promise<UnjudgedTrajectory>;
-  /** Conversations at once in this process. Default: as many as fit into the KV cache. */
+  /** Maximum number of concurrent conversations in this process. Default: as many as fit into the KV cache. */
   concurrency?: number;
-  /** In place of `concurrency`: places that other rollouts of this process take as well. Those of the earliest step go first. */
+  /** Instead of `concurrency`: places shared with other rollouts of this process. The earliest step has priority. */
   slots?: Semaphore;
-  /** Updates that the policy had seen, and one; default: `step`, as where each step is sampled after the update before it. */
+  /**
+   * Number of weight updates the policy has had, plus 1; default: `step`, as if each step is sampled right after the
+   * previous update.
+   */
   policyVersion?: number;
   signal?: AbortSignal;
-  /** Gets a trace of each episode; default: nobody does, at no cost. */
+  /** Traces each episode; default: no tracing, at no cost. */
   tracer?: Tracer;
-  /** The span of another process that the episodes belong to. Default: each is a trace of its own. */
+  /** Parent span of the episodes, from another process. Default: each episode is a trace of its own. */
   parent?: TraceCarrier;
   /** Called with warnings, once for each kind. */
   onWarning?: (warning: string) => void;
-  /** Called with each state that a conversation enters, once more for one that is sampled again. */
+  /** Called with each state that a conversation enters; a conversation that is sampled again starts over. */
   onState?: OnRequestState;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
-/** The loop that a row names, else the default one. @throws ConfigError when no loop has the row's name. */
+/** The loop that a row names, else the default one. @throws ConfigError for an unknown name. */
 export function findLoop(
   row: DatasetRow,
   { agentLoops: loops = agentLoops, defaultAgentLoop }: RolloutOptions,

@@ -13,18 +13,18 @@ import { findLoop, type RolloutOptions } from "./rollout-options.js";
 import { Semaphore } from "./semaphore.js";
 import { watchEventLoop } from "./watch-event-loop.js";
 
-/** Rollouts whose conversations are all over. */
+/** Rollouts whose conversations have all ended. */
 export interface EndedRollouts {
-  /** By (row, sample). Their judges may still be at work. */
+  /** Ordered by row, then sample. Their judges may still be running. */
   conversations: UnjudgedTrajectory[];
-  /** The same with their rewards, once all are judged. @throws what ends the run. */
+  /** Resolves to the trajectories with their rewards, once all are judged. @throws errors that end the run. */
   finish: () => Promise<Trajectory[]>;
 }
 
 /**
- * Runs `n` conversations for each row, all at once; results are ordered by (row, sample), whatever finished first.
- * A conversation that fails is a trajectory with an `error`, or what `onFailure` says. What is wrong with the config, the
- * data or the engine throws, once every conversation has ended: nothing goes on in the background.
+ * Runs `n` conversations for each row concurrently; results are ordered by row, then sample. A failed conversation
+ * becomes a trajectory with an `error`, or is handled by `onFailure`. Errors of config, data and engine throw once
+ * every conversation has ended, so that nothing runs on in the background.
  */
 export async function runRollouts(
   engine: PolicyEngine,
@@ -35,8 +35,8 @@ export async function runRollouts(
 }
 
 /**
- * `runRollouts` in two parts: resolves when the conversations are over, and goes on judging them. With
- * `onFailure: "refill"` all are judged by then, for what cannot be judged is sampled again.
+ * `runRollouts` in two parts: resolves when the conversations have ended, while judges still run. With `onFailure:
+ * "refill"` all are judged by then, because an unjudged conversation is sampled again.
  */
 export async function startRollouts(
   engine: PolicyEngine,
@@ -46,22 +46,22 @@ export async function startRollouts(
   resolveToolFormat(options.multiTurn.format);
   for (const row of rows) checkRow(row, options);
   checkSources(rows, options.images);
-  // An agent that calls the policy by itself may have other uses for them.
+  // An agent that calls the policy itself may use images in another way.
   checkProjector(
     rows.filter((row) => findLoop(row, options).traits.prompt),
     engine,
   );
-  // All conversations share them.
+  // All conversations share the schemas.
   for (const tool of options.tools.values()) freezeData(tool.schema);
   const slots = options.slots ?? new Semaphore(options.concurrency ?? engine.info.maxSequences);
   const run = new AbortController();
-  // Every running conversation listens.
+  // Every running conversation listens to the signal.
   setMaxListeners(0, run.signal);
   const abort = () => run.abort(options.signal?.reason);
   if (options.signal?.aborted) abort();
   options.signal?.addEventListener("abort", abort, { once: true });
   const linked = { ...options, signal: run.signal, onWarning: onceEach(options.onWarning) };
-  // After an error the other conversations are not needed: they end early.
+  // After an error the results of other conversations are not needed: abort them.
   const stop = (error: unknown) => run.abort(error);
   const { reward } = options;
   const manager =
@@ -89,7 +89,7 @@ export async function startRollouts(
   }
 }
 
-/** Passes on the first warning of each kind, that is, of each first line. */
+/** Forwards only the first warning of each kind; the first line identifies the kind. */
 function onceEach(warn: ((warning: string) => void) | undefined): (warning: string) => void {
   const seen = new Set<string>();
   return (warning) => {

@@ -8,9 +8,9 @@ import { readResponse, UnreadableImage } from "./tool-response.js";
 /** One conversation's instance of a tool. */
 export interface ToolInstance {
   id: string;
-  /** Why it could not be created. */
+  /** Error of its creation, if that failed. */
   problem?: string;
-  /** Settles when calls that took too long have ended after all; never rejects. */
+  /** Settles when calls that timed out have ended; never rejects. */
   late?: Promise<unknown>;
 }
 
@@ -21,12 +21,12 @@ export interface RunToolOptions {
   executeKwargs: (tool: string) => Record<string, unknown>;
   agentData: Record<string, unknown>;
   timeoutS: number;
-  /** Whether the policy sees images. */
+  /** True if the policy takes images. */
   seesImages: boolean;
   signal?: AbortSignal;
 }
 
-/** Runs one call. Whatever goes wrong becomes a text that the model can read; nothing is thrown. */
+/** Runs one call. Any failure becomes a text that the model can read; nothing is thrown. */
 export async function runToolCall(call: ParsedToolCall, options: RunToolOptions): Promise<ToolOutcome> {
   if (call.error) return failCall("invalid_call", call.error);
   const tool = options.tools.get(call.name);
@@ -42,7 +42,7 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
     const problem = findArgumentError(tool.schema, call.arguments);
     if (problem) return failCall("invalid_arguments", `error: invalid arguments (${problem})`);
     const result = await runWithDeadline(options.timeoutS, options.signal, async (signal, pauseDeadline) => {
-      // A call that took too long may still be at work on the instance.
+      // A call that timed out may still use the instance.
       await instance.late;
       signal.throwIfAborted();
       running = tool.execute(instance.id, copyData(call.arguments), {
@@ -65,11 +65,14 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
   }
 }
 
-/** Characters of the model's own word, and of the list, that an answer repeats: it must not push the rest out. */
+/**
+ * Maximum number of characters of the called name, and of the list of tools, in an error: they must not crowd out
+ * the rest.
+ */
 const longestName = 64;
 const longestList = 500;
 
-/** For the model to read: a small model calls tools of other prompts, and cannot guess the names of these. */
+/** Error text for the model. It lists the tools, because small models call tools of other prompts. */
 export function describeUnknownTool(called: string, known: readonly string[]): string {
   const name = called.length > longestName ? `${called.slice(0, longestName)}...` : called;
   if (known.length === 0) return `error: unknown tool "${name}"; there are no tools`;
@@ -84,7 +87,7 @@ export function describeUnknownTool(called: string, known: readonly string[]): s
   return `error: unknown tool "${name}"; the tools are: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Null when a tool may not return it. @throws UnreadableImage */
+/** Null for an invalid result. @throws UnreadableImage */
 function readResult(result: Partial<ToolResult> | null | undefined, seesImages: boolean): ToolOutcome | null {
   const read = readResponse(result?.response, seesImages);
   if (!result || !read) return null;

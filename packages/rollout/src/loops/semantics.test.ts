@@ -113,7 +113,7 @@ describe("semantics of agent loops", () => {
     };
     const { t: whole } = await runWith(1000);
     const afterTool = whole.timeline!.turns[1]!.end - whole.promptLength;
-    // Nothing could be said in reply: the tool's answer is left out, though the call ran and earned its reward.
+    // No token is left to reply: the tool's answer is omitted, but the call ran and earned its reward.
     const { t, engine, budgets } = await runWith(afterTool);
     expect(budgets).toEqual([afterTool]);
     expect(t.finishReason).toBe("length");

@@ -1,10 +1,10 @@
-/** Lets at most `count` holders in: those of the lowest rank first, and of one rank first come, first served. */
+/** Admits at most `count` holders at a time: lowest rank first, first come, first served within a rank. */
 export class Semaphore {
   private readonly queues = new Map<number, Queue>();
 
   constructor(private free: number) {}
 
-  /** @param rank that of others who wait at the same time may be another; default 0. */
+  /** @param rank lower ranks are admitted first; default 0. */
   acquire(rank = 0): Promise<void> {
     if (this.free > 0) {
       this.free--;
@@ -16,7 +16,7 @@ export class Semaphore {
   }
 
   release(): void {
-    // There are as many ranks as steps are under way: a few.
+    // There are few ranks: one for each step in progress.
     const rank = Math.min(...this.queues.keys());
     const queue = this.queues.get(rank);
     if (!queue) {
@@ -31,7 +31,7 @@ export class Semaphore {
 
 class Queue {
   private readonly waiting: (() => void)[] = [];
-  /** Index of the first: removing the front of a long list would move all of it. */
+  /** Index of the first entry: removing the front of a long array would move all others. */
   private head = 0;
 
   get isEmpty(): boolean {

@@ -27,7 +27,7 @@ export class StateLog<State extends string> {
   constructor(
     private readonly edges: Edges<State>,
     initial: State,
-    /** Told of each state as it is entered; `before` is null for the first. */
+    /** Called with each state as it is entered; `before` is null for the first. */
     private readonly onState?: (state: State, before: State | null) => void,
   ) {
     this.transitions = [{ state: initial, at: now() }];
@@ -38,7 +38,7 @@ export class StateLog<State extends string> {
     return this.transitions.at(-1)!.state;
   }
 
-  /** Entering the present state again changes nothing. @throws CriaError for a transition that the machine lacks. */
+  /** Re-entering the current state does nothing. @throws CriaError for an invalid transition. */
   enter(state: State): void {
     if (state === this.state) return;
     if (!this.edges[this.state].includes(state)) {

@@ -22,7 +22,7 @@ interface Model {
   specialTokens: readonly string[];
   endTokens: readonly string[];
   format: string;
-  /** What it samples: a call, then an answer. */
+  /** The sampled turns: a call, then an answer. */
   call: string;
   answer: string;
   /** The same turns as the template is given them. */

@@ -42,8 +42,8 @@ import { createAgentLog } from "./state-log.js";
 import { exceedsTokens } from "./truncate-text.js";
 
 /**
- * The model speaks; its tool calls run and their answers follow; an answer without a call goes to the interaction, if
- * the row has one; and so on until nobody has anything to add, or turns or tokens have run out.
+ * Agent loop with tools: the model speaks; its tool calls run and their answers are appended; an answer without a
+ * call goes to the interaction, if the row has one. This repeats until nobody replies, or turns or tokens run out.
  */
 export class ToolAgentLoop implements AgentLoop {
   private readonly log = createAgentLog();
@@ -57,7 +57,7 @@ export class ToolAgentLoop implements AgentLoop {
   private sequence: PolicySequence;
   private conversation!: Conversation;
   private answers!: CallAnswers;
-  /** The last turn of the assistant. */
+  /** The assistant's last turn. */
   private answer: AnswerNode | null = null;
   private interaction: EpisodeInteraction | null = null;
   private assistantTurns = 0;
@@ -139,7 +139,7 @@ export class ToolAgentLoop implements AgentLoop {
       responseMask,
       rolloutLogprobs,
       turns,
-      // Nothing of a conversation that failed is trained on, so nothing of it earned a reward.
+      // A failed conversation is not trained on, so it has no rewards.
       turnScores: error === undefined ? placeRewards(this.turnScores, laidOut) : [],
       toolRewards: error === undefined ? placeRewards(this.toolRewards, laidOut) : [],
       ...scores,
@@ -153,7 +153,7 @@ export class ToolAgentLoop implements AgentLoop {
     };
   }
 
-  /** What tools and interaction say of the whole conversation. One that cannot is missed only where nothing else judges. */
+  /** Scores of the whole conversation by tools and interaction. Errors matter only if nothing else judges. */
   private async collectScores(tools: EpisodeTools) {
     const errors: string[] = [];
     const ask = async (work: Promise<number | null> | undefined) => {
@@ -169,7 +169,10 @@ export class ToolAgentLoop implements AgentLoop {
     return { toolScore, interactionScore, ...(errors.length > 0 ? { scoreError: errors.join("; ") } : {}) };
   }
 
-  /** Without it turns only add to what was said: by default, and where a prompt that was cut begins like no rendering. */
+  /**
+   * Opens the view for `use_inference_chat_template`. Without it, turns are only appended: the default, and the only
+   * choice if a truncated prompt begins like no rendering.
+   */
   private openProduction(): ProductionView {
     const { tokenizer, engine } = this.context;
     const conversation = new InferenceConversation(tokenizer, this.schemas, this.countUnsplit);
@@ -233,7 +236,10 @@ export class ToolAgentLoop implements AgentLoop {
     return { end, calls };
   }
 
-  /** The next turn. In production's view what comes before it is evaluated first, and kept for turns after it. */
+  /**
+   * Samples the next turn. With a production view, the tokens before it are evaluated first and saved for later
+   * turns.
+   */
   private async sample(delta: Int32Array, sampling: SamplingParams): Promise<GenerateResult> {
     const { signal } = this.context;
     let rest = delta;
@@ -278,7 +284,7 @@ export class ToolAgentLoop implements AgentLoop {
     };
   }
 
-  /** @param otherwise why the conversation ends where no interaction is due. */
+  /** @param otherwise reason for ending if no interaction replies. */
   private async interact(otherwise: FinishReason): Promise<NextTurn> {
     const { interaction } = this;
     if (!interaction?.isDue(this.assistantTurns)) return otherwise;
@@ -290,7 +296,7 @@ export class ToolAgentLoop implements AgentLoop {
     this.addMetric("interaction_turns", 1);
     this.addMetric("interaction_s", (now() - startedAt) / 1000);
     if (reply.score !== 0) this.turnScores.push({ value: reply.score, answer: this.answer! });
-    // The last answer is judged too, though nothing can be said about it any more.
+    // The last answer is judged too, although it gets no reply.
     if (reply.shouldTerminate || !this.hasTurnsLeft()) return "stop";
     return { role: "user", messages: [{ role: "user", content: reply.content }], startedAt };
   }
@@ -304,15 +310,15 @@ export class ToolAgentLoop implements AgentLoop {
   }
 
   /**
-   * Adds what others said to the trajectory; null when it does not fit, with one token more to reply.
-   * @param ended whether the turn before has its end-of-turn token; else that comes with what follows, mask 0.
+   * Appends a reply to the trajectory; null if it does not fit with at least one token left for an answer.
+   * @param ended true if the turn before has its end-of-turn token; else that token is added with the reply, mask 0.
    */
   private observe(turn: Exclude<NextTurn, string>, ended: boolean): Int32Array | null {
     const { messages } = turn;
     const { tokenizer } = this.context;
     const { remaining, tokenCount } = this.conversation;
     const plainCodec = makePlainCodec(this.context);
-    // Without this a text of a megabyte would be tokenized, only to be left out.
+    // Avoids tokenizing a megabyte of text only to drop it.
     if (messages.some((message) => exceedsTokens(contentText(message.content), remaining, plainCodec))) return null;
     const contents = messages.map(({ content }) => content);
     if (countImageTokens(contents, this.context.engine.images) >= remaining) return null;

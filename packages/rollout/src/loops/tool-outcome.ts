@@ -1,25 +1,25 @@
 import type { ContentPart } from "@cria/core";
 import type { ToolFailure } from "./loop-counters.js";
 
-/** What became of one call of a tool. */
+/** Result of one tool call. */
 export interface ToolOutcome {
   /** All texts of the answer. */
   text: string;
-  /** Where it has images: texts and images in their order. */
+  /** For an answer with images: texts and images in order. */
   parts?: readonly ContentPart[];
   reward: number;
-  /** As the tool named them. */
+  /** Metrics under the tool's own names. */
   metrics: Record<string, number>;
-  /** Its name of the environment's state, where it gave one. */
+  /** The tool's name for the environment's state, if given. */
   state?: string;
-  /** The tool's reward was no number, or too large for sums, and counts as 0. */
+  /** True if the tool's reward is no usable number; it then counts as 0. */
   hasBadReward?: boolean;
   failure?: ToolFailure;
-  /** Names what the policy cannot see. It follows the text, and stays when the text is cut. */
+  /** Names of media that the policy cannot see. The text is appended to the answer and survives truncation. */
   omitted?: { text: string; count: number };
 }
 
-/** The answer to a call that gave no ordinary one. */
+/** The outcome of a failed call. */
 export function failCall(failure: ToolFailure, text: string): ToolOutcome {
   return { text, reward: 0, metrics: {}, failure };
 }

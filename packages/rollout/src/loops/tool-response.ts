@@ -3,13 +3,13 @@ import { toContent, toContentPart, toImageSource } from "@cria/core/internal";
 import type { ToolResponse } from "@cria/tools";
 import type { ToolOutcome } from "./tool-outcome.js";
 
-/** A tool gave something as an image that is none; its message goes on after "gave". */
+/** A tool returned an invalid image. The message continues a sentence after "gave". */
 export class UnreadableImage extends Error {}
 
 /**
- * What a tool answered. Others made it: it is read by what it is, not by its type.
- * @param seesImages false: images are named, and not shown.
- * @returns null when it is no answer.
+ * Reads a tool's answer. It is untrusted, so its fields are checked rather than its type.
+ * @param seesImages false: images are named instead of shown.
+ * @returns null for an invalid answer.
  * @throws UnreadableImage
  */
 export function readResponse(
@@ -19,13 +19,13 @@ export function readResponse(
   const given = response?.text ?? "";
   if (!response || typeof given !== "string") return null;
   const parts = seesImages ? readParts(response, given) : [];
-  // Of parts the texts stand apart; where a tool gives both, `text` says how they are joined.
+  // Texts of parts are joined by line breaks; if the tool also gives `text`, that is used instead.
   const text = given === "" ? readTexts(response.content).join("\n") : given;
   const omitted = nameMedia(response, seesImages);
   return { text, ...(listImages(parts).length > 0 ? { parts } : {}), ...(omitted ? { omitted } : {}) };
 }
 
-/** Images and then the text, as verl has them, unless the tool gives an order. */
+/** Parts in the tool's order; by default images before the text, as in verl. */
 function readParts({ content, image }: ToolResponse, text: string): ContentPart[] {
   if (Array.isArray(content) && content.length > 0) {
     return content.map((given: unknown, i) => {
@@ -53,12 +53,12 @@ function readTexts(parts: unknown): string[] {
   });
 }
 
-/** The parts with `text` in the place of their texts: images are never cut, and then stand before it. */
+/** Replaces the texts of the parts by `text`. Images are never truncated; they then precede the text. */
 export function withText(parts: readonly ContentPart[], text: string): ContentPart[] | string {
   return toContent([...listImages([...parts]), { type: "text", text }]);
 }
 
-/** Names the parts of an answer that the policy cannot see; undefined when it sees all. */
+/** Names the parts of an answer that the policy cannot see; undefined if it sees all. */
 function nameMedia({ content, image, video, audio }: ToolResponse, seesImages: boolean): ToolOutcome["omitted"] {
   const count = (given: unknown) => (Array.isArray(given) ? given.length : Number(given != null));
   const shown = Array.isArray(content) && content.length > 0;

@@ -1,4 +1,4 @@
-/** The side of a tool response that is cut away. */
+/** Side of a tool response that is cut away. */
 export type TruncateSide = "left" | "right" | "middle";
 
 const MARK = "(truncated)";
@@ -17,8 +17,8 @@ export interface TextCodec {
 }
 
 /**
- * Shortens a tool's text to its limits; a mark stands where something was cut. The time that it takes grows with the
- * limits, not with the text: a response of a megabyte must not hold up everybody else.
+ * Truncates a tool's text to its limits and marks the cut. Its time grows with the limits, not with the text: a
+ * response of a megabyte must not hold up other conversations.
  */
 export function truncateText(
   text: string,
@@ -37,14 +37,14 @@ export function truncateText(
   return { text: result, truncated: result !== text };
 }
 
-/** Whether a text has more than `limit` tokens, without counting further than that. */
+/** True if a text has more than `limit` tokens. Stops counting there. */
 export function exceedsTokens(text: string, limit: number, codec: Pick<TextCodec, "tokenize">): boolean {
   // A token is at least one UTF-8 byte, and a UTF-16 unit is at most three.
   if (text.length * 3 <= limit) return false;
   return readTokens(text, limit + 1, "head", codec).length > limit;
 }
 
-/** How many units to keep at the beginning and at the end. */
+/** Number of units to keep at the beginning and at the end. */
 function shareLimit(limit: number, side: TruncateSide): [head: number, tail: number] {
   if (side === "left") return [0, limit];
   if (side === "right") return [limit, 0];
@@ -52,7 +52,7 @@ function shareLimit(limit: number, side: TruncateSide): [head: number, tail: num
   return [head, limit - head];
 }
 
-// A token that a cut went through decodes to replacement characters, which the text did not have.
+// A token split by the cut decodes to replacement characters, which the text did not contain.
 function takeHead(text: string, count: number, codec: TextCodec): string {
   return codec.detokenize(readTokens(text, count, "head", codec).slice(0, count)).replace(/\uFFFD+$/, "");
 }
@@ -62,10 +62,10 @@ function takeTail(text: string, count: number, codec: TextCodec): string {
   return codec.detokenize(readTokens(text, count, "tail", codec).slice(-count)).replace(/^\uFFFD+/, "");
 }
 
-/** Some more characters than needed, since a window's edge may cut a word that would have been one token. */
+/** Extra characters to read, because the edge of a window may split a token. */
 const EDGE = 64;
 
-/** At least `count` tokens from one end of a text, or all that it has. */
+/** Tokenizes one end of a text: at least `count` tokens, or the whole text. */
 function readTokens(text: string, count: number, end: "head" | "tail", codec: Pick<TextCodec, "tokenize">): Int32Array {
   for (let width = 4 * count + EDGE; ; width *= 2) {
     if (width >= text.length) return codec.tokenize(text, { special: false });
@@ -81,7 +81,10 @@ function sliceWhole(text: string, start: number, end: number): string {
   return text.slice(isLow(start) ? start + 1 : start, isLow(end) ? end - 1 : end);
 }
 
-/** V8 lets a slice keep its whole parent alive: a few characters would hold a megabyte as long as the trajectory lives. */
+/**
+ * Copies a slice: V8 would keep the whole parent string alive, a megabyte for a few characters, as long as the
+ * trajectory lives.
+ */
 function copy(text: string): string {
   return Buffer.from(text, "utf16le").toString("utf16le");
 }

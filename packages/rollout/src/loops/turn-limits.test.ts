@@ -144,7 +144,7 @@ describe("thinking", () => {
         multiTurn: { trainOnToolCalls: false },
       }).play();
       expect(t.metrics).toMatchObject({ tool_calls: 1, tool_errors: 0 });
-      // What is taken out of training is the call that was run, not the one that was thought of.
+      // Only the call that ran is masked, not the one quoted in the thoughts.
       expect(sampled).toBe(`${open}${quoted}</think><|im_end|>done<|im_end|>`);
     }
   });

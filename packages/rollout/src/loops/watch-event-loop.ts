@@ -1,12 +1,12 @@
-/** How often the event loop is looked at, and how long it may stand still in silence. */
+/** Interval of the checks, and the longest stall without a warning, in milliseconds. */
 interface WatchOptions {
   everyMs?: number;
   longestMs?: number;
 }
 
 /**
- * Warns when the event loop stood still: a tool or a judge that computes without awaiting holds up all other conversations, and
- * no deadline can interrupt it.
+ * Warns when the event loop has stalled: a tool or a judge that computes without awaiting blocks all other
+ * conversations, and no deadline can interrupt it.
  */
 export function watchEventLoop(
   warn: (warning: string) => void,

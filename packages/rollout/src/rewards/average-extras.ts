@@ -2,8 +2,8 @@ import type { Trajectory } from "@cria/core";
 import { isUsableNumber } from "@cria/episodes";
 
 /**
- * Means of what reward functions gave besides the score: numbers, and booleans as 0 and 1. Keys may be ragged: each mean is
- * over the trajectories that have the key. A number that is too large for sums is none.
+ * Means of the extras of reward functions: numbers, and booleans as 0 and 1. Each mean is over the trajectories that
+ * have the key. Numbers too large to sum are left out.
  */
 export function averageExtras(trajectories: readonly Pick<Trajectory, "extraFields">[]): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();

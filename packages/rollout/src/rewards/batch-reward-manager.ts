@@ -3,7 +3,7 @@ import { callReward, judgeOne, nameReward, readResult } from "./judge-one.js";
 import type { BatchRewardFunction } from "./reward-function.js";
 import type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 
-/** Judges all trajectories of a step in one call of the user's function, after the last conversation ended. */
+/** Judges all trajectories of a step in one call of the user's function, after the last conversation has ended. */
 export class BatchRewardManager implements RewardManager {
   readonly granularity = "batch";
 
@@ -12,7 +12,7 @@ export class BatchRewardManager implements RewardManager {
   /** @throws ConfigError or DataError when the function does not return a list, or one of another length. */
   async judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<Judgement[]> {
     const { reward, kwargs } = this.options;
-    // Without a function of the user's each is routed by its data source, which takes one at a time.
+    // Without a user's function, the data source selects a reward for each trajectory.
     if (!reward) return Promise.all(requests.map((request) => judgeOne(request, this.options, signal)));
     const call = () =>
       (reward as BatchRewardFunction)(

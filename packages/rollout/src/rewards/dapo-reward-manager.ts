@@ -3,11 +3,11 @@ import { judgeOne } from "./judge-one.js";
 import { computeOverlongPenalty } from "./overlong-buffer.js";
 import type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 
-/** As naive, and responses that reach into the overlong buffer lose some of their score (DAPO, arXiv:2503.14476). */
+/** The naive manager plus a penalty for responses that reach into the overlong buffer (DAPO, arXiv:2503.14476). */
 export class DapoRewardManager implements RewardManager {
   readonly granularity = "sample";
 
-  /** @throws ConfigError when the buffer is longer than responses can be. */
+  /** @throws ConfigError when the buffer is longer than the longest response. */
   constructor(private readonly options: RewardManagerOptions) {
     const { overlongBuffer, responseLength = 0 } = options;
     if (!overlongBuffer || (overlongBuffer.length > 0 && overlongBuffer.length <= responseLength)) return;
@@ -27,7 +27,7 @@ export class DapoRewardManager implements RewardManager {
         if (!overlongBuffer || "error" in judgement) return judgement;
         const penalty = computeOverlongPenalty(request.responseLength, responseLength, overlongBuffer);
         const logged = overlongBuffer.log ? { overlong_reward: penalty, overlong: penalty < 0 ? 1 : 0 } : {};
-        // Accuracy is the answer's, whatever it cost to find: `success` must not depend on the length.
+        // Accuracy is that of the answer alone: `success` must not depend on the length.
         const acc = judgement.extra.acc ?? (judgement.score > 0 ? 1 : 0);
         return {
           score: judgement.score + penalty,

@@ -6,26 +6,29 @@ import { thinkingTags } from "@cria/tools/internal";
 
 /** The tool calls of one assistant turn. Indices count the trajectory's tokens. */
 export interface FoundToolCalls {
-  /** From the first call's beginning to the last one's end (exclusive), text between them included. */
+  /**
+   * Token range from the beginning of the first call to the end of the last (exclusive), including text between
+   * them.
+   */
   start: number;
   end: number;
   /** The turn's last token. */
   lastToken: number;
-  /** Calls of a tool that exists, with arguments that fit its schema; at most `maxParallelCalls`. */
+  /** Number of calls of an existing tool with arguments that fit its schema; at most `maxParallelCalls`. */
   valid: number;
 }
 
 export interface FindToolCallsOptions {
   engine: Pick<PolicyEngine, "detokenize" | "info">;
   parse: (text: string, tools: readonly ToolSchema[]) => ParsedTurn;
-  /** What the model could call. */
+  /** Tools that the model could call. */
   schemas: readonly ToolSchema[];
   maxParallelCalls: number;
 }
 
 type SampledTokens = Pick<Trajectory, "tokenIds" | "responseMask" | "segments" | "timeline">;
 
-/** Reads the calls from the tokens again, turn by turn. Turns without a call are left out. */
+/** Parses the calls from the tokens again, turn by turn. Turns without a call are left out. */
 export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsOptions): FoundToolCalls[] {
   const { engine, parse, schemas, maxParallelCalls } = options;
   const found: FoundToolCalls[] = [];
@@ -52,10 +55,10 @@ export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsO
   return found;
 }
 
-/** In tokens, each of which has a character at least; the tags that open thinking are short. */
+/** In tokens, each of at least one character; the tags that open thinking are short. */
 const longestOpening = 24;
 
-/** The thinking that the generation prompt opens in the assistant's name: calls that are only thought of are none. */
+/** The opening of the thoughts at the end of the generation prompt: calls within thoughts do not count. */
 function readOpening(before: Int32Array, engine: Pick<PolicyEngine, "detokenize">): string {
   const text = engine.detokenize(before);
   const tag = thinkingTags.find(({ open }) => text.trimEnd().endsWith(open));

@@ -4,28 +4,31 @@ import { largestNumber } from "@cria/episodes";
 import { type FoundToolCalls, maskToolCalls } from "./find-tool-calls.js";
 import type { Judgement } from "./reward-manager.js";
 
-/** A judged trajectory's earnings, before they are put on its tokens. */
+/** Rewards of a judged trajectory, before they are placed on tokens. */
 export interface EarnedRewards {
   /** 1 = sampled by the policy; as long as the trajectory's tokens. */
   responseMask: Uint8Array;
   score: number;
-  /** Whether the goal was reached: `acc` of the reward function, else score > 0. */
+  /** True if the goal was reached: `acc` of the reward function, else score > 0. */
   success: boolean;
   toolRewards: readonly { value: number; tokenIndex: number }[];
   turnScores: readonly { value: number; tokenIndex: number }[];
-  /** Where turns with valid tool calls end, `value` being their number. Read from the tokens at its first use. */
+  /** Ends of turns with valid tool calls; `value` is the number of calls. Parsed from the tokens on first use. */
   readonly toolCalls: readonly { value: number; tokenIndex: number }[];
-  /** 1 = belongs to a tool call; as long as the mask. Read from the tokens at its first use. */
+  /** 1 = part of a tool call; as long as the mask. Parsed from the tokens on first use. */
   readonly toolCallMask: Uint8Array;
 }
 
-/** Puts rewards on tokens: `(earned) => aggregateReward(earned, options)` with `aggregateReward` of @cria/algorithms. */
+/**
+ * Places rewards on tokens: `(earned) => aggregateReward(earned, options)` with `aggregateReward` of
+ * @cria/algorithms.
+ */
 export type RewardAggregator = (earned: EarnedRewards) => RewardParts;
 
 /**
- * The trajectory with its reward; without, when it failed or its judge did.
- * @param findCalls reads the tool calls from the tokens.
- * A reward that single precision cannot hold is none: the judge has failed.
+ * Adds the reward to a trajectory; a trajectory that failed, or whose judge failed, gets none. A reward beyond the
+ * range of single precision counts as a failure of the judge.
+ * @param findCalls parses the tool calls from the tokens.
  */
 export function finishTrajectory(
   ended: UnjudgedTrajectory,
@@ -56,7 +59,9 @@ export function finishTrajectory(
   };
 }
 
-/** The record of a conversation that nobody learns from. @param judgement why, when its judge failed. */
+/**
+ * Record of a conversation that is not trained on. @param judgement the failed judge's error, if that is the reason.
+ */
 export function failTrajectory(ended: UnjudgedTrajectory, judgement?: Judgement & { error: string }): Trajectory {
   const { score: _own, toolScore, interactionScore, scoreError: _, ...record } = ended;
   const { length } = ended.tokenIds;

@@ -8,8 +8,8 @@ import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-ma
 import { makeUnknownSource, rewardFunctions } from "./reward-registry.js";
 
 /**
- * Judges one trajectory: by the user's function, else by its agent loop's own judgement, its `data_source`, calculateScore,
- * calcReward.
+ * Judges one trajectory with the first of: the user's function, the agent loop's own score, the function of its
+ * `data_source`, calculateScore, calcReward.
  */
 export async function judgeOne(
   request: RewardRequest,
@@ -33,14 +33,14 @@ export async function judgeOne(
   return readResult(outcome.result, own ? nameReward(options) : `the reward of data_source "${dataSource}"`);
 }
 
-/** How a function of the user's is called where scores are shown. */
+/** Name of the user's reward function where scores are shown. */
 export function nameReward({ rewardName = "the reward function" }: RewardManagerOptions): string {
   return rewardName;
 }
 
 /**
- * Calls a reward function. That it throws or takes too long is an outcome.
- * @throws what ends the run: an abort, and errors of the config, the data and the engine.
+ * Calls a reward function. An exception or a timeout becomes an `error`.
+ * @throws errors that end the run: an abort, and errors of config, data and engine.
  */
 export async function callReward<T>(
   call: () => T | Promise<T>,
@@ -57,7 +57,10 @@ export async function callReward<T>(
   }
 }
 
-/** A result's score, when it is a usable number or has one. Never throws: others made the result. @param by who did. */
+/**
+ * Reads the score of an untrusted result: a usable number, or an object that has one. Never throws. @param by name
+ * of the judge.
+ */
 export function readResult(result: RewardResult, by: string): Judgement {
   try {
     const { score, ...extra } = typeof result === "object" && result !== null ? result : { score: result };
@@ -78,7 +81,7 @@ function judgeWithoutFunction(
   known: readonly string[],
 ): Judgement {
   const { interactionScore, toolScore } = extraInfo;
-  // A tool's score stands for no interaction's.
+  // If the interaction's score failed, the tools' score does not replace it.
   const score = interactionScore ?? (scoreError === undefined ? toolScore : null);
   if (isUsableNumber(score)) {
     const by = interactionScore === null ? "calcReward of the tools" : "calculateScore of the interaction";
@@ -93,7 +96,7 @@ function makePart(value: number, by: string): ScorePart {
   return { name: "score", value, weight: 1, by };
 }
 
-/** Where in the user's code an error was thrown: the run goes on, so nobody sees its stack. */
+/** Position in the user's code where an error was thrown: the run continues, so nobody sees the stack. */
 function findPlace(cause: unknown): string {
   try {
     const frame = cause instanceof Error ? /^\s+at .*$/m.exec(String(cause.stack))?.[0].trim() : undefined;

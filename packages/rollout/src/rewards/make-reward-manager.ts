@@ -6,7 +6,7 @@ import type { RewardManager, RewardManagerOptions } from "./reward-manager.js";
 
 export type RewardManagerFactory = (options: RewardManagerOptions) => RewardManager;
 
-/** By `reward_model.reward_manager`. */
+/** Managers by `reward_model.reward_manager`. */
 export const rewardManagers = new Registry<RewardManagerFactory>(
   "reward manager",
   {
@@ -17,14 +17,14 @@ export const rewardManagers = new Registry<RewardManagerFactory>(
   { subject: "reward_model.reward_manager", remedy: "use one of these, or call registerRewardManager" },
 );
 
-/** Makes a manager available to every run by this name; a later one replaces it. */
+/** Registers a manager for every run; a later one of the same name replaces it. */
 export function registerRewardManager(name: string, factory: RewardManagerFactory): void {
   rewardManagers.register(name, factory);
 }
 
 /**
- * @param managers what names stand for; default: built-in and registered ones.
- * @throws ConfigError when no manager has this name, or its options contradict each other.
+ * @param managers registry of names; default: built-in and registered ones.
+ * @throws ConfigError for an unknown name, or for contradictory options.
  */
 export function makeRewardManager(
   name: string,

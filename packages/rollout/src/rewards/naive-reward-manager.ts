@@ -1,7 +1,7 @@
 import { judgeOne } from "./judge-one.js";
 import type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 
-/** Judges each trajectory alone, as soon as its conversation ends. */
+/** Judges each trajectory on its own, as soon as its conversation ends. */
 export class NaiveRewardManager implements RewardManager {
   readonly granularity = "sample";
 

@@ -1,6 +1,6 @@
 /** Soft punishment of long responses (DAPO, arXiv:2503.14476, eq. 13). */
 export interface OverlongBuffer {
-  /** Tokens before the longest response in which the penalty grows. */
+  /** Number of tokens before the longest response over which the penalty grows. */
   length: number;
   /** The penalty at the longest response. */
   penaltyFactor: number;
@@ -9,8 +9,8 @@ export interface OverlongBuffer {
 }
 
 /**
- * min(0, -(response - (longest - length)) / length · penaltyFactor): 0 up to where the buffer begins, then falling evenly
- * to -penaltyFactor at the longest response.
+ * min(0, -(response - (longest - length)) / length · penaltyFactor): 0 up to the start of the buffer, then linear
+ * down to -penaltyFactor at the longest response.
  * @param responseLength tokens after the prompt, observations included: all of them use up the budget.
  */
 export function computeOverlongPenalty(responseLength: number, longest: number, buffer: OverlongBuffer): number {

@@ -1,8 +1,9 @@
 import type { RewardAggregator } from "./finish-trajectory.js";
 
 /**
- * The aggregator of who names none: the score on the last sampled token, step rewards on the last sampled token up to theirs,
- * each as it is. What `aggregateReward` of @cria/algorithms does by default; that one has weights, strategies and bonuses.
+ * Default aggregator: the score on the last sampled token, each step reward on the last sampled token up to its own,
+ * all unweighted. Equals `aggregateReward` of @cria/algorithms with its defaults; that one adds weights, strategies
+ * and bonuses.
  */
 export const placeAsEarned: RewardAggregator = ({ responseMask, score, toolRewards, turnScores }) => {
   const tokenLevel = new Float64Array(responseMask.length);

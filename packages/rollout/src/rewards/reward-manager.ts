@@ -2,30 +2,30 @@ import type { Registry, ScorePart } from "@cria/core";
 import type { OverlongBuffer } from "./overlong-buffer.js";
 import type { BatchRewardFunction, RewardFunction, RewardInfo } from "./reward-function.js";
 
-/** What there is to judge: one finished trajectory. */
+/** Request to judge one finished trajectory. */
 export interface RewardRequest {
   dataSource: string;
   solutionText: string;
   groundTruth: unknown;
   extraInfo: RewardInfo;
-  /** Tokens after the prompt. */
+  /** Number of tokens after the prompt. */
   responseLength: number;
-  /** The agent loop's own judgement; null or left out: it has none. */
+  /** The agent loop's own score; null or left out: none. */
   loopScore?: number | null;
-  /** Why a tool or the interaction that should have scored the conversation did not. */
+  /** Error of a tool or interaction that should have scored the conversation. */
   scoreError?: string;
-  /** Group: trajectories of one prompt share it. */
+  /** Identifies the group: trajectories of one prompt share it. */
   uid: string;
-  /** Place among the trajectories of its step. */
+  /** Position among the trajectories of its step. */
   order: number;
   /** Row and sample, for error messages. */
   place: string;
 }
 
 /**
- * A score, or why there is none: a judge that broke or took too long says nothing about the policy, and its conversation
- * counts as failed. `extra` is what the judge gave besides: ragged, free-form. `parts` say who gave what of the score;
- * default: the reward manager gave all of it.
+ * A score, or the error of a judge that failed or timed out: that says nothing about the policy, and the
+ * conversation counts as failed. `extra` holds the judge's other data: ragged, free-form. `parts` attribute the
+ * score; default: all of it to the reward manager.
  */
 export type Judgement =
   | { score: number; extra: Record<string, unknown>; parts?: readonly ScorePart[] }
@@ -33,27 +33,33 @@ export type Judgement =
 
 /** Turns finished trajectories into scores. */
 export interface RewardManager {
-  /** "sample": each is judged as soon as its conversation ends. "batch": all of a step, after the last one ended. */
+  /**
+   * "sample": judges each trajectory when its conversation ends. "batch": judges all of a step after the last has
+   * ended.
+   */
   readonly granularity: "sample" | "batch";
   /**
-   * One judgement for each request. What it throws is a judgement with an `error` for all of them, unless it is an error of
-   * the config, the data or the engine: that ends the run.
+   * Returns one judgement per request. An exception becomes an `error` for all of them, except errors of config,
+   * data and engine, which end the run.
    */
   judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<Judgement[]>;
 }
 
 export interface RewardManagerOptions {
-  /** A function of the user's; null (default): by `data_source`, else calculateScore, else the sum of calcReward. */
+  /**
+   * The user's function; null (default): the function of `data_source`, else calculateScore, else the sum of
+   * calcReward.
+   */
   reward?: RewardFunction | BatchRewardFunction | null;
   /** The functions by `data_source`; default: built-in and registered ones. */
   rewards?: Registry<RewardFunction>;
-  /** What to call that function where scores are shown; default "the reward function". */
+  /** Name of that function where scores are shown; default "the reward function". */
   rewardName?: string;
   /** Last argument of the reward function. */
   kwargs?: Record<string, unknown>;
-  /** Seconds for each call of the reward function; what takes longer has not judged. Null: no limit. */
+  /** Timeout of each call of the reward function in seconds; null: no limit. */
   timeoutS?: number | null;
-  /** Most tokens after the prompt; the overlong buffer ends there. */
+  /** Maximum number of tokens after the prompt; the overlong buffer ends there. */
   responseLength?: number;
   overlongBuffer?: OverlongBuffer | null;
 }

@@ -11,11 +11,11 @@ interface Waiting {
   reject: (reason: unknown) => void;
 }
 
-/** Brings the trajectories of one step, which end one by one, to a manager that may want them all at once. */
+/** Passes the trajectories of one step, which end one by one, to a manager that may want them all at once. */
 export class RewardQueue {
   private readonly waiting: Waiting[] = [];
 
-  /** @param expected conversations that will call `judge` or `leave`. */
+  /** @param expected number of conversations that will call `judge` or `leave`. */
   constructor(
     private readonly manager: RewardManager,
     private expected: number,
@@ -23,8 +23,8 @@ export class RewardQueue {
   ) {}
 
   /**
-   * Resolves at once, or when the last conversation has ended, by the manager's granularity.
-   * @throws what ends the run: an abort, and errors of the config, the data and the engine.
+   * Judges at once, or when the last conversation has ended, depending on the manager's granularity.
+   * @throws errors that end the run: an abort, and errors of config, data and engine.
    */
   async judge(request: RewardRequest): Promise<Judgement> {
     if (this.manager.granularity === "sample") return (await this.ask([request]))[0]!;
@@ -34,13 +34,13 @@ export class RewardQueue {
     });
   }
 
-  /** A conversation failed, and will not be judged: the others do not wait for it. */
+  /** Removes a failed conversation, so that the others do not wait for it. */
   leave(): void {
     this.expected--;
     this.judgeIfComplete();
   }
 
-  /** A conversation that was judged runs again, and will call `judge` or `leave` once more. */
+  /** Adds a conversation that was judged and runs again; it will call `judge` or `leave` once more. */
   rejoin(): void {
     this.expected++;
   }
@@ -48,7 +48,7 @@ export class RewardQueue {
   private judgeIfComplete(): void {
     if (this.manager.granularity === "sample" || this.waiting.length === 0 || this.waiting.length < this.expected)
       return;
-    // In the order of rows and samples, however long each took, so that a function sees the same batch each time.
+    // Ordered by row and sample, whatever finished first, so that a function sees the same batch each time.
     const batch = this.waiting.splice(0).sort((a, b) => a.request.order - b.request.order);
     this.expected -= batch.length;
     runOutsideEpisodes(() => this.ask(batch.map(({ request }) => request))).then(
@@ -80,7 +80,7 @@ export class RewardQueue {
   }
 }
 
-/** What a manager said, copied: it may be the user's, as the function that it asked. Never throws. */
+/** Copies the judgement of a manager, which may be user code. Never throws. */
 function readJudgement(judgement: Judgement): Judgement {
   try {
     const extra = keepRecord(judgement.extra);

@@ -2,20 +2,20 @@ import { ConfigError, Registry } from "@cria/core";
 import { scoreFinalAnswer } from "./final-answer.js";
 import type { RewardFunction } from "./reward-function.js";
 
-/** By `data_source` of rows. */
+/** Reward functions by `data_source` of rows. */
 export const rewardFunctions = new Registry<RewardFunction>("reward", {
   calculator: scoreFinalAnswer,
   "openai/gsm8k": scoreFinalAnswer,
 });
 
-/** Rows with this `data_source` are judged by `reward` in every run, unless the config names another function. */
+/** Registers a reward for rows with this `data_source`, in every run whose config names no other function. */
 export function registerReward(dataSource: string, reward: RewardFunction): void {
   rewardFunctions.register(dataSource, reward);
 }
 
 /**
  * @param known sources that have a reward.
- * @param place the row that has it.
+ * @param place the row with this data source.
  */
 export function makeUnknownSource(dataSource: string, known: readonly string[], place: string): ConfigError {
   return new ConfigError("has no reward", {

@@ -5,7 +5,7 @@ import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { RewardRequest } from "./reward-manager.js";
 
-/** How a reward function gets to see a trajectory. */
+/** A trajectory in the form that reward functions receive. */
 export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajectory, order: number): RewardRequest {
   const { messages, extraFields, scoreError } = trajectory;
   const solutionText = messages
@@ -39,7 +39,7 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
   };
 }
 
-/** How many messages are the row's prompt: an agent may begin with others. */
+/** Number of messages that are the row's prompt; 0 if an agent began with others. */
 export function countPromptMessages({ prompt }: Pick<DatasetRow, "prompt">, messages: readonly ChatMessage[]): number {
   const isPrompt = prompt.every(
     ({ role, content }, i) => messages[i]?.role === role && showText(messages[i].content) === showText(content),
@@ -47,12 +47,12 @@ export function countPromptMessages({ prompt }: Pick<DatasetRow, "prompt">, mess
   return isPrompt ? prompt.length : 0;
 }
 
-/** A content's texts, and where it has images: a row says where they lie, and a conversation has them. */
+/** A content's text with a placeholder per image: a row has references to images, a conversation the loaded ones. */
 function showText(content: ChatMessage["content"]): string {
   return contentText(content, () => "\0");
 }
 
-/** For errors and warnings. */
+/** Names a sample in errors and warnings. */
 export function nameSample(row: DatasetRow, sampleIndex: number): string {
   return `row ${row.index} (${row.place}, data_source "${row.dataSource}", uid "${row.uid}"), sample ${sampleIndex}`;
 }

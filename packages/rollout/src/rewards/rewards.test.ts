@@ -85,7 +85,7 @@ describe("semantic 12: reward functions", () => {
     await expect(judge({})).rejects.toThrow(
       /row 3, sample 1: data_source "test": has no reward[\s\S]*custom_reward_function/,
     );
-    // What should have scored broke: that is no 0, and a tool's score does not stand for an interaction's.
+    // A failed judge gives no score of 0, and a tool's score does not replace an interaction's.
     expect(await judge({ toolScore: 0.25 }, { scoreError: "offline" })).toEqual({ error: "offline", extra: {} });
     expect(await judge({ interactionScore: 1 }, { scoreError: "offline" })).toMatchObject({ score: 1 });
     expect(await judge({}, { dataSource: "routed", scoreError: "offline" })).toMatchObject({ score: 3 });

@@ -8,7 +8,7 @@ import type { RolloutOptions } from "../loops/rollout-options.js";
 import { runRollouts } from "../loops/run-rollouts.js";
 
 export interface FakeRolloutOptions extends Partial<Omit<RolloutOptions, "tools" | "interactions" | "multiTurn">> {
-  /** What the model says next. */
+  /** Chooses the model's next answer. */
   reply: FakeEngineOptions["reply"];
   engine?: Partial<FakeEngineOptions>;
   tools?: readonly BaseTool[];

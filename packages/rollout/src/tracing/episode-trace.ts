@@ -8,20 +8,20 @@ export interface TracedEpisode {
   row: DatasetRow;
   sample: number;
   step: number;
-  /** How often the sample was begun before. */
+  /** Number of earlier attempts at this sample. */
   attempt: number;
-  /** Of the agent loop. */
+  /** Name of the agent loop. */
   loop: string;
   modelPath: string;
-  /** The span of another process that it belongs to; left out: it is a trace of its own. */
+  /** Parent span from another process; left out: the episode is a trace of its own. */
   parent?: TraceCarrier;
 }
 
-/** The trace of one episode: its root is a span `invoke_agent`, which lasts as long as the conversation. */
+/** The trace of one episode: its root is a span `invoke_agent` that lasts as long as the conversation. */
 export class EpisodeTrace {
-  /** While and after the conversation runs: its root. */
+  /** Scope of the root span, set while the conversation runs and afterwards. */
   scope: TraceScope | null = null;
-  /** When the conversation was over; its judge may take longer. */
+  /** Time when the conversation ended; its judge may take longer. */
   private endedAt: number | undefined;
 
   constructor(
@@ -29,7 +29,7 @@ export class EpisodeTrace {
     private readonly episode: TracedEpisode,
   ) {}
 
-  /** Runs the conversation, or a part of it. When it throws, the trace has ended. */
+  /** Runs the conversation, or a part of it. An exception ends the trace. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     const { tracer } = this;
     if (this.scope) return tracer.within(this.scope.span, work);
@@ -45,12 +45,12 @@ export class EpisodeTrace {
     }
   }
 
-  /** What lets another process hold the conversation in this trace. While it runs. */
+  /** Headers with which another process continues this trace. Only while the conversation runs. */
   carry(): TraceCarrier {
     return this.scope ? this.tracer.carry(this.scope.span) : {};
   }
 
-  /** Ends the root with what became of the episode, or with the error that ended the run instead. */
+  /** Ends the root span with the outcome of the episode, or with the error that ended the run. */
   async endWith(judged: Promise<Trajectory>): Promise<void> {
     try {
       this.end(await judged);

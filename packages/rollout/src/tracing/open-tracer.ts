@@ -3,7 +3,8 @@ import type { Attributes, Span } from "@opentelemetry/api";
 import type { SpanAttributes, TraceCarrier, Tracer, TraceSpan } from "./tracer.js";
 
 /**
- * A tracer that gives spans to OpenTelemetry, that is, to whatever SDK the program has registered: without one nobody gets them.
+ * Opens a tracer that sends spans to OpenTelemetry, that is, to the SDK that the program registered; without one,
+ * spans are dropped.
  * @throws ConfigError when `@opentelemetry/api` is not installed.
  */
 export async function openTracer(): Promise<Tracer> {
@@ -52,10 +53,10 @@ export async function openTracer(): Promise<Tracer> {
   };
 }
 
-/** Of a span that could not be begun. */
+/** Replaces a span that could not be started. */
 const silent: TraceSpan = { set: () => undefined, fail: () => undefined, end: () => undefined };
 
-/** An SDK's processors and exporters are the user's: that one throws must not end a training. */
+/** Swallows exceptions of the user's OpenTelemetry processors and exporters: they must not end a training. */
 function quietly<T>(work: () => T): T | undefined {
   try {
     return work();

@@ -3,18 +3,18 @@ import { CriaError, type GenerateOptions, type GenerateResult } from "@cria/core
 import type { ParsedToolCall } from "@cria/tools";
 import type { SpanAttributes, TraceScope, TraceSpan } from "./tracer.js";
 
-// Names of spans and attributes: OpenTelemetry's semantic conventions for generative AI, version 1.38.
-// What was said is no attribute: it may be private, and stands in the dumps.
+// Names of spans and attributes follow OpenTelemetry's semantic conventions for generative AI, version 1.38. Message
+// texts are no attributes: they may be private, and are in the dumps.
 
-/** Who serves the policy, as `gen_ai.provider.name`. */
+/** Value of `gen_ai.provider.name`. */
 export const PROVIDER = "cria";
 
-/** @param path of the model's file. */
+/** @param path path of the model file. */
 export function nameModel(path: string): string {
   return basename(path);
 }
 
-/** Samples a turn in a span `chat`. Without a scope it does nothing else. */
+/** Samples a turn inside a span `chat`; without a scope, just samples. */
 export function traceChat(
   scope: TraceScope | null | undefined,
   modelPath: string,
@@ -44,14 +44,14 @@ export function traceChat(
   );
 }
 
-/** Runs a call in a span `execute_tool`. Without a scope it does nothing else. */
+/** Runs a tool call inside a span `execute_tool`; without a scope, just runs it. */
 export function traceTool<Outcome extends { failure?: string; reward: number }>(
   scope: TraceScope | null | undefined,
   call: ParsedToolCall,
   work: () => Promise<Outcome>,
 ): Promise<Outcome> {
   if (!scope) return work();
-  // The model makes names up, of any length.
+  // The model may make up names of any length.
   const name = call.name === "" ? "unknown" : call.name.slice(0, 64);
   const attributes: SpanAttributes = {
     "gen_ai.tool.name": name,
@@ -86,7 +86,7 @@ async function traceWork<T>(
   }
 }
 
-/** Marks a span with an error that somebody else may have thrown. Never throws. */
+/** Marks a span with an untrusted error. Never throws. */
 export function failSpan(span: TraceSpan, error: unknown): void {
   const isError = error instanceof Error;
   span.fail(

@@ -1,34 +1,36 @@
 export type SpanValue = string | number | boolean | readonly string[];
 
-/** By name; what is undefined is left out. */
+/** Attributes by name; undefined ones are left out. */
 export type SpanAttributes = Readonly<Record<string, SpanValue | undefined>>;
 
-/** Something that takes time, inside of a trace. */
+/** A timed operation within a trace. */
 export interface TraceSpan {
   set(attributes: SpanAttributes): void;
-  /** It went wrong. @param type of a small set: the code of an error, a kind of failure. */
+  /** Marks the span as failed. @param type from a small set: an error code or a kind of failure. */
   fail(type: string, message?: string): void;
   /** @param at milliseconds since 1970; default: now. */
   end(at?: number): void;
 }
 
-/** A span of another process, as the headers of W3C Trace Context (traceparent, tracestate). */
+/** A span of another process, as headers of W3C Trace Context (traceparent, tracestate). */
 export type TraceCarrier = Readonly<Record<string, string>>;
 
-/** Where spans go. No method throws, except for what `work` throws. */
+/** Receives spans. No method throws, except errors of `work` itself. */
 export interface Tracer {
-  /** @param parent null: the span begins a trace, or goes on one of another process. */
+  /** @param parent null: the span starts a trace, or continues one of another process. */
   start(name: string, attributes: SpanAttributes, parent: TraceSpan | TraceCarrier | null): TraceSpan;
-  /** Calls `work` so that spans which others begin in it, an agent's HTTP client for example, belong to this one. */
+  /**
+   * Runs `work` so that spans started inside it, for example by an agent's HTTP client, become children of this one.
+   */
   within<T>(span: TraceSpan, work: () => T): T;
-  /** What lets another process go on the trace below this span. Empty where nobody takes spans. */
+  /** Headers with which another process continues the trace below this span. Empty if no SDK is registered. */
   carry(span: TraceSpan): TraceCarrier;
 }
 
-/** A span that is under way, and whoever begins further ones below it. */
+/** A running span, and the tracer that starts its children. */
 export interface TraceScope {
   tracer: Tracer;
   span: TraceSpan;
-  /** Names the episode, on each of its spans. */
+  /** Id of the episode, set on each of its spans. */
   conversation: string;
 }

@@ -129,7 +129,7 @@ describe("traces", () => {
       expect(calls.map(({ attributes }) => attributes["gen_ai.tool.name"])).toEqual(["search", "search"]);
       const [failed] = calls.filter(({ status }) => status.code === SpanStatusCode.ERROR);
       expect(failed!.attributes["error.type"]).toBe("exception");
-      // What a tool does belongs to its call.
+      // The tool's own spans belong to its call.
       for (const span of calls) expect(tool.spans).toContain(idOf(span));
     }
   });
