@@ -20,7 +20,7 @@ import { findTurnForm, type TurnForm } from "./turn-form.js";
 export interface CheckEpisodeOptions {
   tokenizer: DeltaTokenizer;
   mode: SanityCheckMode;
-  /** Whether turns are rendered as production would (`use_inference_chat_template`). */
+  /** True if turns are rendered as in production (`use_inference_chat_template`). */
   production: boolean;
 }
 
@@ -45,7 +45,7 @@ function readMessages(node: InputNode | AnswerNode, form: TurnForm): ChatMessage
   return isAnswer(node) ? [formAnswer(node, form)] : nameCalls(node.messages, node.parent);
 }
 
-/** The last answers of all conversations. */
+/** The last answer of each conversation. */
 function listEnds(inputs: readonly InputNode[]): AnswerNode[] {
   const answers = inputs.flatMap(listAnswers).filter(({ state }) => state === "done");
   return answers.flatMap((answer) => {

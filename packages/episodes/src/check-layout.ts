@@ -1,19 +1,19 @@
 import type { TrajectorySegment, TurnRecord } from "@cria/core";
 import type { Refuse } from "./trajectory-schema.js";
 
-/** What an episode's tokens must keep to. */
+/** Limits that an episode's tokens must keep to. */
 export interface LayoutLimits {
-  /** Left out: any id may be. */
+  /** Token ids must lie in [0, vocabSize); left out: any id is allowed. */
   vocabSize?: number;
-  /** Whether an id outside of the vocabulary stands for a part of an image; left out: none does. */
+  /** True for an id outside the vocabulary that stands for a part of an image; left out: no such ids. */
   isVector?: (id: number) => boolean;
-  /** Most tokens after the prompt; left out: any number. */
+  /** Maximum number of tokens after the prompt; left out: no limit. */
   responseLength?: number;
-  /** Most tokens of a conversation; left out: any number. */
+  /** Maximum number of tokens of a conversation; left out: no limit. */
   contextLength?: number;
 }
 
-/** What is checked of it. Left out: the policy tells the logprobs, nothing earned rewards, no turns are known. */
+/** Checked fields of a trajectory. Left out: the policy computes the log-probabilities; no rewards; no known turns. */
 interface Layout {
   tokenIds: Int32Array;
   promptLength: number;
@@ -25,7 +25,10 @@ interface Layout {
   turns?: readonly TurnRecord[];
 }
 
-/** Whether the fields of a trajectory (`trajectorySchema`) fit each other and the limits. */
+/**
+ * Checks that the fields of a trajectory (`trajectorySchema`) agree with each other and with the limits; calls
+ * `refuse` for the first that does not.
+ */
 export function checkLayout(layout: Layout, limits: LayoutLimits, refuse: Refuse): void {
   const { tokenIds, responseMask, turns = [] } = layout;
   const { length } = tokenIds;
@@ -70,7 +73,7 @@ function checkLengths({ tokenIds, promptLength, segments }: Layout, limits: Layo
     refuse("tokenIds", `at most ${contextLength} tokens of a conversation`, `${longest} tokens`);
 }
 
-/** Tokens of the longest conversation. Each segment follows an earlier one. */
+/** Number of tokens of the longest conversation. Each segment follows an earlier one. */
 function measureLongest(segments: readonly TrajectorySegment[]): number {
   const ends: number[] = [];
   for (const { start, end, parent } of segments) ends.push(end - start + (ends[parent] ?? 0));
@@ -95,7 +98,7 @@ function refuseLength(field: string, values: ArrayLike<number>, length: number, 
   return refuse(field, `as long as tokenIds (${length}), prompt included`, `${values.length} values`);
 }
 
-/** A token that was not sampled cannot have earned a reward. Where nothing was sampled the record drops them. */
+/** Rewards belong to sampled tokens. A record without any sampled token has none. */
 function checkRewards(
   field: string,
   rewards: NonNullable<Layout["turnScores"]>,
@@ -123,7 +126,7 @@ function checkSegments(segments: readonly TrajectorySegment[], length: number, r
   if (at !== length) refuse("segments", `segments of all ${length} tokens`, `segments up to token ${at}`);
 }
 
-/** Whether a stretch lies within so many tokens. */
+/** Checks that a stretch lies within `length` tokens. */
 export function checkSpan(
   field: string,
   { start, end }: { start: number; end: number },

@@ -15,27 +15,27 @@ import type { ReadTurn } from "./read-turn.js";
 import { formAnswer } from "./template-messages.js";
 import { structureTurn, type TurnForm } from "./turn-form.js";
 
-/** A reward that an answer earned. Where it lands is known at the end, since later turns may rewrite earlier ones. */
+/** A reward for an answer. Its token is known only at the end, because later turns may rewrite earlier ones. */
 export interface EarnedReward {
   value: number;
   answer: AnswerNode;
 }
 
-/** When a turn began and ended, in milliseconds since 1970. */
+/** Start and end of a turn, in milliseconds since 1970. */
 type Spent = Pick<TurnRecord, "startedAt" | "endedAt">;
 
 const justNow = (): Spent => ({ startedAt: now(), endedAt: now() });
 
 export type ConversationMasks = Omit<LayOutOptions, "credit">;
 
-/** An episode of one conversation: the path that its agent walks through the message graph, with its tokens counted. */
+/** An episode of one conversation: a single path through the message graph, with a count of its tokens. */
 export class Conversation {
   private readonly graph = new MessageGraph();
   private end: InputNode | AnswerNode;
   private length: number;
   private prompt: number;
 
-  /** @param budget most tokens after the prompt. */
+  /** @param budget maximum number of tokens after the prompt. */
   constructor(
     prompt: { messages: readonly ChatMessage[]; tools: readonly ToolSchema[]; tokenIds: Int32Array },
     private readonly budget: number,
@@ -45,32 +45,32 @@ export class Conversation {
     this.length = this.prompt = prompt.tokenIds.length;
   }
 
-  /** Tokens so far, prompt included. */
+  /** Number of tokens so far, prompt included. */
   get tokenCount(): number {
     return this.length;
   }
 
-  /** All of them. */
+  /** All tokens so far, prompt included. */
   get tokenIds(): Int32Array {
     return joinTokens(this.end);
   }
 
-  /** What was said and heard, the prompt first: answers as the text that was sampled. */
+  /** Messages so far, prompt included; answers as sampled text. */
   get messages(): ChatMessage[] {
     return this.show("text");
   }
 
-  /** The same as a template is given it. */
+  /** Messages so far in the form that templates take. */
   show(form: TurnForm): ChatMessage[] {
     return listPath(this.end).flatMap((node) => (isAnswer(node) ? [formAnswer(node, form)] : node.messages));
   }
 
-  /** Where it has come to, for `goBack`. */
+  /** Current node, for `goBack`. */
   get place(): InputNode | AnswerNode {
     return this.end;
   }
 
-  /** Goes on from an earlier place of it, as if nothing had followed. */
+  /** Returns to an earlier node and continues from there, as if nothing had followed it. */
   goBack(place: InputNode | AnswerNode): void {
     this.end = place;
     this.length = countTokens(place);
@@ -78,17 +78,17 @@ export class Conversation {
     else place.answers.clear();
   }
 
-  /** Tokens that may still follow. */
+  /** Number of tokens left in the budget. */
   get remaining(): number {
     return this.budget - (this.length - this.prompt);
   }
 
-  /** Whether the last answer has its end-of-turn token; else that comes with what follows, mask 0. */
+  /** True if the last answer has its end-of-turn token; else that token is added with the next message, mask 0. */
   get ended(): boolean {
     return !isAnswer(this.end) || this.end.said!.ended;
   }
 
-  /** Adds an answer to what was heard last. @param form in which a template may be given it (`show`). */
+  /** Appends an answer. @param form form of the answer in templates (`show`). */
   say(
     turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason">,
     read: ReadTurn,
@@ -113,7 +113,7 @@ export class Conversation {
     return this.end;
   }
 
-  /** Adds what others say to the last answer. */
+  /** Appends a reply to the last answer. */
   hear(
     messages: readonly ChatMessage[],
     tokenIds: Int32Array,
@@ -121,11 +121,14 @@ export class Conversation {
   ): void {
     this.end = this.graph.reply(this.end as AnswerNode, messages, tokenIds, when);
     this.length += tokenIds.length;
-    // A conversation that was rewritten may have become shorter than its prompt was.
+    // A rewritten conversation may be shorter than its prompt was.
     this.prompt = Math.min(this.prompt, this.length);
   }
 
-  /** Forgets all tokens from `start` (prompt included) on, for others to take their place. @returns how many of them were trained on. */
+  /**
+   * Removes all tokens from index `start` (prompt included), to be replaced. @returns the number of trained tokens
+   * among them.
+   */
   cutFrom(start: number): number {
     let at = 0;
     let trained = 0;
@@ -151,7 +154,7 @@ export class Conversation {
     return trained;
   }
 
-  /** The conversation as training takes it. */
+  /** Lays the conversation out for training. */
   layOut(): LaidOutGraph {
     const laidOut = layOutGraph(this.graph, { ...this.masks, credit: "all_branches" })!;
     return { ...laidOut, promptLength: this.prompt, messages: this.messages };
@@ -159,8 +162,8 @@ export class Conversation {
 }
 
 /**
- * Where rewards land: at the last trained token of their answer, or the nearest one. None where nothing is trained on: no
- * step can have earned anything.
+ * Places rewards on the last trained token of their answer, or the nearest trained one. Without any trained token,
+ * no rewards are placed.
  */
 export function placeRewards(
   rewards: readonly EarnedReward[],

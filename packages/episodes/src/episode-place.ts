@@ -1,9 +1,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Which conversation code belongs to, also after the call that began it is over: a timer, a promise that nobody awaits. */
+/**
+ * Identifies the conversation that running code belongs to, even after the call that started it has ended: a timer,
+ * a promise that nobody awaits.
+ */
 export interface EpisodePlace {
   step: number;
-  /** The row and its sample, in words. */
+  /** Readable name of row and sample. */
   sample: string;
 }
 
@@ -14,12 +17,12 @@ export function runInEpisode<T>(place: EpisodePlace, work: () => T): T {
   return episodes.run(place, work);
 }
 
-/** Runs what belongs to no conversation of its own: a judge of many at once. */
+/** Runs work that belongs to no single conversation, such as a judge of a whole batch. */
 export function runOutsideEpisodes<T>(work: () => T): T {
   return episodes.exit(work);
 }
 
-/** The conversation that the running code belongs to. In a handler of an uncaught error: the one that its code belonged to. */
+/** The conversation of the running code. In a handler of an uncaught error: that of the code that threw. */
 export function findEpisode(): EpisodePlace | undefined {
   return episodes.getStore();
 }

@@ -1,11 +1,11 @@
 import type { ParsedTurn } from "@cria/tools";
 
 /**
- * Which tokens of a sampled turn spell its tool calls: from the first call's beginning to the last one's end. Parsers
- * give the text around the calls; what stands before and after in the turn's text frames them. Space that parsers keep in front of a
- * call is no part of it.
- * @param text what the parser was given: the turn's text, behind `opening`, which the prompt has said and no token spells.
- * @returns `[start, end)` in tokens of the turn.
+ * Finds the tokens that spell a sampled turn's tool calls, from the beginning of the first to the end of the last.
+ * Parsers return the text around the calls; its ends are matched with the turn's text. White space that parsers keep
+ * before a call is excluded.
+ * @param text the parsed text: `opening`, which is part of the prompt, then the turn's text.
+ * @returns token range `[start, end)` within the turn.
  */
 export function findCallTokens(
   text: string,
@@ -17,7 +17,7 @@ export function findCallTokens(
   const said = text.slice(opening.length);
   const { content } = parsed;
   const { before, after } = findFrame(said, content.startsWith(opening) ? content.slice(opening.length) : content);
-  // Characters that the first n tokens spell grow with n: bisect.
+  // The number of characters of the first n tokens grows with n: bisect.
   const countTokens = (characters: number, atLeast: boolean) => {
     let low = 0;
     let high = tokenIds.length;
@@ -32,11 +32,14 @@ export function findCallTokens(
   return { start: Math.max(0, countTokens(before, false) - 1), end: countTokens(said.length - after, true) };
 }
 
-/** Characters before and after the calls: what the text shares with its content, which lost the calls, and space at its ends. */
+/**
+ * Number of characters before and after the calls: the common prefix and suffix of the text and its content without
+ * calls.
+ */
 function findFrame(text: string, content: string): { before: number; after: number } {
   const lead = countLead(text) - countLead(content);
   const trail = countTrail(text) - countTrail(content);
-  // From the front first: calls mostly end a turn, and what stands before one may well end like it (`</think>`).
+  // Match the front first: most calls end a turn, and the text before one may end in the same way (`</think>`).
   let before = 0;
   while (before < content.length && content[before] === text[lead + before]) before++;
   let after = 0;

@@ -4,7 +4,7 @@ type Speaker = "user" | "tool";
 
 const openings = new WeakMap<DeltaTokenizer, Partial<Record<Speaker, string>>>();
 
-/** What the generation prompt already says in the assistant's name; part of its message, though it was not sampled. */
+/** The beginning of the assistant's message that the generation prompt already contains, and that is not sampled. */
 export function findOpening(tokenizer: DeltaTokenizer, after: Speaker): string {
   const known = openings.get(tokenizer) ?? {};
   openings.set(tokenizer, known);
@@ -16,7 +16,7 @@ function renderOpening(tokenizer: DeltaTokenizer, after: Speaker): string {
   try {
     return tokenizer.renderOpening(after);
   } catch {
-    // Such a template cannot go on after a turn; a single one it can have.
+    // The template cannot continue after a turn; single-turn conversations still work.
     return "";
   }
 }

@@ -11,20 +11,20 @@ import {
 } from "./message-graph.js";
 
 /**
- * Which answers of an episode its reward teaches. last_branch: those of the conversation whose answer came last. all_branches: all
- * of them. nodes: all of them, each by what was given to it and to what followed it.
+ * Answers of an episode that its reward trains. last_branch: those of the conversation that was answered last.
+ * all_branches: all. nodes: all, each credited with the rewards given to it and to its descendants.
  */
 export type BranchCredit = "last_branch" | "all_branches" | "nodes";
 
 export interface LayOutOptions {
   credit: BranchCredit;
-  /** Whether tokens count that a grammar took probability away from. */
+  /** False: tokens from which a grammar removed probability get mask 0. */
   trainOnConstrained: boolean;
-  /** Whether tokens count that spell tool calls. */
+  /** False: tokens of tool calls get mask 0. */
   trainOnToolCalls: boolean;
 }
 
-/** Whether a token of an answer is trained on, where its answer is. The one place that masks come from. */
+/** True if an answer's token is trained on, provided that its answer is. All response masks come from here. */
 export function isTaught(
   { constrained, calls }: Said,
   index: number,
@@ -34,7 +34,7 @@ export function isTaught(
   return trainOnToolCalls || calls === undefined || index < calls.start || index >= calls.end;
 }
 
-/** An episode's tokens, each answer once. */
+/** The tokens of an episode, each answer once. */
 export interface LaidOutGraph {
   tokenIds: Int32Array;
   promptLength: number;
@@ -42,21 +42,21 @@ export interface LaidOutGraph {
   rolloutLogprobs: Float32Array;
   turns: TurnRecord[];
   messages: ChatMessage[];
-  /** Of the conversation that `messages` are of. */
+  /** Tools of the conversation in `messages`. */
   toolSchemas: readonly ToolSchema[];
-  /** Undefined where all of it is one conversation. */
+  /** Undefined if the episode is one conversation. */
   segments: TrajectorySegment[] | undefined;
   finishReason: FinishReason;
-  /** By id of an answer: index of its last token, or of the token before it where others took the place of all its own. */
+  /** By answer id: index of its last token, or of the token before it if all of its tokens were replaced. */
   places: Map<string, number>;
   answers: number;
 }
 
 /**
- * The episode as training takes it: each answered conversation from its root on, an answer's tokens before those of what followed
- * it. The order is that of the graph, whenever its calls arrived: the conversation that began alone stands first, others by
- * their names.
- * @returns null when nothing was said.
+ * Lays the episode out for training: each answered conversation from its root on, an answer's tokens before those of
+ * its descendants. The order follows from the graph, not from when calls arrived: the first conversation comes first
+ * if it was alone; others are sorted by id.
+ * @returns null if there is no answer.
  */
 export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOutGraph | null {
   const roots = sortRoots([...graph.roots.values()].filter(counts));
@@ -81,7 +81,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
         mask.push(0);
         logprobs.push(0);
       }
-      // The prompt that all begins with is no turn.
+      // The initial prompt is no turn.
       if (node.parent !== null || start > 0) turns.push(describeInput(node, start, tokens.length));
       return;
     }
@@ -140,7 +140,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
   };
 }
 
-/** @param described roots whose tools an earlier answer says. */
+/** @param described roots whose tools an earlier answer has already recorded. */
 function describeCall({ parent, call }: AnswerNode, described: Set<InputNode>): TurnCall {
   const [root] = listPath(parent) as [InputNode];
   const isFirst = !described.has(root);
@@ -149,7 +149,7 @@ function describeCall({ parent, call }: AnswerNode, described: Set<InputNode>): 
   return { messages: parent.messages.length, ...tools, ...call! };
 }
 
-/** Whether an input is a part of the episode: it was answered, or its agent says that it was heard. */
+/** True if an input is part of the episode: it was answered, or the agent marked it as heard. */
 function counts(input: InputNode): boolean {
   return input.heard !== undefined || listAnswers(input).some(({ state }) => state === "done");
 }
@@ -158,7 +158,7 @@ function findLast(answers: readonly AnswerNode[]): AnswerNode {
   return answers.reduce((a, b) => (b.order > a.order ? b : a));
 }
 
-/** Where the conversation ends whose answer came last: at that answer, or what was heard after it. */
+/** End of the conversation that was answered last: that answer, or an input after it. */
 function findEnd(root: InputNode, answers: readonly AnswerNode[]): AnswerNode | InputNode {
   if (answers.length === 0) return root;
   const last = findLast(answers);
@@ -169,7 +169,7 @@ function listAnswered(input: InputNode): AnswerNode[] {
   return listNext(input).flatMap((answer) => [answer, ...listNext(answer).flatMap(listAnswered)]);
 }
 
-/** What follows a node and was answered, in an order that does not depend on when it came. */
+/** Answered children of a node, in an order independent of time. */
 function listNext(node: AnswerNode): InputNode[];
 function listNext(node: InputNode): AnswerNode[];
 function listNext(node: InputNode | AnswerNode): (InputNode | AnswerNode)[];
@@ -179,7 +179,10 @@ function listNext(node: InputNode | AnswerNode): (InputNode | AnswerNode)[] {
   return groups.flatMap(([, answers]) => answers.filter(({ state }) => state === "done"));
 }
 
-/** The first conversation stays first where no other began before it was answered; the order of such others is chance. */
+/**
+ * The earliest conversation comes first, provided that it was answered before another began; among concurrent ones
+ * the order would be chance.
+ */
 function sortRoots(roots: readonly InputNode[]): InputNode[] {
   const sorted = [...roots].sort(byId);
   const begun = (root: InputNode) => Math.min(...listNext(root).map(({ said }) => said!.startedAt));
@@ -193,7 +196,7 @@ function byId(a: { id: string }, b: { id: string }): number {
   return a.id < b.id ? -1 : 1;
 }
 
-/** Others' turn: where nobody says when, its text was there when the answer to it began. */
+/** A turn of others; without times of its own, it began and ended when its answer began. */
 function describeInput(input: InputNode, start: number, end: number): TurnRecord {
   const at = Math.min(
     ...listAnswers(input).flatMap(({ said }) => (said ? [said.startedAt] : [])),

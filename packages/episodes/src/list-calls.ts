@@ -1,16 +1,16 @@
 import type { ChatMessage, ToolSchema, TrajectorySegment, TurnCall, TurnRecord } from "@cria/core";
 
-/** A call of an agent, as the record of its episode says it. */
+/** A recorded call of an agent. */
 export interface RecordedCall extends Pick<TurnCall, "sibling" | "last" | "request"> {
-  /** Index of the call whose answer it goes on from, always a smaller one; -1: it begins a conversation. */
+  /** Index of the call whose answer it continues, always smaller than its own; -1: it begins a conversation. */
   parent: number;
-  /** What others said since then. */
+  /** Messages since that answer. */
   messages: readonly ChatMessage[];
-  /** Of the conversation. */
+  /** Tools of the conversation. */
   tools: readonly ToolSchema[];
 }
 
-/** What is needed of a record. Its turns are in the order of their tokens. */
+/** Fields of a record that are needed. Turns are in token order. */
 export interface CallRecord {
   tokenIds: ArrayLike<number>;
   messages: readonly ChatMessage[];
@@ -18,19 +18,19 @@ export interface CallRecord {
   turns: readonly Pick<TurnRecord, "role" | "start" | "end" | "call">[];
 }
 
-/** Where a path of the record has come to. */
+/** End of a path through the record. */
 interface PathEnd {
-  /** Index of its last call; -1: none. */
+  /** Index of the path's last call; -1: none. */
   call: number;
-  /** What others said since; null: nothing. */
+  /** Messages since that call; null: none. */
   heard: readonly ChatMessage[] | null;
-  /** Index of the segment that the conversation begins with. */
+  /** Index of the conversation's first segment. */
   root: number;
 }
 
 /**
- * The calls of an agent's episode, in the order of their answers' tokens: what `layOutGraph` made of them, read back.
- * @returns null where the record does not say them, or contradicts itself.
+ * Reads the calls of an agent's episode back from the output of `layOutGraph`, in the token order of their answers.
+ * @returns null if the record lacks them, or contradicts itself.
  */
 export function listCalls({ tokenIds, messages, segments, turns }: CallRecord): RecordedCall[] | null {
   const parts = segments ?? [{ start: 0, end: tokenIds.length, parent: -1, messages: [...messages] }];
@@ -46,7 +46,7 @@ export function listCalls({ tokenIds, messages, segments, turns }: CallRecord): 
       const answer = answers[next]!;
       if (!answer.call || answer.start < start || answer.end <= answer.start) return null;
       const { messages: count, tools: own, ...asked } = answer.call;
-      // Siblings answer what was said in the segment before theirs.
+      // Siblings reply to the messages of the segment before theirs.
       const isFirst = answer.start === start && heard !== null;
       if (!isFirst) {
         if (heard !== null) return null;

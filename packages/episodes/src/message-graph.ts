@@ -10,39 +10,39 @@ import type {
 import { hashValue, haveSameIds, haveSameThoughts, keyOfMessage, keyOfTools, PathHash } from "./message-key.js";
 import { now } from "./now.js";
 
-/** What others said between two answers, or before the first one. */
+/** Messages of others between two answers, or before the first. */
 export interface InputNode {
-  /** A hash of the path to here, so that it is the same in whatever order calls arrive. */
+  /** Hash of the path to this node: the same in whatever order calls arrive. */
   id: string;
-  /** null: it begins a conversation. */
+  /** null: root of a conversation. */
   parent: AnswerNode | null;
   messages: readonly ChatMessage[];
-  /** Of the conversation, described where it begins. */
+  /** Tools of the conversation, described at its root. */
   tools: readonly ToolSchema[];
-  /** The tokens that these messages add, the generation prompt included; null: not rendered yet. */
+  /** Tokens that the messages add, generation prompt included; null: not rendered yet. */
   tokenIds: Int32Array | null;
-  /** Answers by what was asked of them, siblings in order. */
+  /** Answers by request key; siblings in order. */
   answers: Map<string, AnswerNode[]>;
   /**
-   * When others began to say it and had said it, which calls failed, and their name of the state that it shows; left out: it was there
-   * when its answer began.
+   * Start and end of the messages, failed calls, and the tools' name of the environment's state; left out: the
+   * messages were there when their answer began.
    */
   heard?: Pick<TurnRecord, "startedAt" | "endedAt" | "failures" | "state">;
 }
 
-/** What the policy said: tokens as they were sampled. */
+/** An answer of the policy, with its tokens as they were sampled. */
 export interface AnswerNode {
   id: string;
   parent: InputNode;
-  /** cut: it failed, or nobody waited for its end. done: somebody has heard it. */
+  /** cut: failed or abandoned by all callers. done: delivered to at least one. */
   state: "new" | "pending" | "done" | "cut";
   said: Said | null;
-  /** Among all answers of the graph, by when they were heard. */
+  /** Position in the order of delivery among all answers of the graph. */
   order: number;
   inputs: Map<string, InputNode>;
-  /** What it was asked by; left out: its agent's loop knows. */
+  /** The request; left out: the agent's loop determines it. */
   call?: Pick<TurnCall, "sibling" | "request">;
-  /** Holds the path's tokens and their KV, until a next turn takes it. */
+  /** Holds the path's tokens and KV, until a next turn takes it. */
   sequence: PolicySequence | null;
 }
 
@@ -54,67 +54,70 @@ export interface CallSpan {
 
 export interface Said {
   message: ChatMessage;
-  /** The turn's text as it was sampled, calls and thoughts included; left out: the message's content. */
+  /** Sampled text of the turn, calls and thoughts included; left out: equal to the message's content. */
   text?: string;
   finishReason: FinishReason;
   tokenIds: Int32Array;
   logprobs: Float32Array;
   constrained?: Uint8Array;
-  /** How many tool calls it has, and which of its tokens spell them, `[start, end)`; left out: none. */
+  /** Number of tool calls, and the token range `[start, end)` that spells them; left out: none. */
   calls?: CallSpan;
   topLogprobs?: TokenCandidate[][];
-  /** How many of the tokens are thoughts; left out: nobody counted. */
+  /** Number of thought tokens; left out: not counted. */
   reasoningTokens?: number;
   stopString?: string;
-  /** Whether the last token ends the turn. */
+  /** True if the last token ends the turn. */
   ended: boolean;
-  /** Left out: the episode's. */
+  /** Number of weight updates the policy had had; left out: the episode's. */
   policyVersion?: number;
   /** Milliseconds since 1970. */
   startedAt: number;
   endedAt: number;
 }
 
-/** Where a request belongs: the node that it continues or opens. */
+/** Place of a request in the graph: the node that it continues or opens. */
 export interface Place {
   input: InputNode;
-  /** known: asked before; next: it continues an answer; branch: with words put into the model's mouth; root: unknown. */
+  /**
+   * known: requested before; next: continues an answer; branch: contains assistant messages that were not sampled;
+   * root: unknown.
+   */
   kind: "known" | "next" | "branch" | "root";
 }
 
-/** How far a conversation is known. */
+/** Longest known beginning of a conversation. */
 interface Known {
   after: AnswerNode | null;
-  /** The first message behind that answer. */
+  /** Index of the first message after that answer. */
   from: number;
-  /** Of the input that all messages from there make. */
+  /** Id of the input made of all messages from there. */
   id: string;
-  /** Whether what they begin with was asked before. */
+  /** True if the messages begin like an earlier request. */
   isKnownStart: boolean;
 }
 
 /**
- * The messages of an episode as trees: an answer is followed by inputs, an input by answers. A conversation that is asked to go on
- * is found by its messages, so that what was sampled is never rendered again.
+ * The messages of an episode as trees: answers have inputs as children, inputs have answers. A continued
+ * conversation is found by its messages, so that sampled text is never rendered again.
  */
 export class MessageGraph {
   readonly roots = new Map<string, InputNode>();
 
-  /** By id. */
+  /** Ids of all answers. */
   private readonly answers = new Set<string>();
 
-  /** Inputs that a template prints only as a conversation of their own, by what they would have been called. */
+  /** Inputs that the template prints only as separate conversations, by the id of their original place. */
   private readonly moved = new Map<string, InputNode>();
 
-  /** Finds the place of a conversation, made where it is new. @param messages the last one not of the assistant. */
+  /** Finds or creates the place of a conversation. @param messages the last one is not the assistant's. */
   locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
     const { after, from, id, isKnownStart } = this.follow(null, messages, 0, tools);
     return this.open(after, messages.slice(from), id, isKnownStart, tools);
   }
 
   /**
-   * How far a conversation is known, of which all up to `from` is. What others put into the model's mouth is part of an input, so each
-   * message of the assistant may be the answer: the way that leads furthest is taken.
+   * Finds the longest known beginning of a conversation that is known up to `from`. Assistant messages that were not
+   * sampled are part of an input, so any assistant message may or may not be an answer: the longest path wins.
    */
   private follow(
     after: AnswerNode | null,
@@ -131,7 +134,7 @@ export class MessageGraph {
     for (const [i, message] of messages.entries()) {
       if (i < from) continue;
       if (furthest && i > from + longest) break;
-      // A moved input has the messages of all its conversation.
+      // A moved input holds the messages of its whole conversation.
       if (message.role === "assistant" && (lengths.has(i - from) || lengths.has(i))) {
         const input = this.find(inputs, path.end());
         isKnownStart ||= input !== undefined;
@@ -145,8 +148,8 @@ export class MessageGraph {
   }
 
   /**
-   * The place of what was said to an answer, made where it is new; null: of a conversation that continues nothing. No answer is looked
-   * for among the messages.
+   * Finds or creates the input that follows `parent` with these messages; null: at the root. The messages are not
+   * searched for answers.
    */
   openBehind(parent: AnswerNode | null, messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
     const path = hashPath(parent, tools);
@@ -154,14 +157,14 @@ export class MessageGraph {
     return this.open(parent, messages, path.end(), true, tools);
   }
 
-  /** Begins a conversation whose agent knows its place: nobody looks it up by its messages. */
+  /** Begins a conversation whose agent keeps track of its place, so that it is never looked up by messages. */
   begin(messages: readonly ChatMessage[], tools: readonly ToolSchema[], tokenIds: Int32Array): InputNode {
     const at = now();
     const heard = { startedAt: at, endedAt: at };
     return this.addInput(this.roots, { id: String(this.roots.size), parent: null, messages, tools, tokenIds, heard });
   }
 
-  /** What others say to an answer, of a conversation that was begun by `begin`. */
+  /** Adds a reply to an answer, in a conversation started by `begin`. */
   reply(
     parent: AnswerNode,
     messages: readonly ChatMessage[],
@@ -172,7 +175,7 @@ export class MessageGraph {
     return this.addInput(parent.inputs, { id, parent, messages, tools: parent.parent.tools, tokenIds, heard });
   }
 
-  /** An answer to an input of a conversation that was begun by `begin`. */
+  /** Adds an answer to an input, in a conversation started by `begin`. */
   say(parent: InputNode, said: Said): AnswerNode {
     const answers = parent.answers.get("") ?? [];
     parent.answers.set("", answers);
@@ -190,21 +193,21 @@ export class MessageGraph {
     return input;
   }
 
-  /** Removes an input that could not be rendered. */
+  /** Removes an input that cannot be rendered. */
   remove({ parent, id }: InputNode): void {
     this.inputsOf(parent).delete(id);
   }
 
-  /** Has a removed input found in the place of another: that of a root, whose conversation then goes on from there. */
+  /** Redirects a removed input to another one, a root from which the conversation continues. */
   move({ id }: InputNode, to: InputNode): void {
     this.moved.set(id, to);
   }
 
   /**
-   * The answer that such a question gets: one that is not whole yet, or a new one beside those that are.
-   * @param asked what was asked of it beside the messages: questions of different kinds are no retries of each other.
-   * @param isWaitedFor whether somebody waits for an answer that is being made.
-   * @param separate whether such an answer is somebody else's.
+   * Assigns an answer to a request: an unfinished one, or a new sibling of the finished ones.
+   * @param asked key of the request's options: requests with different options never share an answer.
+   * @param isWaitedFor true if an unfinished answer still has a caller.
+   * @param separate true if an answer that has a caller belongs to another request.
    */
   claim(
     input: InputNode,
@@ -213,14 +216,14 @@ export class MessageGraph {
     separate = true,
   ): { answer: AnswerNode; sibling: number } {
     const answers = input.answers.get(asked) ?? [];
-    // Who asks again wants the answer that was lost rather than one that others wait for.
+    // Prefer an abandoned answer to one that others wait for: this is most likely a retry.
     const left = answers.findIndex((answer) => answer.state !== "done" && !isWaitedFor(answer));
     const open = left < 0 && !separate ? answers.findIndex(({ state }) => state !== "done") : left;
     const sibling = open >= 0 ? open : answers.length;
     return { answer: this.answerAt(input, asked, sibling), sibling };
   }
 
-  /** The answer of this number to a question; those before it need not have been made. */
+  /** The answer with this sibling index; earlier siblings need not be generated yet. */
   answerAt(input: InputNode, asked: string, sibling: number): AnswerNode {
     const answers = input.answers.get(asked) ?? [];
     input.answers.set(asked, answers);
@@ -232,7 +235,7 @@ export class MessageGraph {
     return answers[sibling]!;
   }
 
-  /** @param isKnownStart whether what the messages begin with was asked before. */
+  /** @param isKnownStart true if the messages begin like an earlier request. */
   private open(
     parent: AnswerNode | null,
     messages: readonly ChatMessage[],
@@ -265,19 +268,19 @@ function makeAnswer(id: string, parent: InputNode): AnswerNode {
   return { id, parent, state: "new", said: null, order: -1, inputs: new Map(), sequence: null };
 }
 
-/** The path to a node, from its root on. */
+/** Nodes from the root to this one. */
 export function listPath(input: InputNode | AnswerNode): (InputNode | AnswerNode)[] {
   const path: (InputNode | AnswerNode)[] = [];
   for (let node: InputNode | AnswerNode | null = input; node; node = node.parent) path.push(node);
   return path.reverse();
 }
 
-/** What was said and heard up to the end of a node. */
+/** Messages of the conversation up to and including a node. */
 export function listMessages(node: InputNode | AnswerNode): ChatMessage[] {
   return listPath(node).flatMap((at) => (isAnswer(at) ? [at.said!.message] : [...at.messages]));
 }
 
-/** Tokens of the conversation up to the end of a node, rendered and sampled. */
+/** Tokens of the conversation up to and including a node, rendered and sampled. */
 export function joinTokens(node: InputNode | AnswerNode): Int32Array {
   const parts = listTokens(node);
   const joined = new Int32Array(sumLengths(parts));
@@ -309,12 +312,12 @@ export function listAnswers(input: InputNode): AnswerNode[] {
   return [...input.answers.values()].flat();
 }
 
-/** Tools are part of a root alone: other tools make another conversation, whose messages are rendered with these. */
+/** Only a root's id includes the tools: other tools make another conversation, rendered with them. */
 function hashPath(parent: AnswerNode | null, tools: readonly ToolSchema[]): PathHash {
   return new PathHash(parent?.id ?? null, parent ? null : keyOfTools(tools));
 }
 
-/** Siblings may say the same: then ids of calls tell which is meant, and thoughts where they are sent back. */
+/** Siblings may have equal texts; then call ids, and thoughts if sent back, tell them apart. */
 function findAnswer(input: InputNode, message: ChatMessage): AnswerNode | undefined {
   const key = keyOfMessage(message);
   const alike = listAnswers(input).filter(({ state, said }) => state === "done" && keyOfMessage(said!.message) === key);

@@ -2,8 +2,8 @@ import type { ChatMessage, LoadedImage } from "@cria/core";
 import { z } from "zod";
 
 /**
- * Checks a value and gives it as it came: a schema of objects would give copies with their keys in its own order, and templates
- * print messages in the order that they have.
+ * Checks a value and returns it unchanged: a schema of objects would return copies with reordered keys, and
+ * templates print messages in key order.
  */
 export const asItCame = <T>(schema: z.ZodType | ((value: unknown) => z.ZodType)): z.ZodType<T> =>
   z.unknown().superRefine((value, context) => {
@@ -12,7 +12,7 @@ export const asItCame = <T>(schema: z.ZodType | ((value: unknown) => z.ZodType))
       context.addIssue({ code: "custom", message: issue.message, path: issue.path, input: undefined });
   }) as unknown as z.ZodType<T>;
 
-/** Whether a value is an image whose file is in memory. */
+/** True for an image whose file is in memory. */
 export function isImage(value: unknown): value is LoadedImage {
   if (typeof value !== "object" || value === null || !("hash" in value) || !("bytes" in value)) return false;
   const { hash, bytes, width, height, mimeType } = value as Partial<Record<keyof LoadedImage, unknown>>;
@@ -26,10 +26,10 @@ export function isImage(value: unknown): value is LoadedImage {
   );
 }
 
-// Each message of these schemas says what was expected (`readFields`).
+// The message of each schema is the `expected` part of an error (`readFields`).
 
 export const text = z.string("a text").max(16 * 1024 * 1024, "a text of at most 16 Mi characters");
-/** An image in memory. Of a message that an agent loop makes: from `context.loadImage`. */
+/** An image in memory; agent loops get them from `context.loadImage`. */
 export const image = z.custom<LoadedImage>(isImage, "an image that is loaded");
 
 export const listOf = <T extends z.ZodType>(entry: T, most: number) =>
@@ -46,7 +46,7 @@ const parts = listOf(
   ),
   100_000,
 );
-/** Not a union, which would not say what is wrong with a part. */
+/** Not a union: its errors would not say what is wrong with a part. */
 const content = asItCame<ChatMessage["content"]>((value) => (Array.isArray(value) ? parts : text));
 
 const roles = ["system", "user", "assistant", "tool"] as const;

@@ -4,38 +4,41 @@ import { findCallTokens } from "./find-call-tokens.js";
 import type { CallSpan } from "./message-graph.js";
 
 /**
- * How an assistant's turn ended: with its end-of-turn token; with a stop string, `stopped`; at `max_tokens_per_turn`, `cut`;
- * or where nothing can follow it, since the response's tokens are used up or the run was aborted.
+ * End of an assistant's turn. ended: by its end-of-turn token. stopped: by a stop string. cut: at
+ * `max_tokens_per_turn`. length: the response's tokens are used up. aborted: the run was aborted.
  */
 export type TurnEnd = "ended" | "stopped" | "cut" | "length" | "aborted";
 
-/** A turn that was sampled, as its agent reads it. */
+/** A sampled turn, parsed. */
 export interface ReadTurn {
   end: TurnEnd;
-  /** With the opening, which the prompt has said and no token spells, and with a stop string, whose tokens stay. */
+  /**
+   * Text including the opening, which the prompt contains and no token spells, and including a stop string, whose
+   * tokens stay.
+   */
   text: string;
-  /** Left out where no calls were looked for. */
+  /** Left out if calls were not parsed. */
   parsed?: ParsedTurn;
-  /** Calls to answer. The last one of a turn that was cut may be broken for that alone, and is then none. */
+  /** Calls to answer. In a turn that was cut, a broken last call is dropped, because the cut may have broken it. */
   calls: ParsedToolCall[];
   span?: CallSpan;
 }
 
 export interface ReadTurnOptions {
   engine: { info: Pick<ModelInfo, "endOfGenerationTokens">; detokenize(ids: ArrayLike<number>): string };
-  /** What the prompt says in the assistant's name. */
+  /** The beginning of the message that the generation prompt contains. */
   opening: string;
-  /** Null: the turn is text alone. */
+  /** Parser of tool calls; null: the turn is plain text. */
   parse: ToolParser | null;
-  /** What the model may call; empty: nothing, calls are text. */
+  /** Tools that the model may call; empty: none, calls are plain text. */
   schemas: readonly ToolSchema[];
-  /** The limit of a turn; null: none. */
+  /** Maximum number of tokens per turn; null: no limit. */
   maxTokensPerTurn: number | null;
-  /** Tokens that were left for the turn. */
+  /** Number of tokens that were left for the turn. */
   remaining: number;
 }
 
-/** Reads a sampled turn: how it ended, and which calls it makes. */
+/** Parses a sampled turn: how it ended, and its calls. */
 export function readTurn(turn: GenerateResult, options: ReadTurnOptions): ReadTurn {
   const { engine, opening, parse, schemas } = options;
   const end = findEnd(turn, options);

@@ -2,7 +2,7 @@ import type { ChatMessage } from "@cria/core";
 import type { AnswerNode } from "./message-graph.js";
 import type { TurnForm } from "./turn-form.js";
 
-/** Answers of tools with the names of the calls that they answer: some templates print them. */
+/** Adds the names of the answered calls to answers of tools: some templates print them. */
 export function nameCalls(messages: readonly ChatMessage[], answer: AnswerNode | null): ChatMessage[] {
   const calls = new Map(answer?.said?.message.tool_calls?.map(({ id, function: { name } }) => [id, name]));
   return messages.map((message) => {
@@ -11,7 +11,7 @@ export function nameCalls(messages: readonly ChatMessage[], answer: AnswerNode |
   });
 }
 
-/** An answer as the template is given it: as the text that was sampled, or with its calls and thoughts in fields of their own. */
+/** An answer in the form that the template takes: as sampled text, or with calls and thoughts in separate fields. */
 export function formAnswer({ said }: AnswerNode, form: TurnForm): ChatMessage {
   const { message, text } = said!;
   return form === "structured" || text === undefined ? message : { role: "assistant", content: text };

@@ -8,14 +8,15 @@ const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as num
 const count = z.custom<number>(isCount, "a whole number");
 const score = number.nullable();
 const object = <T extends z.ZodRawShape>(shape: T) => z.object(shape, "an object");
-/** Not BigInts either, which bit operators refuse. */
+/** False for BigInts too, on which bit operators throw. */
 const isInt32 = (id: unknown) => typeof id === "number" && (id | 0) === id;
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * Numbers of a typed or plain list, in a typed array of their own. One pass without a schema for each: a conversation has thousands.
- * @param holds whether the typed array can hold a value as it is.
+ * Copies a typed or plain list of numbers into a typed array, in one pass: a schema per number would be too slow for
+ * thousands of them.
+ * @param holds true if the typed array can hold the value exactly.
  */
 function numbersOf<T extends Int32Array | Uint8Array | Float32Array>(
   Kind: new (values: ArrayLike<number>) => T,
@@ -38,7 +39,7 @@ function findWrong(list: ArrayLike<unknown>, holds: (value: unknown) => boolean)
   return null;
 }
 
-/** Names with numbers. */
+/** A record of numbers. */
 const metrics = z.unknown().superRefine((value, context) => {
   if (!isRecord(value)) return context.addIssue({ code: "custom", message: "an object" });
   const entries = Object.entries(value);
@@ -49,7 +50,7 @@ const metrics = z.unknown().superRefine((value, context) => {
   }
 }) as unknown as z.ZodType<Record<string, number>>;
 
-/** A value that cannot be written to a file would be noticed only after the step, which would be lost. */
+/** A value that cannot be written to a file would otherwise be noticed only after the step, which would be lost. */
 const extraFields = z.unknown().superRefine((value, context) => {
   if (!isRecord(value)) return context.addIssue({ code: "custom", message: "an object" });
   try {
@@ -76,10 +77,10 @@ const functionSchema = z.looseObject(
 const toolSchema = z.looseObject({ type: z.literal("function", "function"), function: functionSchema }, "an object");
 const toolSchemas = asItCame<readonly ToolSchema[]>(listOf(toolSchema, 10_000)).optional();
 
-/** The call of the policy that gave an agent its turn. */
+/** The policy call behind an agent's turn. */
 const call = object({
   messages: count,
-  // It chooses a seed, and is added to one.
+  // Part of the seed, and added to one.
   sibling: z.custom<number>((value) => isCount(value) && (value as number) < 100_000, "a whole number below 100,000"),
   last: z.literal(true, "true").optional(),
   tools: toolSchemas,
@@ -102,8 +103,9 @@ const turn = object({
 const finishReasons = ["stop", "length", "tool_calls", "aborted"] as const satisfies readonly FinishReason[];
 
 /**
- * An episode that has ended, laid out as tokens: what agent loops return, dumps hold, and workers send. It says which fields there
- * are; `checkLayout` says whether they fit each other and a model. Each message says what was expected.
+ * An ended episode, laid out as tokens: the output of agent loops, and the content of dumps and of workers' results.
+ * It defines the fields; `checkLayout` checks that they agree with each other and with a model. Each message is the
+ * `expected` part of an error.
  */
 export const trajectorySchema = object({
   tokenIds: numbersOf(Int32Array, "token ids, the prompt's and then the response's", isInt32),
@@ -128,10 +130,10 @@ export const trajectorySchema = object({
   transitions: listOf(object({ state: text.max(200, "a text of at most 200 characters"), at: number }), 100_000),
 });
 
-/** Is called for the first thing that is wrong, and throws. `field`: as in `turns[0].end`; empty for the whole. */
+/** Called for the first error; throws. `field`: path such as `turns[0].end`; empty for the whole value. */
 export type Refuse = (field: string, expected: string, received: unknown) => never;
 
-/** The value by its schema, in which each message says what was expected. */
+/** Parses a value by a schema whose messages say what was expected. */
 export function readFields<T>(schema: z.ZodType<T>, value: unknown, refuse: Refuse): T {
   const { data, error } = schema.safeParse(value);
   if (error === undefined) return data as T;

@@ -3,15 +3,16 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ParsedTurn } from "@cria/tools";
 
 /**
- * How a template is given an assistant's turns: as the text that was sampled, or with its calls (and thoughts) in fields of
- * their own, as some templates insist. As text, what was sampled stays as it was wherever the template allows.
+ * Form of an assistant's turns in the template's input: the sampled text, or separate fields for calls (and
+ * thoughts), which some templates require. "text" keeps sampled text unchanged and is used whenever the template
+ * allows it.
  */
 export type TurnForm = "text" | "structured";
 
 interface TurnFormOptions {
-  /** What the conversation's tools are; empty when it has none. */
+  /** Tools of the conversation; empty if none. */
   schemas: readonly ToolSchema[];
-  /** Whether turns are rendered as production would (`use_inference_chat_template`). */
+  /** True if turns are rendered as in production (`use_inference_chat_template`). */
   production: boolean;
 }
 
@@ -19,7 +20,7 @@ const WORDS = "probe-words-7f3a";
 const ANSWER = "probe-answer-7f3a";
 const ARGUMENT = "probe-argument-7f3a";
 const CALL = "probe_call_7f3a";
-/** gpt-oss's template refuses text with its own marks; to others they are text. */
+/** gpt-oss's template refuses text with its own marks; for others they are plain text. */
 const spoken: ChatMessage = { role: "assistant", content: `<|channel|>final<|message|>${WORDS}` };
 const calling: ChatMessage = {
   role: "assistant",
@@ -29,14 +30,14 @@ const calling: ChatMessage = {
 const question: ChatMessage = { role: "user", content: "probe" };
 const toolAnswer: ChatMessage = { role: "tool", name: CALL, content: ANSWER };
 const userAnswer: ChatMessage = { role: "user", content: ANSWER };
-/** Some templates count turns, and complain only about what comes later. */
+/** Some templates count turns, and complain only about later ones. */
 const later: ChatMessage[] = [{ role: "assistant", content: "probe" }, question];
 
 const known = new WeakMap<DeltaTokenizer, Map<string, TurnForm>>();
 
 /**
- * Finds out, once for each template, whether conversations can go on after an assistant's turn, and in which form.
- * @throws ConfigError with the template's own complaint when they cannot: every conversation would fail.
+ * Determines, once per template, in which form conversations can continue after an assistant's turn.
+ * @throws ConfigError with the template's own complaint if they cannot: every conversation would fail.
  */
 export function findTurnForm(tokenizer: DeltaTokenizer, { schemas, production }: TurnFormOptions): TurnForm {
   const forms = known.get(tokenizer) ?? new Map<string, TurnForm>();
@@ -51,7 +52,7 @@ function probe(tokenizer: DeltaTokenizer, schemas: readonly ToolSchema[], produc
   const hasTools = schemas.length > 0;
   const answer = hasTools ? toolAnswer : userAnswer;
   if (!production) {
-    // A single turn needs no more, and most templates take users' turns.
+    // Single turns need no more than this, and most templates accept user turns.
     if (hasTools) require(tokenizer, "turn", () => tokenizer.renderDelta([answer], true), [ANSWER]);
     return "text";
   }
@@ -81,7 +82,7 @@ function canContinue(tokenizer: DeltaTokenizer): boolean {
   return complain(() => tokenizer.renderDelta([toolAnswer], true), [ANSWER]) === null;
 }
 
-/** Why a rendering cannot be used; null when it holds all parts. */
+/** Why a rendering is unusable; null if it contains all parts. */
 function complain(render: () => string, parts: readonly string[]): string | null {
   try {
     const text = render();
@@ -94,7 +95,7 @@ function complain(render: () => string, parts: readonly string[]): string | null
   }
 }
 
-/** An assistant's turn as a template with fields for its parts is given it. */
+/** An assistant's turn for templates that take its parts in separate fields. */
 export function structureTurn(parsed: ParsedTurn | undefined, text: string): ChatMessage {
   const { content, reasoning_content } = parsed?.message ?? { content: parsed?.content ?? text };
   return {
@@ -106,7 +107,7 @@ export function structureTurn(parsed: ParsedTurn | undefined, text: string): Cha
           tool_calls: parsed.calls.map((call) => ({
             ...nameId(call.id, "id"),
             type: "function" as const,
-            // A call that could not be read has its answer all the same.
+            // An unreadable call is kept, because it has an answer.
             function: { name: call.name || "unknown", arguments: call.arguments },
           })),
         }
@@ -115,8 +116,8 @@ export function structureTurn(parsed: ParsedTurn | undefined, text: string): Cha
 }
 
 /**
- * The id of a call, where the model gave one of the form that every template takes: Mistral's want nine letters or digits.
- * Without it the tokenizer numbers calls and answers alike.
+ * The call's id under `key`, if it has the form that every template accepts (Mistral's demand nine letters or
+ * digits). Without ids, the tokenizer numbers calls and answers consistently.
  */
 export function nameId<K extends string>(id: string | undefined, key: K): Partial<Record<K, string>> {
   return id !== undefined && /^[a-zA-Z0-9]{9}$/.test(id) ? ({ [key]: id } as Record<K, string>) : {};

@@ -1,13 +1,13 @@
 import type { Trajectory } from "@cria/core";
 
-/** A conversation that has ended and was not judged yet. */
+/** An ended conversation that is not judged yet. */
 export interface UnjudgedTrajectory extends Omit<Trajectory, "reward" | "rewards"> {
-  /** The agent loop's own judgement; null when it has none. */
+  /** The agent loop's own score; null: none. */
   score: number | null;
-  /** Sum over the tools of calcReward; null when no tool has one, or one failed. */
+  /** Sum of the tools' calcReward; null if no tool has one, or one failed. */
   toolScore: number | null;
-  /** The interaction's calculateScore; null when there was no interaction, or it failed. */
+  /** The interaction's calculateScore; null if there is no interaction, or it failed. */
   interactionScore: number | null;
-  /** Why one of them failed. */
+  /** Error of the tools' or the interaction's score. */
   scoreError?: string;
 }
