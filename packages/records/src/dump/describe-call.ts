@@ -1,7 +1,7 @@
 import type { TurnCall } from "@cria/core";
 import type { DumpCall } from "./dump-line.js";
 
-/** A call as a line of a dump has it. */
+/** Converts a call to its form in a dump. */
 export function describeCall({ request, ...call }: TurnCall): DumpCall {
   const { toolChoice, responseFormat, maxTokens, topLogprobs, ...rest } = request;
   const named = {
@@ -13,7 +13,7 @@ export function describeCall({ request, ...call }: TurnCall): DumpCall {
   return { ...call, request: dropUndefined({ ...named, ...rest }) };
 }
 
-/** The same call, read from a line. */
+/** Reads a call back from a dump's line. */
 export function restoreCall({ request, ...call }: DumpCall): TurnCall {
   const { tool_choice, response_format, max_tokens, top_logprobs, ...rest } = request;
   const named = {

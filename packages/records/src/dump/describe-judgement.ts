@@ -1,13 +1,13 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import type { DumpLine } from "./dump-line.js";
 
-/** What the judges said, as a dump's line says it. */
+/** A trajectory's judgement in the form of a dump's line. */
 export function describeJudgement(
   trajectory: Trajectory,
 ): Pick<DumpLine, "reward" | "score" | "success" | "parts" | "rewards" | "extra" | "error"> {
   const { rewards } = trajectory;
   return {
-    // A failed conversation has no reward, which is not a reward of 0.
+    // A failed conversation has no reward, rather than a reward of 0.
     reward: hasFailed(trajectory) ? null : trajectory.reward,
     score: rewards.score,
     success: rewards.success,
@@ -25,7 +25,7 @@ export function describeJudgement(
   };
 }
 
-/** Step rewards, as a dump's line says them. */
+/** Step rewards in the form of a dump's line. */
 export function describeStepRewards(entries: Trajectory["turnScores"]): DumpLine["turn_scores"] {
   return entries.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex }));
 }

@@ -7,7 +7,7 @@ import { describeJudgement, describeStepRewards } from "./describe-judgement.js"
 import { DUMP_FORMAT_VERSION, type DumpImage, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 import { TokenTexts } from "./token-texts.js";
 
-/** What training computed of a trajectory's tokens; null where it did not. Arrays are as long as `tokenIds`. */
+/** Values that training computed per token; null if not computed. Arrays are as long as `tokenIds`. */
 export interface TokenDetails {
   oldLogprobs: ArrayLike<number> | null;
   refLogprobs: ArrayLike<number> | null;
@@ -17,22 +17,22 @@ export interface TokenDetails {
 }
 
 export interface DumpContext {
-  /** Of the training; null: there is none. */
+  /** Training step; null: no training. */
   step: number | null;
-  /** Among them those that the trajectories came from. */
+  /** Rows, including those of the trajectories. */
   rows: readonly DatasetRow[];
   tools: ReadonlyMap<string, BaseTool>;
-  /** Whose tokens they are. */
+  /** Engine of the tokens. */
   engine: Pick<PolicyEngine, "detokenize" | "info">;
   /** Mean advantage of each trajectory; null if nothing was learned from it. Default: null for all. */
   advantages?: readonly (number | null)[];
-  /** Of each trajectory; default: the lines say nothing of it. */
+  /** Training values of each trajectory; default: left out of the lines. */
   tokenDetails?: readonly TokenDetails[];
-  /** Say when states and turns began and ended: no two runs agree in that. Default false. */
+  /** Write the times of states and turns, which differ in every run. Default false. */
   times?: boolean;
 }
 
-/** Trajectories as the lines of one dump file. */
+/** Converts trajectories to the lines of one dump file. */
 export function describeTrajectories(trajectories: readonly Trajectory[], context: DumpContext): DumpLine[] {
   const rows = new Map(context.rows.map((row) => [row.uid, row]));
   const described = new Set<string>();
@@ -45,7 +45,7 @@ export function describeTrajectories(trajectories: readonly Trajectory[], contex
     return {
       ...describeRecord(trajectory, context, texts),
       ...describeDetails(context.tokenDetails?.[i]),
-      // Without its folder: the same training on a copy of the data gives the same dump.
+      // Without its folder, so that the same training on a copy of the data gives the same dump.
       place: row === undefined ? null : basename(row.place),
       ground_truth: toJson(row?.groundTruth),
       prompt_messages: (row && countPromptMessages(row, trajectory.messages)) || countPrompt(trajectory.messages),
@@ -92,7 +92,7 @@ function describeRecord(
     token_ids: hideVectors(trajectory.tokenIds, engine.info.vocabSize),
     response_mask: [...trajectory.responseMask],
     token_level_rewards: [...rewards.tokenLevel],
-    // Nine digits tell any two 32-bit floats apart.
+    // Nine digits distinguish any two 32-bit floats.
     rollout_logprobs: [...trajectory.rolloutLogprobs].map((x) => Number(x.toPrecision(9))),
     ...(sampling
       ? {
@@ -127,7 +127,7 @@ function describeDetails(
   };
 }
 
-/** To six decimals. */
+/** Rounds to six decimals. */
 function round(values: ArrayLike<number>): number[] {
   return Array.from(values, (value) => Number(value.toFixed(6)));
 }
@@ -137,7 +137,7 @@ function describeImage({ image, start, length }: TrajectoryImage): DumpImage {
   return { hash, width, height, mime_type: mimeType, start, length };
 }
 
-/** The whole text, cut where the mask changes, where turns begin and end, and around their calls and images. */
+/** Splits the whole text where the mask changes, and at the boundaries of turns, calls and images. */
 function cutSpans(
   { tokenIds, responseMask, promptLength, segments = [], images = [] }: Trajectory,
   turns: readonly DumpTurn[],
@@ -160,13 +160,13 @@ function cutSpans(
   });
 }
 
-/** Length of the prompt if the row is not known: the messages before the first of an assistant. */
+/** Number of prompt messages if the row is unknown: those before the first of an assistant. */
 function countPrompt(messages: Trajectory["messages"]): number {
   const first = messages.findIndex((message) => message.role === "assistant");
   return first < 0 ? messages.length : first;
 }
 
-/** A row's value as JSON can hold it; a user's dataset may contain any value. */
+/** Converts a row's value to JSON; a user's dataset may contain any value. */
 export function toJson(value: unknown): unknown {
   if (value === undefined) return null;
   try {
@@ -178,7 +178,7 @@ export function toJson(value: unknown): unknown {
     });
     return text === undefined ? String(value) : (JSON.parse(text) as unknown);
   } catch {
-    // A value that refers to itself, or has a getter that throws.
+    // The value refers to itself, or has a getter that throws.
     return toPlainData(value);
   }
 }

@@ -96,7 +96,7 @@ describe("a dump with images", () => {
       { type: "image", image: { hash: await hash(asked), width: 32, height: 16, mime_type: "image/png" } },
       { type: "text", text: "what?" },
     ]);
-    // What an image is follows from its file: it is not written twice.
+    // An image's file name is its hash, so an existing file is not written again.
     const written = statSync(join(dirname(file), "images", names[0]!)).mtimeMs;
     await writeDump(join(dirname(file), "2.jsonl"), lines);
     expect(statSync(join(dirname(file), "images", names[0]!)).mtimeMs).toBe(written);
@@ -111,7 +111,7 @@ describe("a dump with images", () => {
       shown.map(({ start }, i) => [start, i, 0]),
     );
     expect(seen.map(({ text }) => text)).toEqual(["<|image_start|><|image_end|>", "<|image_start|><|image_end|>"]);
-    // Whatever is no image says where its tokens end.
+    // Spans without an image have token ends.
     expect(spans.every(({ image, ends }) => (image === undefined) === (ends !== undefined))).toBe(true);
   });
 

@@ -22,12 +22,12 @@ const extensions: Record<ImageMimeType, string> = {
   "image/gif": "gif",
 };
 
-/** Where an image's file lies, beside the dump that shows it: `images/<hash>.<extension>`. */
+/** Path of an image's file relative to its dump: `images/<hash>.<extension>`. */
 export function nameImageFile({ hash, mimeType }: Pick<ImageRecord, "hash" | "mimeType">): string {
   return join("images", `${hash}.${extensions[mimeType]}`);
 }
 
-/** The files that lines show, and their trajectories; each is written once, and before the lines that name it. */
+/** Writes the images of lines and their trajectories, each once, before the lines that name it. */
 export async function writeDumpImages(
   dump: string,
   lines: readonly Partial<Pick<DumpLine, "messages" | "segments">>[],
@@ -50,7 +50,7 @@ export async function writeDumpImages(
   }
 }
 
-/** Messages as JSON has them: an image is its record, with the names that files have. */
+/** Messages as JSON: images become records with snake_case names. */
 export function describeMessages(messages: readonly ChatMessage[]): unknown[] {
   return messages.map((message) =>
     typeof message.content === "string"
@@ -63,13 +63,13 @@ export function describeMessages(messages: readonly ChatMessage[]): unknown[] {
 }
 
 function describePart(image: ImageSource): unknown {
-  // One whose file could not be read: nothing is known of it.
+  // The image's file could not be read, so it has no record.
   if (!("hash" in image)) return { type: "text", text: showContent([{ type: "image", image }]) };
   const { mimeType, ...record } = toImageRecord(image);
   return { type: "image", image: { ...record, mime_type: mimeType } };
 }
 
-/** The same messages read again; null for what they are not. */
+/** Reads messages back from JSON; null for anything else. */
 export function readMessages(given: unknown): ChatMessage[] | null {
   if (!Array.isArray(given)) return null;
   const messages = given.map(readMessage);
@@ -89,28 +89,28 @@ function readPart(given: unknown): ContentPart | null {
   if (type === "text") return typeof text === "string" ? { type, text } : null;
   if (type !== "image") return null;
   const { hash, width, height, mime_type: mimeType } = (image ?? {}) as Record<string, unknown>;
-  // It becomes the name of a file.
+  // The hash becomes a file name.
   const isRecord =
     typeof hash === "string" && /^[0-9a-f]{64}$/.test(hash) && Object.hasOwn(extensions, String(mimeType));
   if (!isRecord || typeof width !== "number" || typeof height !== "number") return null;
   return { type, image: { hash, width, height, mimeType: mimeType as ImageMimeType } };
 }
 
-/** The images of a dump's conversations, each read once. */
+/** Reads the images of a dump's conversations, each once. */
 export class DumpImages {
   private readonly loaded = new Map<string, Promise<LoadedImage>>();
 
-  /** @param dump the dump's file. */
+  /** @param dump path of the dump. */
   constructor(private readonly dump: string) {}
 
-  /** @throws DataError "data/bad-image" where its file is gone, or another one. */
+  /** @throws DataError "data/bad-image" when its file is missing, or has another hash. */
   load(record: ImageRecord): Promise<LoadedImage> {
     const known = this.loaded.get(record.hash) ?? this.read(record);
     this.loaded.set(record.hash, known);
     return known;
   }
 
-  /** A line whose messages have their images in memory. @throws DataError as `load` does. */
+  /** Loads the images of a line's messages into memory. @throws DataError as `load` does. */
   async fill(line: DumpLine): Promise<DumpLine> {
     if (!line.images) return line;
     const { segments } = line;
@@ -143,7 +143,7 @@ export class DumpImages {
   private async read(record: ImageRecord): Promise<LoadedImage> {
     const path = nameImageFile(record);
     const subject = `image of ${this.dump}`;
-    // What was dumped was within the limits of its run.
+    // Dumped images were within the limits of their run.
     const noLimits = { maxBytes: Number.POSITIVE_INFINITY, maxPixels: Number.POSITIVE_INFINITY };
     const image = await loadImage({ path }, { folder: dirname(this.dump), subject, ...noLimits });
     if (image.hash === record.hash) return image;

@@ -9,21 +9,21 @@ import type {
   TrajectorySegment,
 } from "@cria/core";
 
-/** Version of the format that is written; docs/dump.md describes it. Lines without `format_version` are version 1. */
+/** Version of the written format; docs/dump.md describes it. Lines without `format_version` have version 1. */
 export const DUMP_FORMAT_VERSION = 4;
 
 /** A stretch of tokens with one mask, inside one turn, as text. */
 export interface DumpSpan {
-  /** Index of its first token, from the start of the prompt; it ends where the next one starts. */
+  /** Index of its first token, from the start of the prompt; the span ends where the next one starts. */
   start: number;
   /** 1 = sampled by the policy and trained on. */
   mask: 0 | 1;
   text: string;
-  /** Of an image's tokens: its index in `images`. The text is that of the marks around its vectors. */
+  /** For an image's tokens: index into `images`. `text` then holds the marks around its vectors. */
   image?: number;
   /**
-   * Where the text of each of its tokens ends in `text`, in UTF-16 units; a character that several tokens make up is the last one's.
-   * Older versions and images lack it.
+   * End of each token's text within `text`, in UTF-16 units; a character made of several tokens belongs to the last.
+   * Missing in older versions and for images.
    */
   ends?: number[];
 }
@@ -36,18 +36,21 @@ export interface DumpImage {
   width: number;
   height: number;
   mime_type: ImageMimeType;
-  /** Its tokens: `length` of them, from the start of the prompt. */
+  /** Range of its tokens: `start` from the start of the prompt, `length` in tokens. */
   start: number;
   length: number;
 }
 
-/** What an agent asked to be given a turn, see TurnCall. */
+/** An agent's request for a turn, see TurnCall. */
 export interface DumpCall {
   messages: number;
   sibling: number;
   last?: true;
   tools?: readonly ToolSchema[];
-  /** `tool_choice`, `response_format`, `max_tokens`, `stop`, `top_logprobs`, `choice`: those that it gave. */
+  /**
+   * Those options among `tool_choice`, `response_format`, `max_tokens`, `stop`, `top_logprobs`, `choice` that it
+   * gave.
+   */
   request: Readonly<Record<string, unknown>>;
 }
 
@@ -56,42 +59,39 @@ export interface DumpTurn {
   role: "assistant" | "tool" | "user";
   start: number;
   end: number;
-  /** Of an assistant's turn: its calls, and their tokens. */
+  /** For an assistant's turn: number of calls, and their token range. */
   tool_calls?: { count: number; start: number; end: number };
-  /** For each message of a tools' turn: why the call gave no ordinary answer; null if it gave one. */
+  /** For a turn of tools: kind of failure of each call; null if it did not fail. */
   failures?: (string | null)[];
-  /** Of a turn of others: name of the state that it shows, where somebody gave one. */
+  /** For a turn of others: the tools' name of the environment's state, if given. */
   state?: string;
-  /** Of an agent's assistant turn: the call of the policy that gave it. Runs of earlier versions do not say it. */
+  /** For an assistant's turn of an agent: the policy call behind it. Missing in runs of earlier versions. */
   call?: DumpCall;
-  /** Milliseconds since 1970; `cria rollout` and `trainer.rollout_data_detail: full` write them. */
+  /** Milliseconds since 1970; written by `cria rollout` and `trainer.rollout_data_detail: full`. */
   started_at?: number;
   ended_at?: number;
 }
 
-/**
- * A conversation as one line of a dump. Lines of version 1 lack much of it: what they cannot say is null, or empty where it is a
- * list.
- */
+/** A conversation as one line of a dump. Version 1 lacks many fields: they are then null, or empty lists. */
 export interface DumpLine {
   format_version: number;
-  /** Step of the training; 0: before it; null: no training. */
+  /** Training step; 0: before training; null: no training. */
   step: number | null;
-  /** Group: conversations of one prompt share it. */
+  /** Identifies the group: conversations of one prompt share it. */
   uid: string;
-  /** Which of the group's samples it is, from 0. */
+  /** Index of the sample in its group, from 0. */
   sample: number;
-  /** Position of the row in its dataset, before any rows were left out. */
+  /** Position of the row in its dataset, before filtering. */
   row: number | null;
-  /** Name of the file and line, or row, that it came from. */
+  /** Name of the row's file, and its line or row. */
   place: string | null;
   data_source: string;
   ground_truth: unknown;
-  /** Null when the conversation failed. */
+  /** Null if the conversation failed. */
   reward: number | null;
   score: number | null;
   success: boolean | null;
-  /** The parts of the score, which is the sum of weight times value. */
+  /** Parts of the score, which is the sum of weight times value. */
   parts: ScorePart[];
   /** `outcome`, `length`, `tools` and `turns` add up to the reward. */
   rewards: {
@@ -109,32 +109,35 @@ export interface DumpLine {
   error: string | null;
   finish_reason: FinishReason;
   num_turns: number;
-  /** Of images they have the record; `DumpImages` reads their files. */
+  /** Images are records here; `DumpImages` reads their files. */
   messages: ChatMessage[];
-  /** Where images stand among the tokens, in their order. Left out: there are none. */
+  /** Token ranges of images, in order. Left out: no images. */
   images?: DumpImage[];
-  /** Of an agent with several conversations: how `token_ids` hang together, see TrajectorySegment. */
+  /** For an agent with several conversations: the tree that `token_ids` form, see TrajectorySegment. */
   segments?: TrajectorySegment[];
-  /** How many of `messages` are the prompt's. */
+  /** Number of prompt messages at the start of `messages`. */
   prompt_messages: number;
-  /** Names of the tools that it could call. */
+  /** Names of the tools available to it. */
   tools: string[];
-  /** Schemas of those of its tools that no earlier line of the file describes. */
+  /** Schemas of its tools, except those that an earlier line of the file describes. */
   tool_schemas: ToolSchema[];
   /** In tokens. */
   prompt_length: number;
-  /** -1 for the vectors of images, which have no ids outside of a process. */
+  /** -1 for image vectors, whose ids are only valid within one process. */
   token_ids: number[];
   response_mask: number[];
   token_level_rewards: number[];
   rollout_logprobs: number[];
-  /** How its tokens were drawn; runs of earlier versions do not say it. */
+  /** Sampling parameters; missing in runs of earlier versions. */
   sampling?: { seed: number; temperature: number; top_p: number; top_k: number; min_p: number };
-  /** With `trainer.rollout_data_detail: full`; null where they were not computed. As long as `token_ids`, 0 where nothing was sampled. */
+  /**
+   * With `trainer.rollout_data_detail: full`; null if not computed. As long as `token_ids`, 0 at tokens that were
+   * not sampled.
+   */
   old_logprobs?: number[] | null;
   ref_logprobs?: number[] | null;
   advantages?: number[] | null;
-  /** In nats, of the distribution that the token was drawn from, by the trainer. */
+  /** In nats: entropy of the distribution that the token was drawn from, computed by the trainer. */
   entropy?: number[] | null;
   /** The whole text, template included. */
   spans: DumpSpan[];
@@ -142,9 +145,9 @@ export interface DumpLine {
   turn_scores: { value: number; token_index: number }[];
   tool_rewards: { value: number; token_index: number }[];
   metrics: Record<string, number>;
-  /** What was said of the conversation before it was judged again (`cria rescore`). */
+  /** The earlier judgement, before `cria rescore`. */
   before?: Pick<DumpLine, "reward" | "score" | "success" | "parts" | "extra" | "error">;
-  /** Where turns have times. */
+  /** State transitions with their times, if the turns have times. */
   loop_states?: { state: AgentState; at: number }[];
   request_states?: { state: RequestState; at: number }[];
 }

@@ -1,8 +1,8 @@
 import type { DumpLine } from "./dump-line.js";
 
 /**
- * Largest difference of a sampled token's probability by sampler and trainer, to four digits; null where the dump does not say:
- * `trainer.rollout_data_detail: full` writes both.
+ * Largest difference between the sampler's and the trainer's probability of a sampled token, to four digits; null
+ * without `trainer.rollout_data_detail: full`, which writes both.
  */
 export function findMismatch(line: DumpLine): number | null {
   const { old_logprobs: old, rollout_logprobs: sampled, response_mask } = line;

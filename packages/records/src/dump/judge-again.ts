@@ -15,9 +15,9 @@ import { isOfRow, listRecordedCalls, restoreRow, restoreTrajectory } from "./res
 
 export interface JudgeAgainOptions {
   manager: RewardManager;
-  /** Puts scores on tokens. */
+  /** Places scores on tokens. */
   aggregate: RewardAggregator;
-  /** Rows of the run by uid, for their `extra_info`; a row that a line is not of does not count. */
+  /** Rows of the run by uid, for their `extra_info`; a row that does not match its line is ignored. */
   rows: ReadonlyMap<string, DatasetRow>;
   signal?: AbortSignal;
   /** Called after each judgement. */
@@ -26,18 +26,18 @@ export interface JudgeAgainOptions {
 
 export interface JudgedAgain {
   line: DumpLine;
-  /** null: the conversation had failed before any judge saw it, and `line` is as it was. */
+  /** null: the conversation had failed before it was judged; `line` is unchanged. */
   trajectory: Trajectory | null;
-  /** Whether its row, and so its `extra_info`, was found. */
+  /** True if its row, and so its `extra_info`, was found. */
   hasRow: boolean;
 }
 
 /**
- * Judges the conversations of one dump with another reward. Scores, parts, rewards on tokens and `extra` are the new judge's; what
- * the first one said is in `before`. The advantage is null: nothing was learned from the new reward.
- * A judge that fails leaves a failed conversation, as in training.
+ * Judges the conversations of one dump with another reward. Scores, parts, token rewards and `extra` come from the
+ * new judge; `before` keeps the earlier ones. The advantage is null, because nothing was trained on the new reward.
+ * If the judge fails, the conversation counts as failed, as in training.
  * @param lines with their images in memory (`DumpImages.fill`).
- * @throws what ends a training: an abort, and errors of the config, the data and the engine.
+ * @throws errors that end a training: an abort, and errors of config, data and engine.
  */
 export async function judgeAgain(lines: readonly DumpLine[], options: JudgeAgainOptions): Promise<JudgedAgain[]> {
   const { manager, aggregate, signal, onJudged } = options;
@@ -58,14 +58,14 @@ export async function judgeAgain(lines: readonly DumpLine[], options: JudgeAgain
       return { line: describeAgain(line, trajectory), trajectory, hasRow };
     };
     judging.push(judge());
-    // All are awaited below; until then a failure has nobody who listens.
+    // All are awaited below; until then a rejection must count as handled.
     judging.at(-1)!.catch(() => undefined);
   }
   signal?.throwIfAborted();
   return Promise.all(judging);
 }
 
-/** The line with another judgement. */
+/** The line with the new judgement. */
 function describeAgain(line: DumpLine, trajectory: Trajectory): DumpLine {
   const failed = trajectory.error !== undefined;
   const responseMask = [...trajectory.responseMask];

@@ -5,7 +5,7 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolParser } from "@cria/tools";
 import type { DumpLine } from "./dump-line.js";
 
-/** A row for supervised training: the columns of `cria sft`. */
+/** A row for supervised training, with the columns of `cria sft`. */
 export interface TrainingMessages {
   messages: ChatMessage[];
   tools: ToolSchema[];
@@ -13,19 +13,19 @@ export interface TrainingMessages {
 
 export interface TrainingMessagesOptions {
   tokenizer: DeltaTokenizer;
-  /** Of the run's `multi_turn.format`. */
+  /** Parser of the run's `multi_turn.format`. */
   parse: ToolParser;
-  /** Of the tools that the conversation could call. */
+  /** Tools available to the conversation. */
   schemas: readonly ToolSchema[];
 }
 
 /**
- * A conversation as supervised training reads it.
- * @param line with its images in memory (`DumpImages.fill`), or of a conversation that just ended.
- * @returns null when there is nothing to learn from: it failed, or its last turn was cut, and would teach to stop
- * there.
- *   `isExact`: whether training will see exactly the tokens and mask of the rollout. It does not if the model spelled a text
- *   in other tokens than its tokenizer does, or if the prompt has assistant messages, which supervised training learns too.
+ * Converts a conversation to a row for supervised training.
+ * @param line with its images in memory (`DumpImages.fill`), or from a conversation that just ended.
+ * @returns null if it is unfit for training: it failed, or its last turn was cut, which would teach to stop there.
+ *   `isExact`: true if training will see exactly the tokens and mask of the rollout. False if the model spelled a
+ * text in other tokens than its tokenizer does, or if the prompt has assistant messages, which supervised training
+ * learns too.
  */
 export function makeTrainingMessages(
   line: DumpLine,
@@ -38,7 +38,7 @@ export function makeTrainingMessages(
   const spoken = line.messages.slice(0, last + 1);
   const asSpoken = compareTokens(line, spoken, tools, tokenizer);
   if (asSpoken === "same") return { row: { messages: spoken, tools }, isExact: true };
-  // Most templates print a turn as it was sampled. Some accept calls only in separate fields.
+  // Most templates print a turn as it was sampled; some accept calls only in separate fields.
   const structured = spoken.map((message, i) =>
     message.role === "assistant" && i >= line.prompt_messages
       ? structureTurn(parse(contentText(message.content), tools), contentText(message.content))
@@ -50,7 +50,9 @@ export function makeTrainingMessages(
   return { row: { messages: asSpoken === "none" ? structured : spoken, tools }, isExact: false };
 }
 
-/** Compares supervised training on the messages with the rollout: "none" when the template refuses them. */
+/**
+ * Compares the tokens of supervised training with those of the rollout; "none" if the template refuses the messages.
+ */
 function compareTokens(
   line: DumpLine,
   messages: readonly ChatMessage[],
@@ -69,7 +71,7 @@ function compareTokens(
   }
 }
 
-/** A vector has no id of its own in a dump; the same messages have the same images. */
+/** Image vectors have no ids in a dump; equal messages contain equal images. */
 function isSameToken(id: number, recorded: number): boolean {
   return recorded === VECTOR || id === recorded;
 }

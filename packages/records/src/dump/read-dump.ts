@@ -4,10 +4,10 @@ import { readMessages } from "./dump-images.js";
 import { DUMP_FORMAT_VERSION, type DumpLine } from "./dump-line.js";
 
 /**
- * The conversations of a dump, one after the other: `rollouts/<step>.jsonl`, `validation/<step>.jsonl`, or what `cria rollout` or
- * `cria eval` wrote. Lines of older formats are brought to the present one. A last line that was cut short while it was
- * written is left out. Takes memory for one line.
- * @throws DataError when the file cannot be read, or a line is none of a dump.
+ * Reads the conversations of a dump one by one: `rollouts/<step>.jsonl`, `validation/<step>.jsonl`, or the output of
+ * `cria rollout` and `cria eval`. Lines of older formats are converted. An incomplete last line is skipped. Memory:
+ * one line.
+ * @throws DataError when the file cannot be read, or a line does not belong to a dump.
  */
 export async function* readDump(file: string): AsyncGenerator<DumpLine> {
   let number = 0;
@@ -26,7 +26,7 @@ export async function* readDump(file: string): AsyncGenerator<DumpLine> {
   }
 }
 
-/** Splits only at line feeds: JSON may hold the other characters that end lines elsewhere. */
+/** Splits at line feeds only: JSON may contain other line separators. */
 async function* readLines(file: string): AsyncGenerator<{ text: string; isWhole: boolean }> {
   let rest = "";
   const stream = createReadStream(file, { encoding: "utf8", highWaterMark: 1 << 20 });
@@ -48,9 +48,9 @@ async function* readLines(file: string): AsyncGenerator<{ text: string; isWhole:
 }
 
 /**
- * A line of any version as one of the present version.
+ * Converts a line of any version to the current one.
  * @param place file and line, for errors.
- * @throws DataError when it is none of a dump.
+ * @throws DataError when it is not a dump's line.
  */
 export function parseDumpLine(value: unknown, place: string): DumpLine {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw makeBadLine(place, typeof value);

@@ -5,19 +5,19 @@ import { countPromptMessages, type DatasetRow, describeData, type FoundToolCalls
 import { toJson } from "./describe-trajectories.js";
 import type { DumpLine } from "./dump-line.js";
 
-/** What a loop or a run adds to `extra`; the rest of it is the judge's. */
+/** Keys in `extra` that come from a loop or the run; all others come from the judge. */
 const KEPT_EXTRAS = ["full_prompt", "tokenization"];
 
-/** Failures by which a call never reached its tool. */
+/** Failures in which the call never reached its tool. */
 const NOT_CALLED = ["invalid_call", "unknown_tool", "invalid_arguments", "too_many_calls"];
 
 /**
- * A dumped conversation as it was when it had ended and nobody had judged it.
+ * Restores a dumped conversation as it was before it was judged.
  *
- * When its judge failed, its dump has lost masks and step rewards: the mask is then made of the assistant's turns, and there are
- * no step rewards and no logprobs.
+ * If its judge failed, the dump lacks mask, step rewards and log-probabilities: the mask then covers the assistant's
+ * turns, and the others stay empty.
  * @returns null when the conversation itself failed, or no mask can be made: there is nothing to judge.
- * @throws DataError "data/bad-dump" when fields of the line do not fit each other; it names the key.
+ * @throws DataError "data/bad-dump" when fields of the line contradict each other; it names the key.
  */
 export function restoreTrajectory(line: DumpLine): UnjudgedTrajectory | null {
   const isUnjudged = line.metrics.reward_failed === 1;
@@ -57,7 +57,7 @@ export function restoreTrajectory(line: DumpLine): UnjudgedTrajectory | null {
   };
 }
 
-/** Turns are not judged. */
+/** Judges do not see turns. */
 const dumpedSchema = trajectorySchema.omit({ turns: true, transitions: true });
 
 const refuseIn =
@@ -71,17 +71,17 @@ const refuseIn =
     });
   };
 
-/** A field of a trajectory as dumps name it. */
+/** Converts a trajectory's field name to the dump's. */
 const nameKey = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** 1 on the assistant's turns; null when the dump does not say where they are. */
+/** 1 on the assistant's turns; null if the dump lacks them. */
 function makeMask({ token_ids, turns }: DumpLine): Uint8Array | null {
   const mask = new Uint8Array(token_ids.length);
   for (const { role, start, end } of turns) if (role === "assistant") mask.fill(1, start, end);
   return mask.includes(1) ? mask : null;
 }
 
-/** The calls that the agent loop recorded, turn by turn. Of a turn that nobody answered no call is known to be valid. */
+/** Recorded calls by turn. In a turn without answers, no call is known to be valid. */
 export function listRecordedCalls({ turns }: DumpLine): FoundToolCalls[] {
   return turns.flatMap(({ tool_calls, end }, i) => {
     if (!tool_calls) return [];
@@ -91,17 +91,17 @@ export function listRecordedCalls({ turns }: DumpLine): FoundToolCalls[] {
   });
 }
 
-/** Whether a conversation is of this row: its data may have changed since. */
+/** True if the conversation matches the row, whose data may have changed since. */
 export function isOfRow(line: DumpLine, row: DatasetRow): boolean {
   if (row.dataSource !== line.data_source) return false;
   const truth = toJson(row.groundTruth);
   if (JSON.stringify(truth) !== JSON.stringify(line.ground_truth)) return false;
-  // An agent asks what it likes.
+  // An agent's prompt may differ from its row's.
   const isAgents = line.turns.some(({ call }) => call !== undefined);
   return truth !== null || isAgents || countPromptMessages(row, line.messages) > 0;
 }
 
-/** As much of its row as a line has: all but `extra_info`. */
+/** Restores a row from its line: all but `extra_info`. */
 export function restoreRow(line: DumpLine): DatasetRow {
   return {
     index: line.row ?? -1,

@@ -1,18 +1,21 @@
-/** What stands in a text for bytes that are no character: a token may end within one. */
+/** Stands for bytes that form no whole character: a token may end within one. */
 const PARTIAL = "\uFFFD";
-/** Tokens in a row without an end of a character between them that are looked at one by one: characters have four bytes at most. */
+/**
+ * Maximum length of a run of tokens, without the end of a character between them, that is examined token by token:
+ * characters have at most four bytes.
+ */
 const LONGEST = 64;
 
-/** Texts of tokens, each asked for once. */
+/** Texts of tokens, cached. */
 export class TokenTexts {
   private readonly known = new Map<number, string>();
 
   constructor(private readonly detokenize: (tokenIds: Int32Array) => string) {}
 
   /**
-   * Where the text of each token ends in the text of all of them, in UTF-16 units. A character that several tokens make up is the
-   * last one's, as are bytes that are no characters.
-   * @returns null where the text is more than the texts of its tokens, as no vocabulary of llama.cpp has it.
+   * Finds the end of each token's text within the whole text, in UTF-16 units. A character made of several tokens
+   * belongs to the last of them; so do invalid bytes.
+   * @returns null if the token texts do not add up to the whole text, which no vocabulary of llama.cpp causes.
    */
   findEnds(tokenIds: Int32Array, text: string): number[] | null {
     const ends: number[] = [];
@@ -42,7 +45,7 @@ export class TokenTexts {
     return text;
   }
 
-  /** Ends within the tokens from `start` to the next one at which a character ends. */
+  /** Finds the ends of the tokens from `start` to the next token that ends a character. */
   private cutCharacters(tokenIds: Int32Array, start: number): number[] {
     let end = start + 1;
     // A token without text may stand in the middle of a character.
@@ -63,7 +66,7 @@ export class TokenTexts {
     });
   }
 
-  /** Of bytes that are no text: all of it is the last token's. */
+  /** Handles invalid bytes: the whole text belongs to the last token. */
   private cutBytes(tokenIds: Int32Array, start: number, goesOn: (id: number) => boolean): number[] {
     let end = start;
     while (end < tokenIds.length && goesOn(tokenIds[end]!)) end++;

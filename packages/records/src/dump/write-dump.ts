@@ -3,7 +3,7 @@ import { describeMessages, nameImageFile, writeDumpImages } from "./dump-images.
 import type { DumpLine } from "./dump-line.js";
 import type { TrainingMessages } from "./make-training-messages.js";
 
-/** A conversation as a line of a dump's file. */
+/** Formats a conversation as a line of a dump. */
 export function formatDumpLine(line: DumpLine): string {
   const { messages, segments } = line;
   const described = {
@@ -15,8 +15,8 @@ export function formatDumpLine(line: DumpLine): string {
 }
 
 /**
- * Writes a dump, whole or not at all, and the images of its lines beside it.
- * @param images further ones, that no message shows.
+ * Writes a dump atomically, with its images beside it.
+ * @param images additional images that no message shows.
  */
 export async function writeDump(
   file: string,
@@ -27,7 +27,7 @@ export async function writeDump(
   await writeFileAtomically(file, lines.map(formatDumpLine).join(""));
 }
 
-/** Writes rows for `cria sft`, whole or not at all: their images lie beside the file, and are named by their paths. */
+/** Writes rows for `cria sft` atomically; images lie beside the file and are referenced by path. */
 export async function writeTrainingRows(file: string, rows: readonly TrainingMessages[]): Promise<void> {
   await writeDumpImages(file, rows);
   const described = rows.map((row) => ({ ...row, messages: row.messages.map(nameImages) }));

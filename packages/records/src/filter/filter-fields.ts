@@ -2,13 +2,13 @@ import { contentText, findLastAnswer } from "@cria/core";
 import type { DumpLine } from "../dump/dump-line.js";
 import { findMismatch } from "../dump/find-mismatch.js";
 
-/** Type of a field. "any": it differs between conversations. A conversation may lack a field of any type: null. */
+/** Type of a field. "any": it differs between conversations. A field of any type may be missing: null. */
 export type FilterType = "number" | "boolean" | "text" | "any";
 export type FilterValue = number | boolean | string | null;
 
 export interface FilterField {
   type: FilterType;
-  /** For people. */
+  /** Description for users. */
   meaning: string;
   read: (line: DumpLine) => FilterValue;
 }
@@ -85,14 +85,14 @@ export const filterFields: ReadonlyMap<string, FilterField> = new Map<string, Fi
   } satisfies Record<string, FilterField>),
 );
 
-/** Groups of fields whose names the run decides: `parts.format`. */
+/** Groups of fields whose names depend on the run, such as `parts.format`. */
 export const filterFamilies: ReadonlyMap<string, (line: DumpLine, name: string) => FilterValue> = new Map([
   ["parts", readPart],
   ["extra", (line: DumpLine, name: string) => simplify(readOwn(line.extra, name))],
   ["metrics", (line: DumpLine, name: string) => simplify(readOwn(line.metrics, name))],
 ]);
 
-/** Finds a number by its name: a part of the score, a part of the reward, or a further value of the reward function. */
+/** Looks a number up by name: a part of the score, a part of the reward, or an extra of the reward function. */
 function readPart(line: DumpLine, name: string): FilterValue {
   const part = line.parts.find((entry) => entry.name === name);
   return simplify(part?.value ?? readOwn(line.rewards, name) ?? readOwn(line.extra, name));

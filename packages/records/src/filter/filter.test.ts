@@ -47,7 +47,7 @@ const line = {
 } satisfies DumpLine as DumpLine;
 const failed: DumpLine = { ...line, reward: null, score: null, success: null, error: "offline", advantage: null };
 const holds = (source: string, of: DumpLine = line) => parseFilter(source)(of);
-/** What the error of a filter says; "" for one that is fine. */
+/** Error of a filter; "" for a valid one. */
 function refuse(source: string): string {
   try {
     parseFilter(source, "--filter");

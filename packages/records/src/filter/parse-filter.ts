@@ -4,46 +4,46 @@ import type { DumpLine } from "../dump/dump-line.js";
 import { type FilterType, type FilterValue, filterFamilies, filterFields } from "./filter-fields.js";
 import { FilterMistake, type FilterToken, scanFilter } from "./scan-filter.js";
 
-/** Whether a conversation is wanted. */
+/** True for a conversation that is kept. */
 export type Filter = (line: DumpLine) => boolean;
 
-/** What reads a field, by its name, from what is known of a conversation. */
+/** Returns the reader of a field, given its name. */
 export type BindField<T> = (name: string) => (item: T) => FilterValue;
 
-/** A value of each conversation: a field, or the same for all. */
+/** A value per conversation: a field, or a constant. */
 interface Operand<T> {
   type: FilterType | "null";
   read: (item: T) => FilterValue;
   start: number;
   end: number;
-  /** As written. */
+  /** Source text. */
   text: string;
 }
 
 const LONGEST = 10_000;
-/** Of parentheses and negations inside each other. */
+/** Maximum nesting depth of parentheses and negations. */
 const DEEPEST = 200;
 
 /**
- * A filter of conversations from its text, such as `reward<1 && (tool_errors>0 || text ~ "error")`.
+ * Parses a filter of conversations, such as `reward<1 && (tool_errors>0 || text ~ "error")`.
  *
  * - `&&`, `||`, `!`, parentheses; `&&` binds tighter than `||`.
- * - `<`, `<=`, `>`, `>=` compare numbers, `==` (or `=`) and `!=` anything, `null` too. A value that a conversation lacks is
- *   null: less and greater are then false.
- * - `~` and `!~`: whether a text contains another, upper and lower case alike.
- * - Fields: `filterFields`, and `parts.<name>`, `extra.<name>`, `metrics.<name>`. Texts stand in `"` or `'`, with `\` before
- *   quotes inside.
+ * - `<`, `<=`, `>`, `>=` compare numbers, `==` (or `=`) and `!=` any values, including `null`. A value that a
+ * conversation lacks is null: less and greater are then false.
+ * - `~` and `!~`: true if a text contains (does not contain) another, ignoring case.
+ * - Fields: `filterFields`, and `parts.<name>`, `extra.<name>`, `metrics.<name>`. Texts are quoted by `"` or `'`,
+ * with `\` before quotes inside.
  *
- * @param subject what holds the filter, for the error: `--filter`.
- * @throws ConfigError that points at the place of the mistake, and names the nearest field.
+ * @param subject name of the filter's source for errors: `--filter`.
+ * @throws ConfigError that points at the mistake and names the nearest field.
  */
 export function parseFilter(source: string, subject = "filter"): Filter {
   return parseFilterOf(source, readField, subject);
 }
 
 /**
- * The same for other things than lines of dumps: rows of an index, for example.
- * @param bind is asked once for each field that the filter names.
+ * The same for other items than lines of dumps, for example rows of an index.
+ * @param bind called once for each field that the filter names.
  * @throws ConfigError
  */
 export function parseFilterOf<T>(source: string, bind: BindField<T>, subject = "filter"): (item: T) => boolean {
@@ -64,19 +64,19 @@ export function parseFilterOf<T>(source: string, bind: BindField<T>, subject = "
 
 type Test<T> = (item: T) => boolean;
 
-/** Other languages' words for operators. */
+/** Operators of other languages, with their equivalents here. */
 const operatorWords = new Map([
   ["and", "&&"],
   ["or", "||"],
   ["not", "!"],
 ]);
 
-/** Errors quote the source, and a terminal would obey control characters in it. */
+/** Errors quote the source, and a terminal would execute control characters in it. */
 function hideControls(text: string): string {
   return text.replace(/\p{C}/gu, " ");
 }
 
-/** The line of the source with marks under the mistake. The error prints "  received: " before it. */
+/** The line of the source with the mistake underlined. The error prints "  received: " before it. */
 function pointAt(source: string, { start, end }: FilterMistake): string {
   const margin = 40;
   const from = Math.max(0, start - margin);
@@ -87,9 +87,10 @@ function pointAt(source: string, { start, end }: FilterMistake): string {
 }
 
 /**
- * Recursive descent: or, and, not, comparison. Written by hand: five libraries for expressions were tried (cel-js, expr-eval, filtrex,
- * jexl, subscript). None took more than 14 of 18 filters of the documented kinds, each overflowed its stack on some text of 10,000
- * characters, and a regular expression that cel-js takes from a filter can run for hours.
+ * Recursive descent: or, and, not, comparison. Written by hand: five libraries for expressions were tried (cel-js,
+ * expr-eval, filtrex, jexl, subscript). None took more than 14 of 18 filters of the documented kinds, each
+ * overflowed its stack on some text of 10,000 characters, and a regular expression that cel-js takes from a filter
+ * can run for hours.
  */
 class FilterParser<T> {
   private at = 0;
@@ -154,7 +155,7 @@ class FilterParser<T> {
     return (line) => compare(left.read(line), right.read(line));
   }
 
-  /** A field without a comparison: whether it is true. */
+  /** A field without a comparison counts by its truth value. */
   private readTruth({ type, read, start, end, text }: Operand<T>): Test<T> {
     if (type === "boolean" || type === "any") return (line) => Boolean(read(line));
     const example = type === "number" ? `${text} > 0` : `${text} ~ "error"`;
@@ -194,7 +195,7 @@ class FilterParser<T> {
   }
 }
 
-/** @param name of a field that there is. */
+/** @param name name of an existing field. */
 function readField(name: string): (line: DumpLine) => FilterValue {
   const field = filterFields.get(name);
   if (field) return field.read;
@@ -202,7 +203,7 @@ function readField(name: string): (line: DumpLine) => FilterValue {
   return (line) => filterFamilies.get(family!)!(line, rest.join("."));
 }
 
-/** @throws FilterMistake for a name that is no field. */
+/** @throws FilterMistake for an unknown field. */
 function findType({ text, start, end }: FilterToken): FilterType {
   const field = filterFields.get(text);
   if (field) return field.type;
@@ -217,7 +218,7 @@ function findType({ text, start, end }: FilterToken): FilterType {
   throw new FilterMistake(nearest ? `a field; perhaps ${nearest}` : `a field: ${known.join(", ")}`, start, end);
 }
 
-/** true and false count as 1 and 0, which is what judges mean by them: `parts.acc == 1`. */
+/** true and false count as 1 and 0, as in judges' results: `parts.acc == 1`. */
 const plain = (value: FilterValue) => (typeof value === "boolean" ? Number(value) : value);
 const ordered = (holds: (a: number, b: number) => boolean) => (a: FilterValue, b: FilterValue) => {
   const [x, y] = [plain(a), plain(b)];
@@ -241,7 +242,7 @@ const comparisons = new Map<string, (a: FilterValue, b: FilterValue) => boolean>
 
 type Typed = Pick<Operand<never>, "type" | "text" | "start" | "end">;
 
-/** @throws FilterMistake when a comparison would never hold, or always. */
+/** @throws FilterMistake when a comparison is always true or always false. */
 function checkTypes(left: Typed, operator: FilterToken, right: Typed): void {
   const describe = ({ type, text }: Typed) => `${text} is ${type === "text" ? "a text" : `a ${type}`}`;
   if (operator.text.endsWith("~")) {

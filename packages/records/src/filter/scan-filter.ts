@@ -1,15 +1,15 @@
-/** A word of a filter, and its position: `[start, end)` in characters. */
+/** A token of a filter, and its position: `[start, end)` in characters. */
 export interface FilterToken {
   kind: "number" | "string" | "name" | "operator" | "end";
-  /** As written. */
+  /** Source text. */
   text: string;
-  /** Of a number or a string. */
+  /** Value of a number or string literal. */
   value?: number | string;
   start: number;
   end: number;
 }
 
-/** What is wrong with a filter, and where. */
+/** A mistake in a filter, with its position. */
 export class FilterMistake extends Error {
   constructor(
     readonly expected: string,
@@ -22,13 +22,13 @@ export class FilterMistake extends Error {
 
 const patterns: [FilterToken["kind"], RegExp][] = [
   ["number", /-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y],
-  // Names that judges and tools chose may hold dashes and slashes: `parts.is-valid`, `metrics.tool/search/hits`.
+  // Names chosen by judges and tools may contain dashes and slashes: `parts.is-valid`, `metrics.tool/search/hits`.
   ["name", /[\p{L}_][\p{L}\p{N}_]*(?:[./-][\p{L}\p{N}_]+)*/uy],
   ["operator", /&&|\|\||==|!=|<=|>=|!~|[<>=~!()]/y],
 ];
 const escapes: Record<string, string> = { n: "\n", t: "\t", r: "\r" };
 
-/** Words of a filter; the last one is its end. @throws FilterMistake at a text that is no word. */
+/** Splits a filter into tokens; the last one marks its end. @throws FilterMistake for invalid text. */
 export function scanFilter(source: string): FilterToken[] {
   const tokens: FilterToken[] = [];
   let at = 0;

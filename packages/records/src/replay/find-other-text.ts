@@ -4,10 +4,10 @@ import { findOpening } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 
 /**
- * Whether the assistant's messages of a built-in loop's conversation say what its sampled tokens say. It reads the record alone, so
- * a difference is a reason to hold the conversation again, and no proof: a turn may end within a character.
- * @param promptMessages how many of the messages are the prompt.
- * @returns what differs; null: nothing.
+ * Compares the assistant's messages of a built-in loop's conversation with their sampled tokens. It reads only the
+ * record, so a difference is a reason to replay the conversation, but no proof: a turn may end within a character.
+ * @param promptMessages number of prompt messages.
+ * @returns description of the first difference; null: none.
  */
 export function findOtherText(
   { tokenIds, responseMask, messages, timeline }: UnjudgedTrajectory,

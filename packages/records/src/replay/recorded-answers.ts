@@ -14,27 +14,28 @@ import { resolveToolFormat } from "@cria/tools/internal";
 import type { DumpLine } from "../dump/dump-line.js";
 
 export interface RecordedAnswersOptions {
-  /** Reads the calls of an assistant's turn. */
+  /** Parses the calls of an assistant's turn. */
   readCalls: (text: string) => readonly ParsedToolCall[];
   /**
-   * Whether tools and interaction really run. Turns before `changedTurn` then run for what they leave behind, and what was recorded
-   * is said; from there on it is what they say. Default: they do not, and what was recorded holds as long as the calls are equal.
+   * True: tools and interaction run. Before `changedTurn` they run only for their side effects, and the recorded
+   * replies are used; from there on, their own. Default false: they do not run, and recorded replies are used as
+   * long as the calls are equal.
    */
   isLive?: boolean;
   /** The assistant's turn (from 1) that may differ; default: none. */
   changedTurn?: number;
-  /** What happens where nothing was recorded that could be said now: "fail" (default), or the conversation ends as aborted. */
+  /** Handling of a turn to which no reply was recorded: "fail" (default), or end the conversation as aborted. */
   onOtherTurn?: "fail" | "abort";
-  /** Called with what others say from the changed turn on. */
+  /** Called with each reply from the changed turn on. */
   onMessage?: (message: ChatMessage) => void;
-  /** Called where a live answer is another one than was recorded. */
+  /** Called when a live reply differs from the recorded one. */
   onOtherAnswer?: (recorded: string, live: string) => void;
 }
 
-/** What is needed of a record: a dump's line has it, and so has a conversation that just ended. */
+/** Required fields of a record; dump lines and just-ended conversations have them. */
 export type AnswerRecord = Pick<DumpLine, "messages" | "prompt_messages" | "finish_reason" | "turns">;
 
-/** Reads the calls of an assistant's turn as a conversation of this row does. */
+/** Makes a parser of assistant turns, for conversations of this row. */
 export function makeReadCalls(
   { tools, multiTurn }: Pick<RolloutOptions, "tools" | "multiTurn">,
   row: DatasetRow,
@@ -44,13 +45,13 @@ export function makeReadCalls(
   return (text) => (schemas.length > 0 ? parse(text, schemas).calls : []);
 }
 
-/** An assistant's turn of the record, and what was said after it. */
+/** A recorded turn of the assistant, and the replies to it. */
 interface RecordedTurn {
   text: string;
   answers: ChatMessage[];
 }
 
-/** What tools and users said in a recorded conversation, said again. */
+/** Replies with the recorded messages of tools and users. */
 export class RecordedAnswers implements AnswerSource {
   private readonly turns: RecordedTurn[];
   private isTextEqual = true;
@@ -66,7 +67,7 @@ export class RecordedAnswers implements AnswerSource {
     return this.options.isLive ?? false;
   }
 
-  /** @throws ConfigError "replay/needs-live-tools" where nothing was recorded that could be said now. */
+  /** @throws ConfigError "replay/needs-live-tools" if no reply to this turn was recorded. */
   async follow(turn: SaidTurn, live: () => Promise<NextTurn>): Promise<NextTurn> {
     const recorded = this.turns[turn.number - 1];
     if (recorded?.text !== turn.text) this.isTextEqual = false;
@@ -87,7 +88,7 @@ export class RecordedAnswers implements AnswerSource {
     if (!isBefore || !recorded) return next;
     const said = typeof next === "string" ? [] : next.messages;
     if (typeof next === "string" || recorded.answers.length !== said.length) {
-      // One that did not fit was not recorded either.
+      // A reply that did not fit was not recorded either.
       const wasCut = recorded.answers.length === 0 && this.line.finish_reason === "length";
       if (recorded.answers.length !== said.length && !wasCut)
         this.options.onOtherAnswer?.(showAll(recorded.answers), showAll(said));
@@ -106,14 +107,14 @@ export class RecordedAnswers implements AnswerSource {
     recorded: RecordedTurn | undefined,
     live: () => Promise<NextTurn>,
   ): Promise<NextTurn> {
-    // It ends by itself: nobody is asked.
+    // The conversation ends here: nobody replies.
     if (!turn.isAwaited) return live();
     if (!recorded || !this.isSame(turn, recorded)) {
       if (this.options.onOtherTurn === "abort") return "aborted";
       throw this.makeNeedsLiveTools(turn, recorded);
     }
     const { answers } = recorded;
-    // What was said after it did not fit, or ended the conversation.
+    // The reply did not fit, or ended the conversation.
     if (answers.length === 0) return this.line.finish_reason;
     const role = answers[0]!.role === "tool" ? "tool" : "user";
     return {
@@ -125,7 +126,7 @@ export class RecordedAnswers implements AnswerSource {
   }
 
   private isSame({ text, calls }: SaidTurn, recorded: RecordedTurn): boolean {
-    // An interaction reads the whole conversation.
+    // An interaction reads the whole conversation, so all of it must be equal.
     if (calls.length === 0) return this.isTextEqual && text === recorded.text;
     return nameCalls(calls) === nameCalls(this.options.readCalls(recorded.text).slice(0, calls.length));
   }

@@ -7,12 +7,12 @@ import {
 } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 
-/** What is needed of a conversation to hold it with the tokens that it has. */
+/** Fields of a conversation that are needed to replay its tokens. */
 export type TokenRecord = Pick<UnjudgedTrajectory, "tokenIds" | "responseMask" | "rolloutLogprobs" | "timeline">;
 
 /**
- * The sequences of a conversation that is held again with the tokens of its record: nothing is sampled or evaluated. Everything
- * else of the conversation follows from these tokens as it did before.
+ * Sequences that replay the recorded tokens of a conversation: nothing is sampled or evaluated. The rest of the
+ * conversation follows from these tokens as it did before.
  */
 export class RecordedTokens {
   private turn = 0;
@@ -35,7 +35,7 @@ export class RecordedTokens {
     dispose: () => sequence.dispose(),
   });
 
-  /** @throws ConfigError "replay/no-such-turn" where the record has no turn that could end there. */
+  /** @throws ConfigError "replay/no-such-turn" if the record has no turn that could end there. */
   private next({ maxTokens, stopTokens, stopStrings = [], grammar }: GenerateOptions): GenerateResult {
     const place = this.turns[this.turn++];
     if (!place) throw this.makeError("no further turn");
@@ -53,7 +53,7 @@ export class RecordedTokens {
       logprobs: rolloutLogprobs.slice(place.start, place.end),
       finishReason: isStopped ? "stop" : "length",
       ...(stopString === undefined ? {} : { stopString }),
-      // Which tokens it took probability from only the sampler knows: those that the record leaves out may be.
+      // Only the sampler knows which tokens the grammar constrained; assume those that the record masks.
       ...(grammar ? { constrained: responseMask.slice(place.start, place.end).map((bit) => 1 - bit) } : {}),
       text: stopString === undefined ? text : text.slice(0, text.indexOf(stopString)),
       stats: { prefillTokens: 0, reusedTokens: 0, decodeTokens: 0, queueMs: 0, prefillMs: 0, decodeMs: 0 },
@@ -70,7 +70,7 @@ export class RecordedTokens {
   }
 }
 
-/** The text that ends a turn where several could: the one that begins first. */
+/** Of several stop strings in the text, the one that begins first. */
 function findStop(text: string, stops: readonly string[]): string | undefined {
   const found = stops.filter((stop) => text.includes(stop));
   return found.length === 0 ? undefined : found.reduce((a, b) => (text.indexOf(b) < text.indexOf(a) ? b : a));

@@ -6,25 +6,23 @@ import {
   type PolicySequence,
 } from "@cria/core";
 
-/** Where a conversation that is held again leaves its record. */
+/** A deviation of a replayed conversation from its record. */
 export interface Change {
-  /** The assistant's turn, from 1, and how many of its sampled tokens stay. */
+  /** The assistant's turn, from 1, and the number of its sampled tokens to keep. */
   turn: number;
   keep: number;
-  /**
-   * A token to go on from, or null: the next one is sampled too. "stop": the conversation ends there, as aborted.
-   */
+  /** Next token; null: it is sampled, too. "stop": the conversation ends there, as aborted. */
   next: number | null | "stop";
-  /** Of what is sampled from there on. */
+  /** Seed for sampling from there on. */
   seed: number;
   /** Called with each new piece of the policy's text from there on. */
   onText?: (text: string) => void;
 }
 
 /**
- * The sequences of one conversation. Turns before a change are sampled as they were, to equal bits; in the changed one the first
- * tokens are, then comes what the change says, and from there on tokens are drawn with its seed. Texts that end a turn are looked
- * for from the change on.
+ * Sequences of one replayed conversation. Turns before the change are sampled again, with equal bits. In the changed
+ * turn the first `keep` tokens are, then the change's token follows, and later tokens are drawn with its seed. Stop
+ * strings are searched for from the change on.
  */
 export class Steering {
   private turn = 0;
@@ -69,7 +67,7 @@ export class Steering {
     return this.join([kept, put, rest]);
   }
 
-  /** Parts of a turn as one; its text is read from all of its tokens, since a character may lie across two parts. */
+  /** Joins the parts of a turn; the text is decoded from all tokens, because a character may span two parts. */
   private join(given: readonly (GenerateResult | null)[]): GenerateResult {
     const parts = given.filter((part) => part !== null);
     const { finishReason, stopString } = parts.at(-1)!;
