@@ -4,9 +4,7 @@ import { dirname, join } from "node:path";
 import { defineConfig } from "tsup";
 import { publishedBuild } from "../../tsup.base.js";
 
-/**
- * Of others, carried inside: as a hundred files of its own ajv takes longer to load than all that is ours. Their notices travel with it.
- */
+/** Bundled dependencies: ajv's hundred files take longer to load than all of ours. Their notices are shipped, too. */
 const INSIDE = ["ajv", "fast-deep-equal", "fast-uri", "json-schema-traverse"];
 
 function writeNotices(): void {

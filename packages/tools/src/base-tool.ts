@@ -25,8 +25,9 @@ export interface ToolResult {
   /** Metrics of this call; `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
   metrics: Record<string, number>;
   /**
-   * A name of the state that the environment now is in, equal wherever the state is: a page, a room, a board. The model does not see
-   * it; estimators compare turns that answer equal ones (gigpo). Of several calls in one turn the last with a name says it.
+   * Name of the environment's current state, equal in equal states: a page, a room, a board. The model does not see
+   * it; estimators group turns that answer the same state (gigpo). If several calls of a turn give a name, the last
+   * one counts.
    */
   state?: string;
 }
@@ -40,7 +41,7 @@ export interface ToolImages {
    * @throws DataError as `loadImage`.
    */
   load(source: ImageSource): Promise<LoadedImage>;
-  /** @throws EngineError for a damaged file, or one of too many pixels. */
+  /** Decodes an image. @throws EngineError for a damaged file, or one of too many pixels. */
   decode(image: LoadedImage): Promise<Picture>;
 }
 

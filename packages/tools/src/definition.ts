@@ -1,4 +1,4 @@
-// What the definition of a task and its tools needs, in chunks of its own: see `definition.ts` of @cria/core.
+// The parts that the definition of a task and its tools needs, in chunks of its own: see `definition.ts` of @cria/core.
 
 export { isTool } from "./base-tool.js";
 export { isToolFormatName, listToolFormatNames } from "./formats/format-names.js";

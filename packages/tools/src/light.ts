@@ -1,5 +1,6 @@
-// What `cria` loads of this package, published as ./light for it: all that is here needs no parser, no schema library and nothing that
-// runs a tool. Functions that need more load it when they are called (`when-called.ts`). `tests/loading.test.ts` counts.
+// The part of this package that `cria` loads at start, published as ./light: nothing here needs a parser, a schema
+// library or anything that runs a tool. Functions that need more load it when they are called (`when-called.ts`).
+// `tests/loading.test.ts` counts the modules.
 
 export { findLastAnswer } from "@cria/core";
 export { BaseTool, isTool } from "./base-tool.js";

@@ -5,7 +5,7 @@ import { toolEntrySchema } from "./config-entries.js";
 import { readConfigList } from "./read-config-list.js";
 import { createTools } from "./registry.js";
 
-/** As `loadToolConfig` in when-called.ts. */
+/** Implements `loadToolConfig` of when-called.ts. */
 export async function loadToolConfig(file: string, classes?: typeof toolClasses): Promise<Map<string, BaseTool>> {
   return createTools(await readConfigList(file, "tools", toolEntrySchema), dirname(resolve(file)), classes);
 }

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
-// Types alone: who gives a type of zod has loaded zod, and others need not wait for it.
+// Types only: a caller with a zod type has loaded zod already, and others need not wait for it.
 import type { $ZodType, toJSONSchema } from "zod/v4/core";
 
 /** OpenAI function schema of a tool, its parameters given as zod type or JSON Schema. */

@@ -331,7 +331,7 @@ function checkDefinition({
   check(typeof execute === "function", `execute of tool "${name}"`, "is no function", "a function", execute);
 }
 
-/** Whether the schema describes only objects; a schema without a type counts as such. */
+/** True if the schema describes only objects; a schema without a type counts as such. */
 function describesObject(schema: JsonSchema): boolean {
   const branches = [schema["anyOf"] ?? schema["oneOf"] ?? []].flat() as JsonSchema[];
   if (schema["type"] !== undefined) return schema["type"] === "object";

@@ -4,9 +4,9 @@ import type { BaseTool } from "./base-tool.js";
 import type { toolClasses } from "./builtin-tools.js";
 
 /**
- * Makes the tools of a config file, YAML or JSON: `tools: [{ class_name, config?, tool_schema? }]`. Relative names in it
- * start at its folder.
- * @param classes what `class_name` may be beside modules; default: built-in and registered ones.
+ * Makes the tools of a config file, YAML or JSON: `tools: [{ class_name, config?, tool_schema? }]`. Relative names
+ * in it start at its folder.
+ * @param classes names for `class_name` besides modules; default: built-in and registered ones.
  * @throws ConfigError when the file cannot be read or does not list tools; ToolError when a tool cannot be made.
  */
 export async function loadToolConfig(file: string, classes?: typeof toolClasses): Promise<Map<string, BaseTool>> {

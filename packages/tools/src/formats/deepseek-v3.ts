@@ -19,7 +19,7 @@ const form: ListedForm = {
   shape: `${BEGIN}name${SEPARATOR}{...}${END}`,
   readHead: (text, head, start) => {
     if (text[start] === "{") return { name: head, start, fence: "```" };
-    // Before the separator stands "function", and behind it the name, on a line of its own.
+    // "function" stands before the separator, the name behind it on a line of its own.
     const line = /^([^\n]{1,200})\n\s{0,20}(?:```(?:json)?)?/.exec(text.slice(start, start + 2 * LONGEST_NAME));
     if (line === null) return { name: "", start };
     return { name: line[1]!.trim(), start: skipSpace(text, start + line[0].length), fence: "```" };

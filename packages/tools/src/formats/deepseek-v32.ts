@@ -36,7 +36,7 @@ export const deepseekV32 = defineToolFormat({
   aliases: ["deepseek_v4"],
   parse: (text, tools = []) => reader.parse(text, tools),
   callStart: { candidate: /</, look: (text, at) => reader.look(text, at) },
-  // Two generations: a model knows one of the outer tags.
+  // Two generations; a model knows one of the outer tags.
   grammar: (turn) => {
     const call = writeCalls(turn, (tool) => {
       const name = literal(`<｜DSML｜invoke name="${bareName(tool, /^[^<>"\s]+$/)}">\n`);

@@ -49,7 +49,7 @@ export function listToolFormatNames(): string[] {
   return [...new Set([...builtIn, ...registeredFormatNames.keys()])];
 }
 
-/** Whether every run has a format of this name or alias. */
+/** True if every run has a format of this name or alias. */
 export function isToolFormatName(name: string): boolean {
   return known.has(name) || [...registeredFormatNames].some(([own, aliases]) => own === name || aliases.includes(name));
 }

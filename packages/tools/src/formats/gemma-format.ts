@@ -9,7 +9,7 @@ import { makeMalformedCall } from "../parsers/make-call.js";
 import { type CallBlock, findNextMark, parseMarkedCalls } from "../parsers/marked-calls.js";
 import { defineToolFormat, type ToolFormat } from "./tool-format.js";
 
-/** What the generations of Gemma write differently. */
+/** Marks that differ between the generations of Gemma. */
 export interface GemmaMarks {
   open: string;
   close: string;

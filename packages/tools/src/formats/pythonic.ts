@@ -26,7 +26,7 @@ const BARE = new RegExp(
 const BARE_BEGINNING = new RegExp(
   `^[ \\t]{0,20}(?:\\[\\s{0,20}(?:${NAME}(?:\\(\\s{0,20}(?:${KEY}\\s{0,20}=?|\\)\\s{0,20})?)?)?)?$`,
 );
-/** More characters than that takes. */
+/** A few more characters than the longest match of BARE. */
 const BARE_WINDOW = 600;
 const START = `${escapePattern(OPEN)}|(?<![^\\n])(?=${BARE.source})`;
 
@@ -57,7 +57,7 @@ export const pythonic = defineToolFormat({
       mark === OPEN ? readMarked(text, start) : readBare(text, start),
     ),
   callStart,
-  // With marks, or bare. A model knows one of them.
+  // With marks, or bare; a model knows one of the two.
   grammar: (turn) => {
     const call = writeCalls(turn, (tool) => {
       const name = bareName(tool, /^[A-Za-z_][\w.-]*$/);
@@ -83,7 +83,7 @@ function readMarked(text: string, start: number): CallBlock {
   return { calls: [makeMalformedCall(reason)], end: at + (mark === CLOSE ? mark.length : 0) };
 }
 
-/** Reads a list that begins a line. Where more than white space stands on the line behind it, it is text. */
+/** Reads a list that begins a line. If other text follows on the line, the list is text, too. */
 function readBare(text: string, start: number): CallBlock | null {
   const { calls, problem, end } = readPython(text, start);
   const line = text.indexOf("\n", end);
@@ -94,7 +94,7 @@ function readBare(text: string, start: number): CallBlock | null {
 
 interface ReadList {
   calls: ParsedToolCall[];
-  /** What is wrong; null: nothing. */
+  /** Description of the error; null: none. */
   problem: string | null;
   end: number;
 }

@@ -1,6 +1,6 @@
 import type { JsonSchema } from "@cria/core";
 
-/** Checks that are fast for every schema. A pattern is none of them: a stranger's may take JavaScript for ever. */
+/** Checks that are fast for every schema. `pattern` is not among them: an untrusted one may take JavaScript forever. */
 const CHECKS: Record<string, (value: unknown, bound: unknown) => boolean> = {
   type: (value, type) => [type].flat().some((one) => isOfType(value, one)),
   const: (value, other) => JSON.stringify(value) === JSON.stringify(other),

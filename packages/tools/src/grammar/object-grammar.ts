@@ -72,8 +72,8 @@ export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: 
 }
 
 /**
- * Pairs in their order, with commas between those that are there; those that need not be may be left out. "" where there are none.
- * @param another an expression for further pairs, behind the others; null: there are none.
+ * Pairs in order, with commas between those that are present; optional ones may be left out. "" if there are none.
+ * @param another an expression for further pairs, behind the others; null: none.
  */
 export function pairsInOrder(
   writer: GrammarWriter,
@@ -81,7 +81,8 @@ export function pairsInOrder(
   comma: string,
   another: string | null = null,
 ): string {
-  // From the last one on: what may follow when something stands before, and when nothing does.
+  // Built backwards from the last pair. `after`: the pairs that may follow another one; `first`: those that may come
+  // first.
   let after = another === null ? "" : `(${comma} ${another})*`;
   let first = another === null ? "" : `(${another} ${after})?`;
   for (const { text, isRequired } of pairs.toReversed()) {

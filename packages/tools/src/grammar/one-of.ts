@@ -1,9 +1,6 @@
 import { isRecord } from "../parsers/make-call.js";
 
-/**
- * Whether it is plain that no value satisfies both schemas: by type, by listed values, or by a property that both
- * require.
- */
+/** True if clearly no value satisfies both schemas: by type, by listed values, or by a property that both require. */
 export function areDisjoint(a: unknown, b: unknown): boolean {
   if (a === false || b === false) return true;
   if (!isRecord(a) || !isRecord(b)) return false;

@@ -6,17 +6,17 @@ import { listProperties, type ObjectProperty } from "./object-grammar.js";
 import { stringGrammar } from "./string-grammar.js";
 import { bareForm, bareText, type TextForm } from "./text-form.js";
 
-/** How a parameter is written. */
+/** Notation of a parameter. */
 export interface ParameterForm {
-  /** An expression for what stands before the value; a form may say there whether it is a text. */
+  /** An expression for the text before the value; a form may state there that the value is a text. */
   open: (key: string, isText: boolean) => string;
-  /** An expression for what stands behind it. */
+  /** An expression for the text behind the value. */
   close: string;
   /** The tag with which `close` begins, after white space: no text contains it. */
   closeTag: string;
   /** Matches names that can be written. */
   keys: RegExp;
-  /** Whether `open` says what is a text. Else the parser types a value by the schema. */
+  /** True if `open` states that a value is a text. Otherwise the parser infers the type from the schema. */
   saysType?: boolean;
 }
 
@@ -35,7 +35,7 @@ export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema, param
 }
 
 /**
- * The parameters of a tool that is called with each by its name.
+ * Lists a tool's parameters, for formats that pass each by name.
  * @param keys matches names that can be written.
  * @throws DataError for names that cannot, and for parameters that are no list of properties.
  */
@@ -59,17 +59,17 @@ export function listParameters(grammar: SchemaGrammar, tool: ToolSchema, keys: R
   return properties;
 }
 
-/** Texts that begin so are no number, no JSON and none of true, false, null and none. */
+/** First characters of a text that cannot be mistaken for a number, JSON, or true, false, null, none. */
 const PLAIN = "[A-EG-MO-SU-Zb-eg-mo-su-z]";
 
-/** What branches of a schema let through: texts, those of them that are texts beside other types too, and what is written as JSON. */
+/** Values that the branches of a schema allow: texts, texts beside other types, and values written as JSON. */
 interface FoundValues {
   texts: string[];
   plainTexts: string[];
   others: string[];
 }
 
-/** A value, and what stands before it. */
+/** Writes a value with its opening. */
 function writeValue(
   grammar: SchemaGrammar,
   form: TextForm,
@@ -117,7 +117,7 @@ function addBranch(
   if (values) return;
   const types = grammar.listTypes(schema, place);
   const any = form.any(0, Number.POSITIVE_INFINITY);
-  // Without a type, the parser takes any value for a text.
+  // Without a type, the parser treats any value as a text.
   if (types === null) found.texts.push(any);
   for (const type of types ?? []) {
     // The parser does not know OpenAPI's `nullable`.

@@ -48,17 +48,17 @@ export function jsonForm(writer: GrammarWriter, escapesTags: boolean): TextForm 
   };
 }
 
-/** Exactly this text, bare; null where it would not be read as it is. */
+/** Exactly this text, bare; null if a parser would read it differently. */
 export function bareText(value: string, close: string): string | null {
   return value.includes(close) || /[\0\r]/.test(value) ? null : literal(value);
 }
 
 /**
- * Bare, up to the tag that closes it.
- * @param close what the text must not contain. Its first character, "<", must not come again in it.
+ * A bare text up to its closing tag.
+ * @param close the closing tag, which the text must not contain. "<" must occur in it only at its beginning.
  */
 export function bareForm(writer: GrammarWriter, close: string): TextForm {
-  // A parser may take "\r\n" for one line break, and nobody needs a NUL.
+  // A parser may read "\r\n" as one line break; NUL is useless.
   const never = toCodePoints([
     [0, 0],
     [0x0d, 0x0d],

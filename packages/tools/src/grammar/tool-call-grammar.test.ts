@@ -1,9 +1,7 @@
 import { expect, it } from "vitest";
 import { toolCallGrammar } from "./tool-call-grammar.js";
 
-/**
- * Whether the rule `text-0` of a grammar matches: each of its alternatives reads a character and continues, or ends.
- */
+/** Matches the rule `text-0` of a grammar: each of its alternatives reads a character and continues, or ends. */
 function matches(grammar: string, text: string): boolean {
   const rules = new Map(
     [...grammar.matchAll(/^(text-\d+) ::= (.*)$/gm)].map(([, name, body]) => [name!, body!.split(" | ")]),

@@ -9,7 +9,7 @@ export interface GrammarTurn {
   called: readonly ToolSchema[];
   /** All tools that the model sees. */
   tools: readonly ToolSchema[];
-  /** Whether several calls may follow each other, where the format can write them. */
+  /** True if several calls may follow each other, in formats that allow it. */
   isParallel: boolean;
 }
 
@@ -34,7 +34,7 @@ export function inRow(call: string, separator: string, { isParallel }: GrammarTu
 
 /**
  * An expression for arguments, in JSON, that satisfy the tool's schema.
- * @param escapesTags whether `<` in texts must be escaped.
+ * @param escapesTags true if `<` in texts must be escaped.
  */
 export function argumentsOf(writer: GrammarWriter, tool: ToolSchema, escapesTags = false): string {
   const { name, parameters } = tool.function;

@@ -10,7 +10,7 @@ export interface BareJsonOptions {
   /** Marks directly before and after the JSON that do not count as content, such as `<|python_tag|>` and fences. */
   before: readonly string[];
   after: readonly string[];
-  /** Whether a list of calls and `{"tool_calls": [...]}` are calls too. */
+  /** True if a list of calls and `{"tool_calls": [...]}` count as calls, too. */
   lists: boolean;
 }
 

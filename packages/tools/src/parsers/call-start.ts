@@ -16,12 +16,12 @@ export interface CallStartFinder {
   candidate: RegExp;
   /**
    * @param text part of the turn's text; `at` is the index to judge, outside of thinking.
-   * @param isFirst whether the whole turn begins at `at`.
+   * @param isFirst true if the whole turn begins at `at`.
    */
   look(text: string, at: number, isFirst: boolean): CallStart;
 }
 
-/** For formats whose calls begin with one of some fixed marks. */
+/** Finder for formats whose calls begin with one of some fixed marks. */
 export function findMarks(marks: readonly string[]): CallStartFinder {
   return {
     candidate: new RegExp(`[${[...new Set(marks.map((mark) => mark[0]!))].map((char) => `\\${char}`).join("")}]`),
@@ -32,16 +32,16 @@ export function findMarks(marks: readonly string[]): CallStartFinder {
   };
 }
 
-/** For turns without calls. */
+/** Finder for turns without calls. */
 export const noCallStart: CallStartFinder = { candidate: /(?!)/, look: () => 1 };
 
-/** For users' parsers: any text after the turn's first thoughts may be a call. */
+/** Finder for users' parsers: any text after the turn's first thoughts may be a call. */
 export const anyTextStart: CallStartFinder = {
   candidate: /\S/,
   look: (text, at) => (/\S/.test(text[at]!) ? "call" : 1),
 };
 
-/** Whether the rest of a text from `at` on is a proper beginning of a mark. */
+/** True if the text from `at` on is a proper prefix of the mark. */
 export function beginsAtEnd(mark: string, text: string, at: number): boolean {
   return text.length - at < mark.length && mark.startsWith(text.slice(at));
 }

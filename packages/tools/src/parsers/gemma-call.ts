@@ -17,18 +17,18 @@ const words = new Map<string, unknown>(
 
 class Problem extends Error {}
 
-/** Whether a name of a property is written as it is; others are written as strings are. */
+/** True if a property's name is written without marks; others are written like strings. */
 export function isBareKey(key: string): boolean {
   KEY.lastIndex = 0;
   return KEY.exec(key)?.[0] === key;
 }
 
 /**
- * Reads `call:name{key:value,...}` as Gemma writes it: strings stand between two marks and hold anything else, keys need none.
- * Templates print nothing, or Python's word, for null.
+ * Reads `call:name{key:value,...}` in Gemma's notation: strings stand between two marks and may contain anything
+ * else; keys need none. Templates print null as nothing, or as Python's word.
  *
- * The first character that no value has there ends the search. Of two searches that both pass a point one is inside of a string
- * there and the other is not, so every character is read at most twice however often the searches start.
+ * The first character that no value allows there ends the search. Of two searches that both pass a point, one is
+ * inside a string there and the other is not, so every character is read at most twice, however many searches start.
  */
 export function readGemmaCall(text: string, start: number, mark: string): GemmaCall {
   HEAD.lastIndex = start;

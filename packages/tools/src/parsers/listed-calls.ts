@@ -4,34 +4,34 @@ import { makeMalformedCall } from "./make-call.js";
 import { type CallBlock, findNextMark, parseMarkedCalls } from "./marked-calls.js";
 import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 
-/** How calls stand in a list that has marks of its own: `listBegin begin head separator {...} end begin ... listEnd`. */
+/** Notation of calls in a list with marks of its own: `listBegin begin head separator {...} end begin ... listEnd`. */
 export interface ListedForm {
   listBegin: string;
   listEnd: string;
   begin: string;
   separator: string;
   end: string;
-  /** What the model should have written, for error texts. */
+  /** The expected form, for error texts. */
   shape: string;
   /** @param head the text before the separator. @param start the index behind it. */
   readHead: (text: string, head: string, start: number) => CallHead;
 }
 
-/** What stands in a call around its arguments. */
+/** The parts of a call around its arguments. */
 export interface CallHead {
-  /** Empty where there is none. */
+  /** Empty if there is none. */
   name: string;
   id?: string;
-  /** Where the arguments' JSON should begin. */
+  /** Index at which the arguments' JSON should begin. */
   start: number;
-  /** What may stand between the JSON and the mark that ends the call. */
+  /** Text that may stand between the JSON and the mark that ends the call. */
   fence?: string;
 }
 
 /** Longest head of a call, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_HEAD = 200;
 
-/** The marks around the list say nothing, and what stands between two calls is white space. */
+/** Parses a list of calls. The marks around the list, and white space between calls, are dropped. */
 export function parseListedCalls(text: string, form: ListedForm): ParsedTurn {
   const { listBegin, listEnd, begin } = form;
   const marks = [begin, listBegin, listEnd];
@@ -44,7 +44,7 @@ export function parseListedCalls(text: string, form: ListedForm): ParsedTurn {
     const block = readCall(text, start, form);
     return { ...block, end: skipFiller(block.end) };
   });
-  // Without a call the marks are content too.
+  // Without a call the marks are content, too.
   return calls.length > 0 ? { content: /\S/.test(content) ? content : "", calls } : { content: text, calls };
 }
 

@@ -3,10 +3,10 @@ import { keepText } from "./make-call.js";
 import { type FoundMark, findOutsideThinking } from "./thinking.js";
 import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 
-/** Calls of one stretch of text, and where the search for the next one goes on. */
+/** Calls of one stretch of text. */
 export interface CallBlock {
   calls: readonly ParsedToolCall[];
-  /** Index behind the stretch. */
+  /** Index behind the stretch, where the search continues. */
   end: number;
 }
 
@@ -37,9 +37,9 @@ export function parseMarkedCalls(
   }
 }
 
-/** The first of the marks at or after `from`, inside of thinking too; an empty one at the text's end where none follows. */
+/** The first of the marks at or after `from`, also within thoughts; an empty one at the text's end if none follows. */
 export function findNextMark(text: string, marks: readonly string[], from: number): FoundMark {
-  // One search for all: one for each would read to the end for a mark that is not there.
+  // One pattern for all marks: a search for each would read to the end for every missing mark.
   const pattern = new RegExp(marks.map(escapePattern).join("|"), "g");
   pattern.lastIndex = from;
   const found = pattern.exec(text);

@@ -22,12 +22,12 @@ const words = new Map<string, unknown>(
 class Problem extends Error {}
 
 /**
- * Reads a list of calls, `[f(a=1), g(b="x")]`, or one call without the brackets. Values are literals of Python and of JSON; their
- * strings may go on over lines.
+ * Reads a list of calls, `[f(a=1), g(b="x")]`, or one call without the brackets. Values are literals of Python or
+ * JSON; strings may span lines.
  *
- * The first character that no literal has there ends the search. Of searches that all pass a point each is in another state there
- * (outside of strings, inside of one with single or with double quotes), so every character is read at most three times however often
- * the searches start.
+ * The first character that no literal allows there ends the search. Searches that pass the same point are in
+ * different states there (outside of strings, inside one with single or with double quotes), so every character is
+ * read at most three times, however many searches start.
  */
 export function readPythonCalls(text: string, start: number): PythonCalls {
   const reader = new Reader(text, start);
@@ -90,7 +90,7 @@ class Reader {
     return words.get(word);
   }
 
-  /** Items with commas between them, the last of which may have one too, up to the closing bracket. */
+  /** Items separated by commas up to the closing bracket; a trailing comma is allowed. */
   private readRow<T>(close: string, read: () => T): T[] {
     const items: T[] = [];
     while (!this.take(close)) {
@@ -101,7 +101,7 @@ class Reader {
     return items;
   }
 
-  /** Strings beside each other are one. */
+  /** Adjacent strings are concatenated. */
   private readStrings(): string {
     let whole = "";
     for (let quote = this.peek(); quote === '"' || quote === "'"; quote = this.peek()) whole += this.readString(quote);
@@ -163,7 +163,7 @@ const escapes: Record<string, string> = {
   '"': '"',
 };
 
-/** Escapes of Python and of JSON. Others are what they look like, as in Python. */
+/** Decodes escapes of Python and of JSON. Unknown escapes stay as they are, as in Python. */
 function unescapeText(body: string): string {
   return body.replace(
     /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4})|([\s\S]))/g,

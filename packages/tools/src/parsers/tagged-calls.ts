@@ -21,19 +21,19 @@ export interface CallTags {
   functionEnd: string;
   parameter: NamedTag;
   parameterEnd: string;
-  /** Whether a value stands on lines of its own: one line break on either side is then no part of it. */
+  /** True if a value stands on lines of its own: one line break on either side is then not part of it. */
   hasOwnLines: boolean;
-  /** What the tag of a parameter says of its value. Without it the tool's schema says it all. */
+  /** The type that a parameter's tag states. Without this function the tool's schema decides. */
   readType?: (after: string) => "text" | "json";
-  /** What the model should have written, for error texts. */
+  /** The expected form, for error texts. */
   shape: string;
 }
 
 /** A call being read. */
 interface OpenCall {
-  /** Where the call's text begins. */
+  /** Index at which the call's text begins. */
   from: number;
-  /** Whether an outer tag stands before it, which ends it too. */
+  /** True if an outer tag stands before the call; its closing tag also ends the call. */
   hasOuter: boolean;
   name: string | null;
   values: Map<string, { text: string; after: string }>;
@@ -50,10 +50,10 @@ const LONGEST_NAME = 200;
 export class TaggedCalls {
   /** Matches any tag; its groups: the function's name, what is behind it, the parameter's name, what is behind it. */
   private readonly tag: RegExp;
-  /** Matches a tag with a name, or all that a text has of one at its end. */
+  /** Matches a tag with a name, or the beginning of one at the end of a text. */
   private readonly namedTag: RegExp;
   private readonly namedBeginning: RegExp;
-  /** As many characters as the longest tag with a name has. */
+  /** Length of the longest tag with a name, in characters. */
   private readonly window: number;
 
   constructor(private readonly tags: CallTags) {
@@ -71,7 +71,7 @@ export class TaggedCalls {
     );
   }
 
-  /** Whether a call begins at a place of a text that still grows. */
+  /** Judges whether a call begins at an index of a growing text. */
   look(text: string, at: number): CallStart {
     const opens = this.tags.outer.map(([open]) => open);
     if (opens.some((open) => text.startsWith(open, at))) return "call";
@@ -132,7 +132,8 @@ export class TaggedCalls {
         open.parameter = null;
       } else if (written === functionEnd) {
         open.closed = true;
-        // Without an outer tag of its own the function's end is the call's, and that of the calls before, if it follows.
+        // Without an outer tag of its own, the function's closing tag ends the call. An outer closing tag that follows
+        // ends the calls before, too.
         if (!open.hasOuter) finish(open, skipTag(text, end, outerEnd));
       }
     }
@@ -179,7 +180,7 @@ function skipTag(text: string, at: number, tag: string | null): number {
   return text.startsWith(tag, space.lastIndex) ? space.lastIndex + tag.length : at;
 }
 
-/** What is no JSON stays text, and validation says so to the model. */
+/** Text that is no JSON stays text; validation reports it to the model. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -7,7 +7,7 @@ import { REALM } from "./python-realm.mjs";
 import { SETUP } from "./python-setup.mjs";
 import { type ChildOptions, MAKE_SNAPSHOT, SandboxChild } from "./sandbox-child.js";
 
-/** Made or read once for the process. */
+/** Made or read once per process. */
 let snapshot: Promise<Buffer> | null = null;
 
 /**

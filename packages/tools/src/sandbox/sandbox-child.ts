@@ -131,7 +131,7 @@ export class SandboxChild {
     this.process.kill("SIGKILL");
   }
 
-  /** Whether the child keeps this process alive. */
+  /** Lets the child keep this process alive, or not. */
   hold(isHeld: boolean): void {
     for (const part of [this.process, this.channel, this.process.stderr as Socket]) {
       if (isHeld) part.ref();

@@ -10,7 +10,7 @@ export interface SandboxOutcome {
   /** The program's output, up to the output limit, also when it was stopped. */
   output: string;
   truncated: boolean;
-  /** For the reader of the output: the program's own error, or the reason of its stop. */
+  /** For the reader of the output: the program's own error, or the reason why it was stopped. */
   error?: string;
 }
 

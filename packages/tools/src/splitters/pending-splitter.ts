@@ -7,7 +7,7 @@ export abstract class PendingSplitter implements TurnSplitter {
   protected start = 0;
   /** Length of `pending` at which to look again: it grows by a quarter, which keeps the time linear. */
   protected nextLook = 0;
-  /** Whether a call was found: nothing is reported after it. */
+  /** True once a call was found: nothing is reported after it. */
   protected isHeld = false;
 
   constructor(protected readonly onSpoken: OnSpoken) {}

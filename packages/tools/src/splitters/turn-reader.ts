@@ -13,7 +13,7 @@ export interface TurnReader {
   readonly split: (onSpoken: OnSpoken) => TurnSplitter;
 }
 
-/** For turns without calls: text is thinking between tags, and content elsewhere. */
+/** Reader of turns without calls: text between thinking tags is thoughts, all other text content. */
 export const noCalls: TurnReader = {
   parse: (text) => ({ content: text, calls: [] }),
   split: (onSpoken) => new TagSplitter(noCallStart, onSpoken),
