@@ -2,9 +2,7 @@ import { ConfigError } from "./errors/config-error.js";
 import { findNearest } from "./find-nearest.js";
 import { formatValue } from "./format-value.js";
 
-/**
- * Whether a value is valid, and a description of valid ones; `within`: checks of the options that this option contains.
- */
+/** A test of a value, and a description of valid values; `within`: checks of the options that this option contains. */
 export type OptionCheck = readonly [isRight: (value: unknown) => boolean, expected: string, within?: OptionChecks];
 type OptionChecks = Readonly<Record<string, OptionCheck>>;
 

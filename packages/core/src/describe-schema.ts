@@ -1,8 +1,8 @@
-// Types alone: what a definition of a task imports loads no zod. A schema of another copy of zod is described as well.
+// Types only: importing the definition of a task loads no zod. A schema of another copy of zod is described as well.
 import type { z } from "zod";
 import { formatValue } from "./format-value.js";
 
-/** Whether a schema is of one of these types, by zod's names. */
+/** True if a schema is of one of these types, by zod's names. */
 function isOf<Type extends keyof SchemaTypes>(
   schema: z.ZodType | undefined,
   ...types: Type[]
@@ -90,7 +90,7 @@ function describeNumber(node: z.ZodNumber): string {
 }
 
 /**
- * For `safeParse`: keeps a schema's own messages in its issues, and leaves the library's messages empty, for
+ * Option of `safeParse`: keeps a schema's own messages in its issues, and leaves the library's messages empty, for
  * `describeIssue` to write.
  */
 export const withoutLibraryTexts = { error: () => "" };

@@ -26,7 +26,7 @@ export interface ModelInfo {
   maxSequences: number;
   /** The computing device: "cpu" or "cuda". */
   device: string;
-  /** Whether decoding uses llama.cpp's flash attention. */
+  /** True if decoding uses llama.cpp's flash attention. */
   flashAttention: boolean;
   threads: number;
   /**
@@ -41,7 +41,7 @@ export interface ModelInfo {
   eosToken: number | null;
   /** Every token that ends a turn or the text. */
   endOfGenerationTokens: number[];
-  /** Whether a whole prompt must begin with the BOS token. */
+  /** True if a whole prompt must begin with the BOS token. */
   addBos: boolean;
   trainable: "none" | "lora" | "full";
   /** Number of trainable parameters. */
@@ -55,11 +55,11 @@ export interface SpecialToken {
   id: number;
   text: string;
   /**
-   * Whether the GGUF marks it as a control token (or as the unknown token): it steers the model, and text becomes that
-   * token only if special tokens are requested. Others are the vocabulary's "user-defined" words.
+   * True if the GGUF marks it as a control token (or as the unknown token): it steers the model, and text becomes
+   * that token only if special tokens are requested. Others are the vocabulary's "user-defined" words.
    */
   control: boolean;
-  /** Whether it removes the whitespace before it, or after it. */
+  /** True if it removes the whitespace before it (`stripLeft`), or after it (`stripRight`). */
   stripLeft: boolean;
   stripRight: boolean;
 }
@@ -123,18 +123,18 @@ export interface TokenCandidate {
 export interface GenerateResult {
   tokenIds: Int32Array;
   /**
-   * One for each of `tokenIds`: over the full vocabulary (with a grammar: the allowed tokens), at the sampling
-   * temperature.
+   * Log-probability of each of `tokenIds`: over the full vocabulary (with a grammar: the allowed tokens), at the
+   * sampling temperature.
    */
   logprobs: Float32Array;
   /**
-   * With a grammar, one for each of `tokenIds`: 1 where the forbidden tokens together have more than 1e-9 of the
+   * Only with a grammar; as long as `tokenIds`. 1: the forbidden tokens together have more than 1e-9 of the
    * probability at the sampling temperature (greedy: 1). 0: the token counts as sampled without constraint.
    */
   constrained?: Uint8Array;
   /**
-   * With `topLogprobs`, for each of `tokenIds` the most likely tokens by falling logprob, ties by id: before `topK`,
-   * `topP` and `minP`, and fewer where a grammar allows fewer.
+   * Only with `topLogprobs`: the most likely tokens for each of `tokenIds`, by falling logprob, ties by id: before
+   * `topK`, `topP` and `minP`, and fewer where a grammar allows fewer.
    */
   topLogprobs?: TokenCandidate[][];
   finishReason: "stop" | "length" | "aborted";
@@ -192,7 +192,7 @@ export interface ScoreOptions {
 export interface ScoreShard extends MicroBatchShard {
   /** false: with the adapter off. */
   adapter: boolean;
-  /** Whether to compute the sums of the squared probabilities. */
+  /** Also compute the sums of the squared probabilities. */
   squares: boolean;
 }
 
@@ -206,11 +206,11 @@ export interface ShardScores {
 }
 
 export interface ScoreResult {
-  /** As long as `tokenIds`; 0 where not scored, and at vectors of images, which are not predicted. */
+  /** As long as `tokenIds`; 0 at tokens that are not scored, and at vectors of images, which are not predicted. */
   logprobs: Float32Array;
-  /** As long as `tokenIds`, in nats; only on request. */
+  /** As long as `tokenIds`, in nats; null unless requested. */
   entropy: Float32Array | null;
-  /** As long as `tokenIds`, above 0 and at most 1 where scored; only on request. */
+  /** As long as `tokenIds`, in (0, 1] at scored tokens; null unless requested. */
   sumPiSquared: Float32Array | null;
 }
 
@@ -228,7 +228,7 @@ export interface TrainSequence {
  * are `[offsets[i], offsets[i + 1])`.
  */
 export interface LossInputs {
-  /** For each sequence of this micro-batch, its index in the whole batch. */
+  /** Index in the whole batch of each sequence of this micro-batch. */
   sequenceIndices: Int32Array;
   offsets: Int32Array;
   logprobs: Float32Array;
@@ -273,9 +273,12 @@ export interface MicroBatchShard {
   rowLength: number;
   tokens: Int32Array;
   positions: Int32Array;
-  /** For each token, the place in the row, exclusive, up to which tokens continue it. 0 for padding. */
+  /**
+   * For each token, the end (exclusive) of its subtree: the position in the row up to which tokens continue it. 0
+   * for padding.
+   */
   ends: Int32Array;
-  /** For each score: the place that predicts it, and the scored token (`targets`). */
+  /** For each score: the position that predicts it, and the scored token (`targets`). */
   sources: Int32Array;
   targets: Int32Array;
   /** Divisor of the logits. */
@@ -297,7 +300,7 @@ export interface ShardImage {
 
 /** A micro-batch of a training batch. */
 export interface GradientShard extends MicroBatchShard {
-  /** For each token of `inputs`, the index of its score: sequences with the same beginning share scores. */
+  /** Index of the score of each token of `inputs`: sequences with the same beginning share scores. */
   scores: Int32Array;
   /** Inputs of the loss, except those that depend on the weights. */
   inputs: Omit<LossInputs, "logprobs" | "entropy">;
@@ -305,9 +308,9 @@ export interface GradientShard extends MicroBatchShard {
 
 /** A shard's contribution to the batch. */
 export interface ShardGradient {
-  /** For all trained tensors, concatenated in the order of the engine's list. */
+  /** Gradients of all trained tensors, concatenated in the order of the engine's list. */
   gradient: Float32Array;
-  /** As returned by the loss. */
+  /** The loss's result: this shard's part of it. */
   loss: number;
   metrics: Record<string, number>;
 }
@@ -340,11 +343,11 @@ export interface TrainResult {
   microBatches: number;
 }
 
-/** The policy as it was after some update, kept while later updates change the live one. */
+/** A frozen version of the policy, kept while later updates change the live one. */
 export interface PolicyVersion {
   /**
-   * The live engine, but for its sequences, which this version evaluates and samples; an engine whose tensors can be read
-   * and written has this version's values of them.
+   * The live engine, but for its sequences: this version evaluates and samples them. If the engine's tensors can be
+   * read and written, they have this version's values.
    */
   readonly engine: PolicyEngine;
   /** Writes the version's LoRA adapter as a GGUF that stock llama.cpp loads. */
@@ -372,8 +375,9 @@ export interface PolicyEngine {
   readonly images?: ImageEncoder | undefined;
   createSequence(): PolicySequence;
   /**
-   * Keeps the policy as it is, or as a file that `PolicyVersion.saveAdapter` wrote has it. Absent: the engine cannot.
-   * @throws EngineError where no version can be kept: the model has no LoRA adapter.
+   * Keeps the current policy, or the one in a file that `PolicyVersion.saveAdapter` wrote, as a version. Absent: the
+   * engine cannot.
+   * @throws EngineError when no version can be kept: the model has no LoRA adapter.
    */
   keepVersion?(options?: { path?: string | undefined }): Promise<PolicyVersion>;
   score(sequences: readonly ScoreSequence[], options?: ScoreOptions): Promise<ScoreResult[]>;

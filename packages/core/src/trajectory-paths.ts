@@ -2,7 +2,7 @@ import type { TrajectorySegment } from "./trajectory.js";
 
 /** One conversation of a trajectory: the path from an initial segment to a segment without a successor. */
 export interface TrajectoryPath {
-  /** For each of its tokens, the index in the trajectory. */
+  /** Index in the trajectory of each of its tokens. */
   indices: Int32Array;
   /** Number of leading tokens that belong to earlier paths too, and are counted there. */
   own: number;

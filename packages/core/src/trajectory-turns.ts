@@ -2,14 +2,20 @@ import type { Trajectory, TurnRecord } from "./trajectory.js";
 
 /** A turn that the policy sampled, in the tree of its trajectory's turns. */
 export interface SampledTurn {
-  /** Its tokens: `[start, end)` of the trajectory, at least one. Those that are not trained on have mask 0. */
+  /**
+   * Its token range `[start, end)` in the trajectory, at least one token. Tokens that are not trained on have mask
+   * 0.
+   */
   start: number;
   end: number;
-  /** Index of the segment that it lies in; 0 where the trajectory does not branch. */
+  /** Index of its segment; 0 if the trajectory does not branch. */
   segment: number;
-  /** Index of the sampled turn before it on its path, always a smaller one; -1: none. */
+  /** Index of the previous sampled turn on its path, always smaller than its own; -1: none. */
   parent: number;
-  /** Name of the environment's state that it answers, as the turn before it says (`TurnRecord.state`). Left out: nobody named it. */
+  /**
+   * Name of the environment's state that it answers, from the previous turn (`TurnRecord.state`). Left out: the
+   * state has no name.
+   */
   state?: string;
 }
 
@@ -27,10 +33,10 @@ export function listSampledTurns({
   timeline?: Trajectory["timeline"];
 }): SampledTurn[] {
   const recorded = timeline?.turns ?? [];
-  // Loops of the user's need not record their turns.
+  // A user's loop need not record its turns.
   const records = recorded.length > 0 ? [...recorded].sort((a, b) => a.start - b.start) : null;
   const turns: SampledTurn[] = [];
-  /** Where each segment ends: its last sampled turn, and the state that a next one begins in. */
+  /** End of each segment: its last sampled turn, and the state in which a next turn begins. */
   const ends: { turn: number; state: string | undefined }[] = [];
   let next = 0;
   segments.forEach((segment, index) => {

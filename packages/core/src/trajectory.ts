@@ -31,30 +31,34 @@ export interface TurnRecord {
   endedAt: number;
   /** Tool calls of an assistant's turn, and the token range from the first one's beginning to the last one's end. */
   toolCalls?: { count: number; start: number; end: number };
-  /** For a tools' turn, one entry per message: the reason why the call failed; null when it succeeded. */
+  /** For a turn of tools, one entry per message: the reason why the call failed; null if it succeeded. */
   failures?: (string | null)[];
   /**
-   * Of a turn of others: a name of the state of the environment that it shows, equal wherever the state is. Estimators read it
-   * (`SampledTurn.state`). Left out: nobody named it.
+   * For a turn of others: name of the environment's state that it shows, equal in equal states. Estimators read it
+   * (`SampledTurn.state`). Left out: the state has no name.
    */
   state?: string;
-  /** Of an agent's assistant turn: the call of the policy that gave it. */
+  /** For an assistant's turn of an agent: the policy call behind it. */
   call?: TurnCall;
 }
 
 /**
- * What an agent asked to be given a turn. With the conversation before it and the trajectory's seed it decides every token of the turn.
+ * An agent's request for a turn. Together with the conversation before it and the trajectory's seed it determines
+ * every token of the turn.
  */
 export interface TurnCall {
-  /** How many messages of others came since the answer before it, or since the conversation's beginning. At least 1. */
+  /** Number of messages of others since the previous answer, or since the beginning of the conversation. At least 1. */
   messages: number;
-  /** Which of the answers to the same question it is, from 0. */
+  /** Index among the answers to the same request, from 0. */
   sibling: number;
-  /** Of the episode's answer that was heard last: the conversation that it ends is `messages`. */
+  /** True for the answer that was delivered last in the episode: `messages` is the conversation that it ends. */
   last?: true;
-  /** Of the first answer of a conversation, the tools that it was asked with. Left out: none, or the conversation began earlier. */
+  /** For the first answer of a conversation: its tools. Left out: none, or the conversation began earlier. */
   tools?: readonly ToolSchema[];
-  /** What was asked beside messages and tools: `toolChoice`, `responseFormat`, `maxTokens`, `stop`, `topLogprobs`, `choice`. */
+  /**
+   * Options of the request beside messages and tools: `toolChoice`, `responseFormat`, `maxTokens`, `stop`,
+   * `topLogprobs`, `choice`.
+   */
   request: Readonly<Record<string, unknown>>;
 }
 
@@ -98,7 +102,7 @@ export interface TrajectoryRewards extends RewardParts {
   score: number | null;
   /** The parts of `score` with their sources. Empty when it is null. */
   parts: readonly ScorePart[];
-  /** Whether the goal was reached: `acc` of the reward function, else a score above 0. Null when `score` is null. */
+  /** True if the goal was reached: `acc` of the reward function, else a score above 0. Null when `score` is null. */
   success: boolean | null;
   /** Sum of calcReward over the tools; null when no tool has one, or one failed. */
   toolScore: number | null;
@@ -120,7 +124,10 @@ export interface TrajectorySegment {
   messages: ChatMessage[];
 }
 
-/** How a conversation's tokens were drawn: with its prompt, the weights and the answers of others it decides every token. */
+/**
+ * Sampling parameters of a conversation: together with its prompt, the weights and the replies of others they
+ * determine every token.
+ */
 export interface TrajectorySampling extends Required<SamplingOptions> {
   /** Each turn derives its own from it. */
   seed: number;
@@ -157,8 +164,8 @@ export interface Trajectory {
   /** The conversation; if an agent held several, the one with the latest answer. */
   messages: ChatMessage[];
   /**
-   * For an agent that held several conversations, or got several answers to one: the structure of `tokenIds`. Each
-   * token is stored once, whatever follows it, and counts once. Absent: `tokenIds` is one conversation.
+   * For an agent that held several conversations, or got several answers to one: the tree that `tokenIds` form. Each
+   * token is stored and counted once, however many branches follow it. Absent: `tokenIds` is one conversation.
    */
   segments?: readonly TrajectorySegment[];
   /** Tools of the conversation, if an agent provided them. */
@@ -183,8 +190,8 @@ export interface Trajectory {
 }
 
 /**
- * Whether the environment broke the conversation: an interaction or agent loop that threw, a judge that gave no score,
- * an external abort. Such a trajectory is left out of its group, of statistics and of the update.
+ * True if the environment broke the conversation: an interaction or agent loop that threw, a judge that gave no
+ * score, an external abort. Such a trajectory is left out of its group, of statistics and of the update.
  */
 export function hasFailed(trajectory: Pick<Trajectory, "error" | "finishReason">): boolean {
   return trajectory.error !== undefined || trajectory.finishReason === "aborted";

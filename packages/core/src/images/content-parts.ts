@@ -10,7 +10,7 @@ export interface ReadImageOptions {
 
 const textTypes = new Set(["text", "input_text", "output_text"]);
 const imageTypes = new Set(["image", "image_url", "image-url", "image-data", "input_image"]);
-/** For these the media type tells whether they are images. */
+/** Parts that are images only if their media type says so. */
 const fileTypes = new Set(["file", "file-data", "media"]);
 
 /**

@@ -27,7 +27,7 @@ export type ImageSource =
   | { data: string; mimeType?: string }
   | { url: string };
 
-/** Whether an image's file is in memory. */
+/** True if the image's file is in memory. */
 export function isLoaded(image: ImageSource): image is LoadedImage {
   return "hash" in image && "bytes" in image;
 }

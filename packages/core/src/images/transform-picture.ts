@@ -52,7 +52,8 @@ export function scalePicture(picture: Picture, width: number, height: number): P
 }
 
 /**
- * For each of the `to` pixels: the first of the `from` pixels that it depends on, and their weights, which add up to 1.
+ * For each of the `to` pixels: the first of the `from` pixels that it depends on, and their weights, which add up to
+ * 1.
  */
 function makeTaps(from: number, to: number): { start: number; weights: number[] }[] {
   const ratio = from / to;

@@ -9,7 +9,7 @@ export const fakeImageMarks = ["<|image_start|>", "<|image_end|>"] as const;
 export interface FakeImageOptions {
   /** Side of the square that a vector represents, in pixels. Default 16. */
   patch?: number;
-  /** Whether an image's file counts as damaged. Default: none does. */
+  /** True if an image's file counts as damaged. Default: none does. */
   isDamaged?: (image: LoadedImage) => boolean;
 }
 

@@ -33,7 +33,7 @@ export interface FakeEngineOptions {
   endTokens?: readonly string[];
   /** Factor for logprobs with the adapter off. Default 1: adapter and reference are equal. */
   referenceScale?: number;
-  /** Whether it takes images, with two more special tokens around them (`fakeImageMarks`). Default: only text. */
+  /** Take images, with two more special tokens around them (`fakeImageMarks`). Default: only text. */
   images?: boolean | FakeImageOptions;
 }
 

@@ -1,7 +1,7 @@
-/** Whether tests try all that they can, which takes minutes: `scripts/nightly/tests.mjs` sets the variable. */
+/** True if tests try all that they can, which takes minutes: `scripts/nightly/tests.mjs` sets the variable. */
 export const isNightly = process.env.CRIA_NIGHTLY === "1";
 
-/** How often a test tries something: `usual` in `npm test`, `nightly` by `scripts/nightly/tests.mjs`. */
+/** Number of attempts of a test: `usual` in `npm test`, `nightly` by `scripts/nightly/tests.mjs`. */
 export function amount(usual: number, nightly: number): number {
   return isNightly ? nightly : usual;
 }
