@@ -15,9 +15,9 @@ export interface RewardAggregation {
   toolCallBonus: number;
   /** Bonus per interaction turn with a score above 0, on the same token as the score. */
   interactionBonus: number;
-  /** Replaces the score of a trajectory that succeeds; null: the score stays. */
+  /** Replaces the score of a trajectory that succeeds; null: keeps the score. */
   successReward: number | null;
-  /** Replaces the score of one that does not; null: the score stays. */
+  /** Replaces the score of a trajectory that does not succeed; null: keeps the score. */
   failureReward: number | null;
   /** Added for each sampled token; negative or 0. */
   lengthPenalty: number;
@@ -44,7 +44,7 @@ export interface AggregateRewardInputs {
   responseMask: ArrayLike<number>;
   /** Score by the reward function, else by calculateScore, else the sum of calcReward. */
   score: number;
-  /** Whether the trajectory reached its goal. Default: score > 0. */
+  /** True if the trajectory reached its goal. Default: score > 0. */
   success?: boolean;
   /** Step rewards of tools. */
   toolRewards: readonly StepReward[];

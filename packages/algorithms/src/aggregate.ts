@@ -8,7 +8,8 @@ export interface AggregateInputs {
   /** Divisor of seq-mean-token-sum-norm: usually the longest response allowed. */
   lossScaleFactor: number | null;
   /**
-   * For each token, the number of tokens in the loss of its whole trajectory, if sequences are a trajectory's branches.
+   * If the sequences are branches of trajectories: for each token, the number of its trajectory's tokens in the
+   * loss.
    */
   trajectoryTokens?: ArrayLike<number>;
 }

@@ -38,7 +38,7 @@ export const defaultPolicyLoss: PolicyLossOptions = {
   currentCorrection: null,
 };
 
-/** Parameters that the loss must be told, and is not. */
+/** Required parameters that are not set. */
 export function listMissingParameters(
   { requires = [] }: PolicyLoss,
   given: PolicyLossParameters,
@@ -59,8 +59,8 @@ export const CURRENT_SCALE = "currentCorrectionScale";
  * gradient add up over micro-batches. Metrics `pg_loss`, `entropy`, `kl_loss`, `teacher_loss` and `teacher_divergence` are
  * aggregated like their losses; those of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
  * `correctRollout` that are means over tokens or over sequences.
- * @param algorithms what names stand for.
- * @throws ConfigError for an unknown name, or a parameter that the loss must be told.
+ * @param algorithms registries that resolve names.
+ * @throws ConfigError for an unknown name, or a required parameter that is not set.
  */
 export function composePolicyLoss(options: PolicyLossOptions, algorithms = defaultAlgorithms): LossFunction {
   const { policyLosses, aggregations, klEstimates } = algorithms;

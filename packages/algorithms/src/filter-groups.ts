@@ -1,7 +1,7 @@
 /**
- * Dynamic sampling (DAPO, Yu et al. 2025, arXiv:2503.14476): a group whose values are all equal has no advantage and is
- * worth no update. Returns the groups that differ, in order of appearance; a group of one is kept, having nothing to
- * differ from.
+ * Dynamic sampling (DAPO, Yu et al. 2025, arXiv:2503.14476): a group whose values are all equal has no advantage and
+ * is not trained on. Returns the other groups, in order of appearance; a group of one is kept, because it has
+ * nothing to be equal to.
  */
 export function keepVaryingGroups(groups: readonly string[], values: ArrayLike<number>): string[] {
   const ranges = new Map<string, { count: number; min: number; max: number }>();

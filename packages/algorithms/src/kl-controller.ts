@@ -30,7 +30,7 @@ export class KlController {
     this.current *= 1 + (error * n) / horizon;
   }
 
-  /** For checkpoints. */
+  /** State for checkpoints. */
   save(): { coefficient: number } {
     return { coefficient: this.current };
   }

@@ -15,7 +15,8 @@ export interface PolicyFiltration {
 }
 
 /**
- * As many indices of conversations as there are scores, in ascending order; some occur twice, some not at all.
+ * Samples as many indices of conversations as there are scores, in ascending order; some occur several times, others
+ * not at all.
  * @param random uniform in [0, 1).
  */
 export function resampleByScore(

@@ -4,7 +4,7 @@ import { CURRENT_SCALE, type PolicyLossOptions } from "./compose-policy-loss.js"
 import type { MiniBatch } from "./losses/policy-loss.js";
 import { correctRollout } from "./rollout-correction.js";
 
-/** Whether the loss needs statistics of the whole mini-batch, so that it must go through `preparePolicyLoss`. */
+/** True if the loss needs statistics of the whole mini-batch, so that it must go through `preparePolicyLoss`. */
 export function needsPreparation(options: PolicyLossOptions, { policyLosses } = defaultAlgorithms): boolean {
   return policyLosses.resolve(options.lossMode).prepare !== undefined || normalizesCurrent(options);
 }

@@ -1,71 +1,86 @@
 import type { SampledTurn, TrajectorySegment } from "@cria/core";
 
 /**
- * A batch of trajectories as flat per-token arrays: trajectory i owns `[offsets[i], offsets[i + 1])`. Tokens whose mask
- * is 0 (prompt, tools, users, templates) may be in it or left out: they never change a result, but that `tokenIds` tell by them which
- * turns answer the same text.
+ * A batch of trajectories as flat per-token arrays: trajectory i owns `[offsets[i], offsets[i + 1])`. Tokens with
+ * mask 0 (prompt, tools, users, templates) may be included or left out without changing a result, except that
+ * `tokenIds` compares turns by them.
  */
 export interface AdvantageInputs {
   tokenLevelRewards: ArrayLike<number>;
   /** 1 = sampled by the policy. */
   responseMask: ArrayLike<number>;
-  /** One more than there are trajectories. */
+  /** One entry more than there are trajectories. */
   offsets: ArrayLike<number>;
   /** Group of each trajectory: rollouts of the same prompt share one. */
   groups: readonly string[];
   /**
-   * Of each trajectory that branches, its stretches of tokens, counted from its first; null: one conversation, end to end.
-   * Left out: no trajectory branches.
+   * For each trajectory that branches, its segments, with indices from the trajectory's first token; null: one
+   * conversation, end to end. Left out: no trajectory branches.
    */
   segments?: readonly (readonly BranchSegment[] | null)[];
   /**
-   * Of each trajectory the turns that the policy sampled, in the order of their tokens, as a tree: each names the one before it.
-   * Training gives them; an estimator of `defineEstimator` always has them.
+   * For each trajectory the turns that the policy sampled, in token order, as a tree by `parent`. Training provides
+   * them; estimators made by `defineEstimator` always have them.
    */
   turns?: readonly (readonly EstimatorTurn[])[];
-  /** All tokens, by which turns with equal histories are known (gigpo). Training gives them. Left out: no histories are known. */
+  /**
+   * All tokens, which show which turns have equal histories (gigpo). Training provides them. Left out: histories are
+   * unknown.
+   */
   tokenIds?: ArrayLike<number>;
   /**
-   * Of each trajectory, the part of its last sampled token's reward that the whole episode earned: each path of a trajectory that
-   * branches ends with it. Default 0; mt_grpo, whose outcome it is, then takes the whole reward.
+   * For each trajectory, the part of its last sampled token's reward that belongs to the whole episode: each path of
+   * a trajectory that branches ends with it. Default 0; mt_grpo, which takes it as its outcome, uses the whole
+   * reward then.
    */
   episodeRewards?: ArrayLike<number>;
-  /** Critic's value before each token was sampled; there for estimators that need "values" (gae). */
+  /** Critic's value before each token was sampled; present for estimators that need "values" (gae). */
   values?: ArrayLike<number>;
-  /** Reward of a greedy rollout of each trajectory's prompt; there for estimators that need "baselines" (remax). */
+  /** Reward of a greedy rollout of each trajectory's prompt; present for estimators that need "baselines" (remax). */
   baselines?: ArrayLike<number>;
-  /** By the policy that the update starts from; there for estimators that need "sumPiSquared" (optimal_token_baseline). */
+  /**
+   * Log-probabilities by the policy that the update starts from; present for estimators that need "sumPiSquared"
+   * (optimal_token_baseline).
+   */
   oldLogprobs?: ArrayLike<number>;
-  /** Sum of the squared probabilities of the distribution that each token was drawn from; there with `oldLogprobs`. */
+  /**
+   * Sum of the squared probabilities of the distribution that each token was drawn from; present with `oldLogprobs`.
+   */
   sumPiSquared?: ArrayLike<number>;
-  /** Importance weights of the rollout correction, there with `oldLogprobs` where weights are asked for. Default 1. */
+  /**
+   * Importance weights of the rollout correction; present with `oldLogprobs` if the correction computes weights.
+   * Default 1.
+   */
   rolloutIsWeights?: ArrayLike<number>;
-  /** Parts of the reward, each with its weight; there for estimators that need "rewardParts" (gdpo). */
+  /** Parts of the reward, each with its weight; present for estimators that need "rewardParts" (gdpo). */
   rewardParts?: readonly RewardPart[];
-  /** Discount of each later sampled token, of gigpo of each later turn, 0 to 1. Default 1. */
+  /** Discount for each later sampled token (gigpo: for each later turn), 0 to 1. Default 1. */
   gamma?: number;
-  /** GAE's bias-variance trade, 0 to 1. Default 1. */
+  /** GAE's lambda, which trades bias for variance, 0 to 1. Default 1. */
   lam?: number;
   /**
-   * Whether advantages are divided by the group's standard deviation (grpo, grpo_passk, gdpo, mt_grpo, gigpo). Default true; of gigpo
-   * false.
+   * Divide advantages by the group's standard deviation (grpo, grpo_passk, gdpo, mt_grpo, gigpo). Default true; for
+   * gigpo false.
    */
   normalizeByStd?: boolean;
-  /** Weight of a turn's own advantage beside its episode's (gigpo, mt_grpo). Default 1. */
+  /** Weight of a turn's own advantage relative to its episode's (gigpo, mt_grpo). Default 1. */
   turnWeight?: number;
 }
 
-/** A stretch of a trajectory's tokens, `[start, end)`, behind the one at index `parent`; -1: it begins a conversation. */
+/**
+ * A segment of a trajectory's tokens, `[start, end)`, that follows the segment at index `parent`; -1: it begins a
+ * conversation.
+ */
 export type BranchSegment = Pick<TrajectorySegment, "start" | "end" | "parent">;
 
 /**
- * A turn that the policy sampled, and what was given to it. `start` and `end` count from its trajectory's first token, as segments
- * do: its tokens are `[offsets[i] + start, offsets[i] + end)` of the inputs.
+ * A sampled turn and its rewards. `start` and `end` count from its trajectory's first token, as in segments: its
+ * tokens are `[offsets[i] + start, offsets[i] + end)` of the inputs.
  */
 export interface EstimatorTurn extends SampledTurn {
   /**
-   * Sum of the step rewards that tools gave to its calls, and of the scores that an interaction or the agent gave to it: as they were
-   * given, before the weights of `reward_model.aggregation`, by which they are a part of `tokenLevelRewards`. 0: none.
+   * Sum of the step rewards of the turn's tool calls, and of its scores by an interaction or the agent, before the
+   * weights of `reward_model.aggregation` that turn them into a part of `tokenLevelRewards`. 0: none.
    */
   tools: number;
   scores: number;
@@ -81,32 +96,35 @@ export interface RewardPart {
 /** Per-token arrays as long as the inputs', 0 where the mask is 0. */
 export interface AdvantageOutputs {
   advantages: Float32Array;
-  /** What a critic should have predicted; for estimators without one, the return that the advantage was made of. */
+  /** Regression target of a critic; for estimators without one, the return that the advantage was computed from. */
   returns: Float32Array;
   metrics: Record<string, number>;
 }
 
-/** Inputs that cost a model, rollouts or a forward pass of their own, or keys of the config: made for those who ask. */
+/**
+ * Inputs that need a model, rollouts, a forward pass or config keys of their own; only computed for estimators that
+ * name them.
+ */
 export const costlyInputs = ["values", "baselines", "sumPiSquared", "rewardParts"] as const;
 
 export type CostlyInput = (typeof costlyInputs)[number];
 
 /**
- * A pure function over the conversations that did not fail; what it needs beside their rewards stands on it. `defineEstimator`
- * makes one.
+ * A pure function over the conversations that did not fail, with its needs and properties as fields.
+ * `defineEstimator` makes one.
  */
 export interface AdvantageEstimator {
   (inputs: AdvantageInputs): AdvantageOutputs;
   /**
-   * "values": a critic is trained beside the actor. "baselines": one greedy rollout more for each prompt. "sumPiSquared": every
-   * trajectory is evaluated before the advantages, for `oldLogprobs` and `sumPiSquared`. "rewardParts": the values that
-   * `algorithm.gdpo_reward_keys` names. Default none.
+   * "values": trains a critic beside the actor. "baselines": adds one greedy rollout per prompt. "sumPiSquared":
+   * evaluates every trajectory before the advantages, for `oldLogprobs` and `sumPiSquared`. "rewardParts": provides
+   * the values that `algorithm.gdpo_reward_keys` names. Default none.
    */
   readonly needs?: readonly CostlyInput[];
   /**
-   * Whether a trajectory's advantage comes from its group's other rewards. Where failures leave fewer than two of a group
-   * there is nothing to compare, and the whole group is dropped; other estimators lose the failed conversations alone.
-   * Default false.
+   * True if a trajectory's advantage depends on the other rewards of its group. If failures leave fewer than two of
+   * a group, there is nothing to compare, and the whole group is dropped; other estimators lose only the failed
+   * conversations. Default false.
    */
   readonly comparesGroup?: boolean;
 }

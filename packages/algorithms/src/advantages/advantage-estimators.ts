@@ -37,7 +37,10 @@ const builtIn = {
 /** A built-in estimator, or a name that was registered. */
 export type EstimatorName = keyof typeof builtIn | (string & {});
 
-/** By `algorithm.adv_estimator`. `_vectorized` says in verl how an estimator is computed: here it is the same function. */
+/**
+ * Estimators by `algorithm.adv_estimator`. verl's names in `_vectorized` are another implementation of the same
+ * estimator: here they name the same function.
+ */
 export const advantageEstimators = new Registry<AdvantageEstimator>("advantage estimator", builtIn, {
   alternative: "./module.ts#export",
 });

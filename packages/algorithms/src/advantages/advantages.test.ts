@@ -74,7 +74,7 @@ const moveRewards = (rows: readonly Row[], scale: number, shift: number): Row[] 
     tokens: r.tokens.map((t, i) => ({ ...t, reward: t.reward * scale + (i === 0 ? shift : 0) })),
   }));
 
-/** Whether each group's outcomes, and the lengths that opo weighs them by, are far enough apart to divide by. */
+/** True if each group's outcomes, and the lengths that opo weighs them by, are far enough apart to divide by. */
 function isSpread(rows: readonly Row[]): boolean {
   const sums = new Map<string, number[]>();
   for (const r of rows) {

@@ -1,15 +1,15 @@
 import type { AdvantageInputs } from "./advantage-estimator.js";
 
 /**
- * Goes through each trajectory's sampled tokens from the last to the first, along its paths: a state goes from each token to the
- * sampled one before it, and tokens in between (tools, users) leave it as it is. Where a trajectory branches, the token before
- * gets the mean of its branches' states, each weighed by its paths:
+ * Visits each trajectory's sampled tokens from the last to the first, along its paths. A state is passed from each
+ * token to the previous sampled one; tokens in between (tools, users) do not change it. At a branching point the
+ * token before it receives the mean of the branches' states, weighted by their numbers of paths:
  *
  *     state_t = sum_c paths_c state_c / sum_c paths_c,    paths_c = ends of conversations in branch c
  *
- * Whatever is linear in the state (returns, GAE) then is, at every token, the mean over the paths through it of what each path
- * gives by itself; nothing goes from a branch to its siblings. Each path ends with the episode's own reward (`episodeRewards`).
- * @param size numbers of a state; at the end of a path they are 0.
+ * A quantity that is linear in the state (returns, GAE) is then, at every token, the mean over the paths through it;
+ * nothing passes from a branch to its siblings. Each path ends with the episode's own reward (`episodeRewards`).
+ * @param size number of entries of a state; they are 0 at the end of a path.
  * @param visit changes the state to that of token `t`, an index into the inputs; `reward` is the token's.
  */
 export function carryBack(
@@ -23,10 +23,10 @@ export function carryBack(
     const parts = segments?.[i] ?? [{ start: 0, end: offsets[i + 1]! - first, parent: -1 }];
     const states = parts.map(() => new Float64Array(size));
     const paths = new Float64Array(parts.length);
-    /** Where a path ends: the episode's reward is on the last of all already. */
+    /** The last sampled token, whose reward already includes the episode's; other ends of paths get it added. */
     let last = offsets[i + 1]! - 1;
     while (last >= first && !responseMask[last]) last--;
-    // A segment stands behind the one that it follows.
+    // A segment is stored after the one that it follows.
     for (let s = parts.length - 1; s >= 0; s--) {
       const { start, end, parent } = parts[s]!;
       const state = states[s]!;

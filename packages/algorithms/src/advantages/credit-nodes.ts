@@ -7,10 +7,11 @@ type CreditedTrajectory = Pick<Trajectory, "uid" | "responseMask" | "segments" |
 };
 
 /**
- * Group-relative advantages by answer, for `branch_credit: nodes`. An answer is worth the episode's reward and the rewards given to
- * it and to what followed it, in whatever branch. Its advantage is that value minus the mean of its group, divided by the group's
- * standard deviation (`normalizeByStd`, default true), where an episode counts once: with the mean over its sampled tokens. Without
- * rewards of answers this is GRPO (Shao et al. 2024, arXiv:2402.03300).
+ * Group-relative advantages per answer, for `branch_credit: nodes`. The value of an answer is the episode's reward
+ * plus the rewards of this answer and of its descendants in all branches. Its advantage is that value minus the mean
+ * of its group, divided by the group's standard deviation (`normalizeByStd`, default true), where each episode
+ * counts once, by the mean over its sampled tokens. Without rewards of answers this is GRPO (Shao et al. 2024,
+ * arXiv:2402.03300).
  */
 export function creditNodes(
   trajectories: readonly CreditedTrajectory[],
@@ -31,11 +32,11 @@ export function creditNodes(
   return { advantages: flat, returns: flat.slice(), metrics: {} };
 }
 
-/** What each token is worth: the episode's own reward, and those of answers from here on. */
+/** Value of each token: the episode's own reward, and those of answers from here on. */
 function valueTokens({ rewards, turnScores, segments, responseMask }: CreditedTrajectory): Float64Array {
   const { length } = responseMask;
   const sum = turnScores.reduce((total, { value }) => total + value, 0);
-  // As reward_model weighs them.
+  // Factor by which reward_model weighs turn scores.
   const weight = sum === 0 ? 1 : rewards.turns / sum;
   const given = new Float64Array(length);
   for (const { value, tokenIndex } of turnScores) given[tokenIndex]! += weight * value;
@@ -43,7 +44,7 @@ function valueTokens({ rewards, turnScores, segments, responseMask }: CreditedTr
   const whole: TrajectorySegment = { start: 0, end: length, parent: -1, messages: [] };
   const parts = segments ?? [whole];
   const after = new Float64Array(parts.length);
-  // A segment stands behind the one that it follows.
+  // A segment is stored after the one that it follows.
   for (let s = parts.length - 1; s >= 0; s--) {
     const { start, end, parent } = parts[s]!;
     for (let t = end - 1; t >= start; t--) {

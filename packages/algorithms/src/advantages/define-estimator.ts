@@ -18,23 +18,25 @@ import {
 } from "./advantage-estimator.js";
 import { makeTurns } from "./estimator-turn.js";
 
-/** The inputs that are there for an estimator of these needs. */
+/** Inputs that are present for an estimator with these needs. */
 export type CostlyInputs<Needs extends CostlyInput> = AdvantageInputs &
   Required<Pick<AdvantageInputs, "turns" | Needs | ("sumPiSquared" extends Needs ? "oldLogprobs" : never)>>;
 
-/** An advantage estimator, as its author writes it. */
+/** Definition of an advantage estimator. */
 export interface EstimatorDefinition<Needs extends CostlyInput = never> {
-  /** Its name in errors; default: that of `estimate`. */
+  /** Name of the estimator in errors; default: that of `estimate`. */
   name?: string;
   /**
-   * Whether a trajectory's advantage comes from its group's other rewards. Where failures leave fewer than two of a group there is
-   * nothing to compare, and the whole group is dropped; otherwise the failed conversations alone are.
+   * True if a trajectory's advantage depends on the other rewards of its group. If failures leave fewer than two of
+   * a group, there is nothing to compare, and the whole group is dropped; otherwise only the failed conversations
+   * are.
    */
   comparesGroup: boolean;
-  /** What it needs beside rewards, made for it: see `AdvantageEstimator.needs`. Default: nothing. */
+  /** Inputs beside rewards that are computed for it: see `AdvantageEstimator.needs`. Default: none. */
   needs?: readonly Needs[];
   /**
-   * A pure function over the conversations that did not fail. Left out, `returns` are the advantages, and there are no metrics.
+   * A pure function over the conversations that did not fail. If left out, `returns` equal the advantages, and there
+   * are no metrics.
    */
   estimate: (inputs: CostlyInputs<Needs>) => Pick<AdvantageOutputs, "advantages"> & Partial<AdvantageOutputs>;
 }
@@ -50,10 +52,10 @@ const definitionChecks: ChecksOf<Required<EstimatorDefinition>> = {
 };
 
 /**
- * An advantage estimator of your own: for `train({ advantages })`, `advantages.of`, `advantageEstimators.register`, or by path in a
- * config (`adv_estimator: ./mine.ts#mine`).
- * @throws ConfigError that names the field that is wrong. The estimator throws one, "config/bad-estimator", where its advantages or
- * returns are not one number for each token.
+ * Makes an advantage estimator of your own: for `train({ advantages })`, `advantages.of`,
+ * `advantageEstimators.register`, or by path in a config (`adv_estimator: ./mine.ts#mine`).
+ * @throws ConfigError that names the wrong field. The estimator itself throws one, "config/bad-estimator", if its
+ * advantages or returns are not one number per token.
  */
 export function defineEstimator<const Needs extends CostlyInput = never>(
   definition: EstimatorDefinition<Needs>,

@@ -2,8 +2,8 @@ import type { AdvantageInputs } from "./advantage-estimator.js";
 import { carryBack } from "./carry-back.js";
 
 /**
- * G_t = r_t + gamma G_next over sampled tokens; tokens in between (tools, users) neither earn nor discount. Where a trajectory
- * branches, G_next is the mean over its paths. 0 where the mask is 0.
+ * G_t = r_t + gamma G_next over sampled tokens; tokens in between (tools, users) neither earn nor discount. At a
+ * branching point, G_next is the mean over the paths. 0 where the mask is 0.
  */
 export function discountReturns(inputs: AdvantageInputs, gamma: number): Float64Array {
   const returns = new Float64Array(inputs.responseMask.length);

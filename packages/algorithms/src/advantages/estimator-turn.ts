@@ -2,7 +2,7 @@ import type { Trajectory } from "@cria/core";
 import { listSampledTurns } from "@cria/core/internal";
 import type { AdvantageInputs, EstimatorTurn } from "./advantage-estimator.js";
 
-/** What a trajectory says of its turns. */
+/** Fields of a trajectory that describe its turns. */
 export type TurnSource = Pick<Trajectory, "responseMask" | "segments" | "timeline"> &
   Partial<Pick<Trajectory, "toolRewards" | "turnScores">>;
 
@@ -20,7 +20,7 @@ export function listTurns({ toolRewards = [], turnScores = [], ...trajectory }: 
   return turns;
 }
 
-/** Of each trajectory of inputs that lack them: its stretches of tokens with mask 1, which have no state and no rewards. */
+/** Turns for inputs that lack them: each trajectory's stretches of tokens with mask 1, without states and rewards. */
 export function makeTurns({ responseMask, offsets, segments }: AdvantageInputs): EstimatorTurn[][] {
   const mask = Uint8Array.from(responseMask);
   return Array.from({ length: offsets.length - 1 }, (_, i) => {

@@ -4,10 +4,10 @@ import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./ad
 import { carryBack } from "./carry-back.js";
 
 /**
- * Generalized advantage estimation (Schulman et al. 2015, arXiv:1506.02438) over sampled tokens:
- * delta_t = r_t + gamma V_next - V_t, A_t = delta_t + gamma lam A_next, returns = A + V; then A is whitened over the mask.
- * A masked token carries V_next and A_next through, so that a tool's text costs neither discount nor a value. Where a trajectory
- * branches they are means over its paths (`carryBack`).
+ * Generalized advantage estimation (Schulman et al. 2015, arXiv:1506.02438) over sampled tokens: delta_t = r_t +
+ * gamma V_next - V_t, A_t = delta_t + gamma lam A_next, returns = A + V; then A is whitened over the mask. A masked
+ * token passes V_next and A_next through, so that a tool's text costs neither discount nor a value. At a branching
+ * point they are means over the paths (`carryBack`).
  * Metric `vf_explained_var` = 1 - Var(returns - values) / (Var(returns) + 1e-5).
  * @throws ConfigError without `values`.
  */
@@ -26,7 +26,7 @@ function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   }
   const advantages = new Float64Array(responseMask.length);
   const returns = new Float32Array(responseMask.length);
-  /** V_next and A_next. */
+  /** State: V_next and A_next. */
   carryBack(inputs, 2, (t, reward, state) => {
     const delta = reward + gamma * state[0]! - values[t]!;
     state[1] = delta + gamma * lam * state[1]!;

@@ -4,9 +4,10 @@ import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./ad
 import { deviationOfGroup, listGroups, meanOfGroup, spreadOverTokens } from "./outcome.js";
 
 /**
- * Group reward-decoupled normalisation (GDPO, Liu et al. 2026, arXiv:2601.05242): each part of the reward is normalised in
- * its group as grpo does, (r - mean) / (std + 1e-6); the weighted sum is whitened over the sampled tokens of the batch. Two
- * combinations of rewards with the same sum keep different advantages. Reads `rewardParts` alone: no token-level reward.
+ * Group reward-decoupled normalisation (GDPO, Liu et al. 2026, arXiv:2601.05242): each part of the reward is
+ * normalised within its group as in GRPO, (r - mean) / (std + 1e-6); the weighted sum is whitened over the sampled
+ * tokens of the batch. Two combinations of rewards with the same sum keep different advantages. Reads only
+ * `rewardParts`, no token-level rewards.
  * @throws ConfigError without `rewardParts`.
  */
 export const estimateGdpo: AdvantageEstimator = Object.assign(estimate, {

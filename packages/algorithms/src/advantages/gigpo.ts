@@ -5,17 +5,18 @@ import { centerGroup, listGroups, spreadOverTokens, sumRewards } from "./outcome
 import { numberHistories } from "./turn-histories.js";
 
 /**
- * Group-in-group policy optimization (GiGPO, Feng et al. 2025, arXiv:2505.10978): the advantage of the episode beside its group,
- * and that of the turn beside the group's turns that answer the same state:
+ * Group-in-group policy optimization (GiGPO, Feng et al. 2025, arXiv:2505.10978): the episode's advantage within its
+ * group, plus the turn's advantage among the group's turns that answer the same state:
  *
  *     A = A_episode + turnWeight A_turn
  *     A_episode = R - mean of the group's R                      R = reward of the episode
  *     A_turn = G_k - mean of the G of the state's turns          G_k = r_k + gamma G_(k+1), r_k = rewards on the turn's tokens
  *
- * `normalizeByStd` (default false here: mean_norm) divides both by the unbiased standard deviation + 1e-6 (mean_std_norm). Turns
- * answer the same state where their `state` is equal; without one, where the same tokens stand before them (`tokenIds`). A turn
- * whose state no other one of the group answers has A_turn 0. Where a trajectory branches, G_(k+1) is the mean over its paths. The
- * metric `anchored_turns` is the share of turns with such another one: 0 where states never are equal.
+ * `normalizeByStd` (default false here: mean_norm) divides both by the unbiased standard deviation + 1e-6
+ * (mean_std_norm). Turns answer the same state if their `state` is equal or, without a `state`, if they follow the
+ * same tokens (`tokenIds`). A turn whose state no other turn of the group answers has A_turn 0. At a branching
+ * point, G_(k+1) is the mean over the paths. The metric `anchored_turns` is the share of turns whose state at least
+ * one other turn answers: 0 if states are never equal.
  */
 export const estimateGigpo: AdvantageEstimator = Object.assign(estimate, { comparesGroup: true });
 
@@ -44,11 +45,11 @@ interface AnchoredTurn {
   /** Index of its trajectory. */
   i: number;
   turn: EstimatorTurn;
-  /** Its first token that counts, as an index into the inputs. */
+  /** Its first token with mask 1, as an index into the inputs. */
   first: number;
 }
 
-/** G_k at the tokens of each turn: rewards count whole within a turn, and a next turn's times gamma. */
+/** G_k at the tokens of each turn: rewards within a turn count in full, those of the next turn times gamma. */
 function discountTurns(inputs: AdvantageInputs, turns: readonly (readonly EstimatorTurn[])[], gamma: number) {
   const { offsets, responseMask } = inputs;
   const discounts = new Float64Array(responseMask.length).fill(1);
@@ -67,7 +68,7 @@ function discountTurns(inputs: AdvantageInputs, turns: readonly (readonly Estima
   return returns;
 }
 
-/** The turns of each state that a group came to. A turn whose state nobody knows stands alone. */
+/** Groups turns by state, within each group of trajectories. A turn with an unknown state stands alone. */
 function listAnchors(inputs: AdvantageInputs, turns: readonly (readonly EstimatorTurn[])[]): AnchoredTurn[][] {
   const { groups, offsets, responseMask } = inputs;
   const histories = numberHistories(inputs, turns);
@@ -78,7 +79,7 @@ function listAnchors(inputs: AdvantageInputs, turns: readonly (readonly Estimato
         let first = offsets[i]! + turn.start;
         while (first < offsets[i]! + turn.end && !responseMask[first]) first++;
         if (first === offsets[i]! + turn.end) return;
-        // A name is a text and a history a number, so that none is taken for the other.
+        // Names are strings and histories numbers, so the two cannot be confused.
         const key = turn.state ?? histories?.[i]?.[k] ?? turn;
         const members = states.get(key) ?? [];
         states.set(key, members);

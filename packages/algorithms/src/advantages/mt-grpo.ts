@@ -3,17 +3,19 @@ import { makeTurns } from "./estimator-turn.js";
 import { centerGroup, listGroups, spreadOverTokens, sumRewards } from "./outcome.js";
 
 /**
- * Multi-turn GRPO (MT-GRPO, Zeng et al. 2025, arXiv:2505.11821): rewards of turns and the outcome are normalised apart. A turn has
- * the outcome's advantage and its own:
+ * Multi-turn GRPO (MT-GRPO, Zeng et al. 2025, arXiv:2505.11821): turn rewards and the outcome are normalised
+ * separately. The advantage of a turn is the outcome's plus its own:
  *
  *     A_k = A_outcome + turnWeight A_turn
- *     A_outcome = (o - mean) / (std + 1e-6)      o = `episodeRewards`, beside those of the group
- *     A_turn = (r_k - mean) / (std + 1e-6)       r_k = other rewards on the turn's tokens, beside the group's k-th turns
+ *     A_outcome = (o - mean) / (std + 1e-6)      o = `episodeRewards`, within the group
+ *     A_turn = (r_k - mean) / (std + 1e-6)       r_k = other rewards on the turn's tokens, among the group's k-th
+ * turns
  *
- * with unbiased standard deviations; `normalizeByStd: false` leaves them out. The paper has one call of a tool and an answer: the
- * call has both advantages, the answer the outcome's alone. With more turns each is compared with the turns of its number, counted
- * along its path. A turn whose number no other one of the group has, has A_turn 0. Without `episodeRewards` nothing tells which
- * rewards are whose: all of them are the outcome then, as in GRPO.
+ * with unbiased standard deviations; `normalizeByStd: false` leaves them out. The paper has one tool call and an
+ * answer: the call has both advantages, the answer only the outcome's. With more turns, each is compared with the
+ * turns of the same number, counted along its path. A turn whose number occurs only once in the group has A_turn 0.
+ * Without `episodeRewards` turn rewards and outcome cannot be told apart: all rewards then count as the outcome, as
+ * in GRPO.
  */
 export const estimateMtGrpo: AdvantageEstimator = Object.assign(estimate, { comparesGroup: true });
 
@@ -45,13 +47,13 @@ interface RewardedTurn {
   /** Index of its trajectory. */
   i: number;
   turn: EstimatorTurn;
-  /** How many turns stand before it on its path. */
+  /** Number of turns before it on its path. */
   number: number;
   /** Sum of the rewards on its tokens, without the episode's. */
   reward: number;
 }
 
-/** The turns with a token that counts. */
+/** Turns with at least one trained token. */
 function listRewarded(
   { tokenLevelRewards, responseMask, offsets }: AdvantageInputs,
   turns: readonly (readonly EstimatorTurn[])[],
@@ -69,7 +71,7 @@ function listRewarded(
       for (let t = offsets[i]! + turn.start; t < offsets[i]! + turn.end; t++) {
         if (!responseMask[t]) continue;
         isSampled = true;
-        // The episode's own reward lies on the last sampled token.
+        // The last sampled token's reward includes the episode's own.
         reward += tokenLevelRewards[t]! - (t === last ? episodeRewards[i]! : 0);
       }
       return isSampled ? [{ i, turn, number, reward }] : [];

@@ -13,7 +13,7 @@ function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   for (const indices of listGroups(inputs.groups)) {
     const total = indices.reduce((sum, i) => sum + lengths[i]!, 0);
     if (indices.length < 2 || total === 0) continue;
-    // Counted from the first reward, equal rewards give advantages of exactly 0.
+    // Computed relative to the first reward, so that equal rewards give advantages of exactly 0.
     const first = rewards[indices[0]!]!;
     const baseline = first + indices.reduce((sum, i) => sum + lengths[i]! * (rewards[i]! - first), 0) / total;
     for (const i of indices) rewards[i]! -= baseline;

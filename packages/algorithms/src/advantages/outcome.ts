@@ -28,8 +28,8 @@ export function listGroups(groups: readonly string[]): number[][] {
 }
 
 /**
- * Mean of a group; 0 for a group of one, which has nothing to be compared with. Counted from the first value: equal values have
- * exactly that mean, and advantages of exactly 0.
+ * Mean of a group; 0 for a group of one, which has nothing to compare with. Computed relative to the first value, so
+ * that equal values have exactly that mean, and advantages of exactly 0.
  */
 export function meanOfGroup(values: ArrayLike<number>, indices: readonly number[]): number {
   if (indices.length < 2) return 0;
@@ -45,8 +45,8 @@ export function deviationOfGroup(values: ArrayLike<number>, indices: readonly nu
 }
 
 /**
- * Takes the group's mean from each of its values, and divides by the standard deviation + 1e-6 where `byStd`: in place. A group of one
- * keeps its value.
+ * Subtracts the group's mean from its values, in place, and divides by the standard deviation + 1e-6 if `byStd`. A
+ * group of one keeps its value.
  */
 export function centerGroup(values: Float64Array, indices: readonly number[], byStd: boolean): void {
   const mean = meanOfGroup(values, indices);
@@ -63,7 +63,7 @@ export function spreadOverTokens(perTrajectory: ArrayLike<number>, inputs: Advan
   return values;
 }
 
-/** An outcome's advantage on every sampled token; without a critic the returns are the same. */
+/** Outcome advantages spread over the sampled tokens; without a critic, the returns are equal to them. */
 export function fromOutcome(perTrajectory: ArrayLike<number>, inputs: AdvantageInputs): AdvantageOutputs {
   const advantages = Float32Array.from(spreadOverTokens(perTrajectory, inputs));
   return { advantages, returns: advantages.slice(), metrics: {} };

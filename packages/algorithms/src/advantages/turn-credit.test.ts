@@ -67,7 +67,7 @@ describe("gigpo", () => {
       [at("A", 1), at("C", 0)],
     ];
     const options = { gamma: 1, turnWeight: 0.5, normalizeByStd: true };
-    // Of two values the unbiased deviation is larger by the root of 2.
+    // For two values, the unbiased deviation is larger by the square root of 2.
     const expected = [1.5, 1, -1.5, -1].map((value) => value * Math.SQRT1_2);
     expectNear(byTurn(estimateGigpo(layOut(episodes, options))), expected);
   });
@@ -165,7 +165,7 @@ describe("gigpo", () => {
   });
 });
 
-/** Where a turn begins, in a path's tokens. */
+/** Marks the beginning of a turn in a path's tokens. */
 const TURN = -1;
 
 describe("histories of turns", () => {

@@ -1,8 +1,8 @@
 import type { AdvantageInputs, BranchSegment, EstimatorTurn } from "./advantage-estimator.js";
 
 /**
- * Of each turn a number that stands for what is before it on its path: equal in the batch where the same tokens are, and turns begin
- * at the same ones.
+ * Numbers the histories of turns: turns of a batch get equal numbers if the tokens before them on their paths are
+ * equal, and are divided into turns in the same way.
  * @returns null without `tokenIds`.
  */
 export function numberHistories(
@@ -16,7 +16,7 @@ export function numberHistories(
     const parts = segments?.[i] ?? [whole];
     const numbers: number[] = [];
     for (const turn of own) {
-      // A history is that of the turn before, and the tokens since then.
+      // A history consists of the previous turn's history and the tokens since that turn began.
       const tokens: number[] = [turn.parent < 0 ? -1 : numbers[turn.parent]!];
       for (const { start, end } of listSince(own[turn.parent], turn, parts))
         for (let t = start; t < end; t++) tokens.push(tokenIds[offsets[i]! + t]!);
@@ -28,7 +28,7 @@ export function numberHistories(
   });
 }
 
-/** The stretches of tokens from the beginning of the turn before, or of the conversation, to that of this turn. */
+/** Token ranges from the beginning of the previous turn, or of the conversation, to the beginning of this one. */
 function listSince(
   before: EstimatorTurn | undefined,
   { segment, start: until }: EstimatorTurn,

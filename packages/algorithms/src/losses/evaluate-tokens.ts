@@ -9,7 +9,7 @@ export interface TokenInputs {
   logRatio: number;
   /** r = exp(logRatio). */
   ratio: number;
-  /** Whether log r is within the clamp; outside of it the derivative of r is 0. */
+  /** True if log r is within the clamp; outside of it the derivative of r is 0. */
   isWithinClamp: boolean;
   advantage: number;
 }
@@ -19,9 +19,8 @@ export type EvaluatedToken<Metric extends string> = { loss: number; gradient: nu
 
 /**
  * Evaluates a loss token by token.
- * @param metrics names of the values that `evaluate` returns for each token in addition to loss and gradient. `ppo_kl`
- * is always included: -log r,
- *   whose mean is the k1 estimate of KL(old, new).
+ * @param metrics names of the values that `evaluate` returns for each token in addition to loss and gradient.
+ * `ppo_kl` is always included: -log r, whose mean is the k1 estimate of KL(old, new).
  */
 export function evaluateTokens<Metric extends string = never>(
   { logprobs, oldLogprobs, advantages }: PolicyLossInputs,

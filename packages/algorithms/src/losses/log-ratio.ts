@@ -3,7 +3,7 @@ export function clampLogRatio(logprob: number, oldLogprob: number): number {
   return Math.max(-20, Math.min(20, logprob - oldLogprob));
 }
 
-/** Whether the log-ratio is within the clamp above; outside of it the derivative is 0. */
+/** True if the log-ratio is within the clamp above; outside of it the derivative is 0. */
 export function isWithinClamp(logprob: number, oldLogprob: number): boolean {
   return Math.abs(logprob - oldLogprob) <= 20;
 }

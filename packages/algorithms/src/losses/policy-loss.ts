@@ -13,7 +13,7 @@ export interface PolicyLossInputs {
 
 /** A whole mini-batch before its first gradient: the input of statistics over it. */
 export interface MiniBatch {
-  /** By the weights that the update starts from. */
+  /** Log-probabilities by the weights that the update starts from. */
   logprobs: Float32Array;
   oldLogprobs: Float32Array;
   advantages: Float32Array;
@@ -32,9 +32,9 @@ export interface TokenLoss {
 
 export interface PolicyLoss {
   evaluate(inputs: PolicyLossInputs, parameters: PolicyLossParameters): TokenLoss;
-  /** Parameters without a default, which must be told. */
+  /** Required parameters: they have no default. */
   requires?: readonly (keyof PolicyLossParameters)[];
-  /** Parameters beside the clips that have an effect only where ratios are not 1. */
+  /** Parameters, besides the clips, that have an effect only if ratios differ from 1. */
   ofRatios?: readonly (keyof PolicyLossParameters)[];
   /** The only aggregation that the loss is defined with; default: the configured one. */
   aggregation?: string;
@@ -43,8 +43,8 @@ export interface PolicyLoss {
   /** true: loss and gradient are 0 if all of a sequence's advantages are, so that such sequences need no pass. */
   vanishesWithoutAdvantage?: boolean;
   /**
-   * For statistics over the whole mini-batch, which no micro-batch has: called once before its first micro-batch;
-   * returns columns for `evaluate`.
+   * Computes statistics over the whole mini-batch, which no micro-batch has: called once before its first
+   * micro-batch; returns columns for `evaluate`.
    */
   prepare?(miniBatch: MiniBatch, parameters: PolicyLossParameters): Record<string, Float32Array>;
 }
