@@ -45,7 +45,7 @@ export class LlamaModel implements PolicyEngine {
     this.chatTemplate = chatTemplate;
   }
 
-  /** Of models whose files name one token alone that ends a turn. */
+  /** Finds further end-of-turn tokens, for models whose files name only one. */
   private findFurtherEnds({ endOfGenerationTokens }: Pick<ModelInfo, "endOfGenerationTokens">): number[] {
     return furtherEnds.flatMap((text) => {
       const [token, ...rest] = this.tokenize(text);

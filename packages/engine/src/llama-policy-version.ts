@@ -25,7 +25,7 @@ export class LlamaPolicyVersion<Live extends EngineOfTensors> implements PolicyV
       readTensor: (name) => callNative(() => native.readTensor(name, "value", version)),
       writeTensor: (name, values) => callNative(() => native.writeTensor(name, "value", values, version)),
     };
-    // All else is the live engine's: one model, one vocabulary, one store of images.
+    // Everything else is the live engine's: one model, one vocabulary, one store of images.
     this.engine = Object.create(live, Object.getOwnPropertyDescriptors(own));
   }
 

@@ -43,7 +43,7 @@ export class LlamaSequence implements PolicySequence {
       topP: options.topP ?? 1,
       topK: options.topK ?? 0,
       minP: options.minP ?? 0,
-      // Without a seed each request draws one.
+      // Without a seed, each request draws one.
       seed: options.seed ?? Math.floor(Math.random() * 0x1_0000_0000),
       stopTokens: Int32Array.from(options.stopTokens ?? this.endTokens),
       stopStrings: [...(options.stopStrings ?? [])],

@@ -41,7 +41,7 @@ export interface NativeRuntimeInfo {
   llamaVersion: string;
   ggmlVersion: string;
   librariesFolder: string;
-  /** As in ModelInfo. */
+  /** See `ModelInfo.cpuKernel`. */
   cpuKernel: string;
   ggmlBuild: string;
   /** Valid values of CRIA_CPU_KERNEL on this machine, the best first. */
@@ -90,7 +90,7 @@ export interface NativeGenerateParams {
 }
 
 export interface NativeGenerateResult extends Omit<GenerateResult, "topLogprobs"> {
-  /** With `topLogprobs`, this many entries for each sampled token; -1 where a grammar allowed fewer. */
+  /** Only with `topLogprobs`: this many entries for each sampled token; -1 where a grammar allowed fewer. */
   topTokens?: Int32Array;
   topLogprobs?: Float32Array;
 }
@@ -102,11 +102,11 @@ export interface NativeMicroBatch {
   tokens: Int32Array;
   positions: Int32Array;
   /**
-   * For each token, the place in the row, exclusive, up to which tokens continue it: i sees j where j <= i < ends[j]. 0
-   * for padding.
+   * For each token, the end (exclusive) of its subtree in the row: position i sees j if j <= i < ends[j]. 0 for
+   * padding.
    */
   ends: Int32Array;
-  /** For each scored token: the place of the hidden state that predicts it, and the token itself (`targets`). */
+  /** For each scored token: the position of the hidden state that predicts it, and the token itself (`targets`). */
   sources: Int32Array;
   targets: Int32Array;
   temperature: number;
@@ -226,9 +226,9 @@ export interface NativeModel {
    * Keeps a copy of the live adapter, or the values of an adapter's file that is shaped like it; waits for a running optimizer step.
    */
   keepVersion(path?: string): Promise<number>;
-  /** Frees it; throws while a sequence uses it. */
+  /** Frees a kept version; throws while a sequence uses it. */
   dropVersion(version: number): Promise<void>;
-  /** @param version that evaluates and samples it; default: the live policy. */
+  /** @param version the version that evaluates and samples it; default: the live policy. */
   createSequence(version?: number): number;
   forkSequence(sequence: number): number;
   disposeSequence(sequence: number): void;
@@ -254,15 +254,18 @@ export interface NativeModel {
   zeroGradients(): Promise<void>;
   abortTraining(): void;
   tensors(): TensorInfo[];
-  /** @param version of which the value is read; default: the live policy. */
+  /** @param version the version to read from; default: the live policy. */
   readTensor(name: string, what: TensorPart, version?: number): Promise<Float32Array>;
-  /** @param version whose value is written, and its KV forgotten; throws while a sequence uses it. Default: the live policy. */
+  /**
+   * @param version the version to write to, whose KV is then forgotten; throws while a sequence uses it. Default:
+   * the live policy.
+   */
   writeTensor(name: string, what: TensorPart, values: Float32Array, version?: number): Promise<void>;
   stepCount(): number;
   setStepCount(count: number): void;
   /**
-   * Whether training's attention skips pairs of tokens that do not see each other, rather than computing all pairs of a
-   * row; false for a model that only generates.
+   * True if training's attention skips pairs of tokens that do not see each other, rather than computing all pairs
+   * of a row; false for a model that only generates.
    */
   attendsBlockwise(): boolean;
   /** Number of layers of the last kept forward whose activations were not recomputed. */
@@ -289,7 +292,7 @@ export interface NativeAddon {
    */
   tryProjector(model: string, options: NativeProjectorOptions): Promise<void>;
   loadModel(options: NativeLoadOptions): Promise<NativeModel>;
-  /** For types that only ggml can quantize to (`encodeValues`). */
+  /** Writes a GGUF with ggml, for types that only ggml can quantize to (`encodeValues`). */
   writeGguf(path: string, file: GgufFile): Promise<void>;
   /** Null when the file is locked; else a function that releases the lock. */
   lockFile(path: string): (() => void) | null;

@@ -73,7 +73,7 @@ describe.each(cases)("kept versions of a policy, %s", (_, tiny) => {
       versions.push(await model.keepVersion!());
       expected.push((await Promise.all(seeds.map((seed) => converse(model, seed)))).map(bits));
     }
-    // What they were kept for: the updates changed what is sampled.
+    // The versions differ: the updates changed what is sampled.
     expect(expected[1]).not.toEqual(expected[0]);
     expect(expected[2]).not.toEqual(expected[1]);
     // More conversations than slots, of every version, beside an update of the live policy.
@@ -169,7 +169,7 @@ describe("kept versions of a policy", () => {
     const live = await read(model);
     expect(live).not.toEqual(values);
     const second = await model.keepVersion();
-    // What it evaluates now must not be taken for the other values' later.
+    // Its KV must not be reused after its values change.
     expect(bits(await converse(second.engine, 3))).not.toEqual(expected);
     for (const [i, { name }] of names.entries()) await second.engine.writeTensor(name, values[i]!);
     expect(bits(await converse(second.engine, 3))).toEqual(expected);

@@ -131,7 +131,7 @@ async function readAdapter(path: string, base: GgufHeader): Promise<Map<string, 
       const shape = [inputs, tensorB.shape[1]!];
       if (tensorB.shape[0] !== rank || shape.some((n, i) => n !== weight.shape[i]))
         throw makeUnfit(path, `${name} [${weight.shape.join(", ")}]`, `[${shape.join(", ")}]`);
-      // As in llama.cpp: without alpha the product is added unscaled.
+      // As in llama.cpp, an alpha of 0 means that the product is added unscaled.
       const scale = alpha === 0 ? 1 : alpha / rank;
       pairs.set(name, { a: await decode(file, tensorA), b: await decode(file, tensorB), scale });
     }

@@ -92,7 +92,7 @@ export async function writeGguf(path: string, { metadata, tensors }: GgufContent
   }
 }
 
-/** As in ggml: tensors begin at multiples of the alignment. */
+/** As in ggml, tensors begin at multiples of the alignment. */
 function readAlignment(given: GgufValue | GgufEntry | undefined): number {
   const alignment = given?.value ?? 32;
   if (typeof alignment === "number" && alignment >= 8 && alignment % 8 === 0) return alignment;

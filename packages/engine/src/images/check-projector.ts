@@ -35,7 +35,7 @@ export async function checkProjector(check: ProjectorCheck): Promise<void> {
 }
 
 async function tryInChild({ model, projector, timeLimit = 600_000 }: ProjectorCheck): Promise<void> {
-  // On one thread: an assertion on another thread would end the child without a message.
+  // One thread: an assertion on another thread would end the child without a message.
   const args = [projectorTrial, model.path, JSON.stringify({ ...projector, threads: 1 })];
   const child = spawn(process.execPath, args, {
     env: { ...process.env, GGML_NO_BACKTRACE: "1", NODE_OPTIONS: "" },

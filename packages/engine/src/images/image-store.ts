@@ -18,7 +18,7 @@ import { estimateEncoding, type TowerShape } from "./encoding-memory.js";
 interface Holding {
   /** Resolved when the vectors are held. */
   held: Promise<void>;
-  /** Whether the encoding has begun. */
+  /** True once the encoding has begun. */
   begun: boolean;
   /** Size of the vectors and the file; 0 until they are held. */
   bytes: number;

@@ -2,7 +2,7 @@ import { EngineError } from "@cria/core";
 import { findVisionLibrary, nameVisionPackage } from "@cria/native";
 import { callNativeSync, getAddon } from "../native.js";
 
-/** Whether models can see images on this machine. */
+/** Support for image input on this machine. */
 export interface VisionSupport {
   /** Path of libcria-vision.so; null when it is missing. */
   library: string | null;

@@ -85,7 +85,7 @@ const ROPE_BASE = 10000;
 /** Every second layer of gemma3 sees all tokens, as every sixth of published models does. */
 const WINDOW_PATTERN = 2;
 
-/** Where it is not 2. The fourth layer of smollm3 is the first without RoPE. */
+/** Number of layers, if not 2. The fourth layer of smollm3 is the first without RoPE. */
 const LAYERS: Record<string, number> = { qwen3vl: 3, gemma3: 3, smollm3: 4, lfm2: 4 };
 
 /** By Llama 3's rule, with its parameters but for a context of 64 tokens before it was extended. */

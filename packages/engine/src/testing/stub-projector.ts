@@ -8,7 +8,7 @@ export interface StubProjectorOptions {
   vectorSize: number;
   /** Default: a mark (token 1), a vector for each 8 x 8 pixels, and a mark (token 2). */
   layout?: (width: number, height: number) => ImagePiece[];
-  /** Whether the layout arranges vectors in rows and columns. */
+  /** True if the layout arranges vectors in rows and columns. */
   hasGrid?: boolean;
   /** Scale of the vectors, relative to 1 for those of an embedding table. Default 1. */
   scale?: number;

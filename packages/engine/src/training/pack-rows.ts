@@ -80,7 +80,7 @@ function cutRows(lengths: readonly number[], shared: readonly number[], cost: Pa
         least[end] = total;
         lastStart[end] = start;
       }
-      // Without a shared token there is nothing to gain.
+      // Without a shared token, a longer row gains nothing.
       if (shared[start] === 0) break;
       tokens += lengths[start]! - shared[start]!;
       seen += countSeen(lengths[start]!) - countSeen(shared[start]!);

@@ -16,8 +16,8 @@ export interface PlannedMicroBatch {
   /** Scored tokens of the i-th of `sequenceIndices` are [offsets[i], offsets[i + 1]). */
   offsets: Int32Array;
   /**
-   * For each scored token, the index of its score among the addon's: sequences that score the same token after the same
-   * tokens share one.
+   * For each scored token, the index of its score among the addon's: sequences that score the same token after the
+   * same tokens share one.
    */
   scores: Int32Array;
 }
