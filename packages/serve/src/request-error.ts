@@ -36,7 +36,7 @@ export function refuseField(field: string, expected: string, received: string, r
   });
 }
 
-/** Whether a conversation or a prompt leaves no room for an answer; clients shorten their history then. */
+/** True if a conversation or a prompt leaves no room for an answer; clients shorten their history then. */
 export function isTooLong({ code }: RequestError): boolean {
   return code === "chat/context-length" || code === "engine/context-exceeded";
 }

@@ -11,7 +11,7 @@ export interface AskOptions {
   /** Aborts when the client disconnects. */
   signal: AbortSignal;
   onEvent: (choice: number, event: ChatEvent) => void;
-  /** Whether the client marks its request as a retry. */
+  /** True if the client marks its request as a retry. */
   isRetry: boolean;
 }
 

@@ -42,7 +42,7 @@ export interface EndpointOptions {
   limits?: Partial<EndpointLimits>;
   /** Base seed of sessions, combined with their ids; default 0. */
   seed?: number;
-  /** Whether requests may name sessions that were not created before; default true. */
+  /** True if requests may name sessions that were not created before; default true. */
   implicitSessions?: boolean;
   /** Default: admits everyone, as `authenticateByKey(null)`. */
   authenticate?: Authenticate;

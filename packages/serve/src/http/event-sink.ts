@@ -24,7 +24,7 @@ export class EventSink {
   private waiting: Uint8Array[] = [];
   private bytes = 0;
   private state: "open" | "closing" | "ended" = "open";
-  /** Whether the client asks for more than is buffered. */
+  /** True if the client asks for more than is buffered. */
   private wanted = false;
   private stall: NodeJS.Timeout | undefined;
   private readonly keepAlive: NodeJS.Timeout;

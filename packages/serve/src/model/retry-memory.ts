@@ -5,7 +5,7 @@ import type { ChatCall } from "../protocol/protocol.js";
 interface Kept {
   key: string;
   answers: readonly ChatAnswer[];
-  /** Whether a client has received all of it. */
+  /** True if a client has received all of it. */
   delivered: boolean;
 }
 

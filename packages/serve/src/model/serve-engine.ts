@@ -154,7 +154,7 @@ async function completeText(
   }
 }
 
-/** Without a seed each request draws a random one, as clients expect of unrecorded requests. */
+/** Without a seed, each request draws a random one, as clients expect of unrecorded requests. */
 function chooseSeed({ seed }: ChatSampling, { sibling }: TextRequest): number | undefined {
   return seed === undefined || sibling === 0 ? seed : hashSeed(seed, sibling);
 }

@@ -5,7 +5,7 @@ import type { SpelledToken } from "../protocol/protocol.js";
 /** A text, or tokens, for the model to continue, without a conversation or template. */
 export interface TextRequest {
   prompt: string | readonly number[];
-  /** At least 1. */
+  /** Maximum number of tokens to sample, at least 1. */
   maxTokens: number;
   stop?: readonly string[];
   sampling: ChatSampling;

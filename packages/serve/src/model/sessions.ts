@@ -10,7 +10,7 @@ export interface SessionsOptions {
   model: ServedModel;
   /** Base seed of sessions, combined with their ids: the same id has the same seed. */
   seed: number;
-  /** Whether a request may name a session that does not exist yet; it is created then. */
+  /** True if a request may name a session that does not exist yet; it is created then. */
   implicit: boolean;
   /** Most sessions; beyond it those that were idle longest are removed. */
   most: number;

@@ -38,7 +38,7 @@ const bodySchema = z.object({
 });
 
 export interface AnthropicCall extends ChatCall {
-  /** Whether the client asked for the model's thoughts. */
+  /** True if the client asked for the model's thoughts. */
   thinking: boolean;
 }
 

@@ -57,7 +57,7 @@ const bodySchema = z.object({
 });
 
 export interface OpenAiChatCall extends ChatCall {
-  /** Whether a stream's last piece has the usage. */
+  /** True if the stream's last piece has the usage. */
   includeUsage: boolean;
 }
 

@@ -101,7 +101,7 @@ export function readToolChoice(
   const type = typeof choice === "string" ? choice : getOwn(choice, "type");
   if (type === "auto" || type === "none") return type;
   if (type === "required" || type === "any") return requireTools(tools, type, field);
-  // Of allowed tools only the mode has an effect.
+  // For a list of allowed tools, only the mode has an effect.
   if (type === "allowed_tools")
     return readToolChoice(getOwn(getOwn(choice, "allowed_tools") ?? choice, "mode") ?? "auto", tools, `${field}.mode`);
   if (type !== "function" && type !== "tool")
