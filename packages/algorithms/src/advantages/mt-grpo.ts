@@ -8,8 +8,7 @@ import { centerGroup, listGroups, spreadOverTokens, sumRewards } from "./outcome
  *
  *     A_k = A_outcome + turnWeight A_turn
  *     A_outcome = (o - mean) / (std + 1e-6)      o = `episodeRewards`, within the group
- *     A_turn = (r_k - mean) / (std + 1e-6)       r_k = other rewards on the turn's tokens, among the group's k-th
- * turns
+ *     A_turn = (r_k - mean) / (std + 1e-6)       r_k = other rewards on the turn's tokens, among all k-th turns
  *
  * with unbiased standard deviations; `normalizeByStd: false` leaves them out. The paper has one tool call and an
  * answer: the call has both advantages, the answer only the outcome's. With more turns, each is compared with the

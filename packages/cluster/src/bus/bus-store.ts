@@ -149,7 +149,7 @@ const noAnswer = (what: string | undefined, seconds: number, cause: unknown) =>
     cause,
   });
 
-/** For `persist`: gives up after this time. */
+/** Makes an `isOver` for `persist` that gives up after this time. */
 export function limitTo(milliseconds: number): () => boolean {
   const end = performance.now() + milliseconds;
   return () => performance.now() > end;

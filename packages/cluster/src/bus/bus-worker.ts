@@ -294,7 +294,7 @@ export class BusWorker implements Worker {
 
   /**
    * Stores the outcome of a job.
-   * @returns whether nothing is left to do.
+   * @returns true if nothing is left to do.
    */
   async #finish(message: JobMessage, outcome: Exclude<Outcome, { is: "settled" }>): Promise<boolean> {
     if (outcome.is === "done") await this.#store.jobs.set(claimKey(message.id, this.id), claimOf(outcome));

@@ -36,7 +36,7 @@ const recordSchema = z.object({
 });
 export type JobRecord = z.infer<typeof recordSchema>;
 
-/** Whether a worker may take a job: not if it declined it or failed at it. */
+/** True if a worker may take a job: it has neither declined it nor failed at it. */
 export const mayBegin = ({ declined, tries }: JobRecord, worker: string): boolean =>
   !Object.hasOwn(declined, worker) && !tries.some((each) => each.worker === worker && each.reason !== undefined);
 

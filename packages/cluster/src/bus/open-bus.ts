@@ -51,7 +51,7 @@ export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
     submit: (kind, payload, options) => submitter.submit(kind, payload, options),
     async work(options) {
       const worker = new BusWorker(store, options, onProblem);
-      // A busy server may swallow a request: whoever joins must not fail by one.
+      // A busy server may swallow a request: joining must not fail because of one.
       await ask("to list a worker", () => worker.start());
       workers.add(worker);
       return worker;

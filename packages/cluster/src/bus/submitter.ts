@@ -342,7 +342,7 @@ function makeResolvers<T>() {
   return { promise, resolve, reject };
 }
 
-/** Whether an open job is closed to any worker. */
+/** True if an open job is closed to every worker. */
 const isRefused = ({ declined, tries }: JobRecord): boolean =>
   tries.some(({ reason }) => reason !== undefined) || Object.keys(declined).length > 0;
 

@@ -10,7 +10,7 @@ export class Announcer {
 
   constructor(
     private readonly report: Report | undefined,
-    /** Whether a worker helps this run. */
+    /** True if a worker helps this run. */
     private readonly helps: (worker: WorkerInfo) => boolean,
   ) {}
 

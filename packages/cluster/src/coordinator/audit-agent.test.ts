@@ -84,7 +84,7 @@ const bendTurn = (
   timeline: { ...timeline!, turns: timeline!.turns.map((turn) => ({ ...turn, ...bend(turn) })) },
 });
 
-/** What contradicts itself, so that it is noticed without the policy. */
+/** Records that contradict themselves, which is noticed without the policy. */
 const contradictions: Record<string, Lie> = {
   "an answer that was not sampled": (held) => bendMessage(held, ({ role }) => role === "assistant"),
   "another question": (held) => bendMessage(held, ({ role }) => role === "user"),
@@ -109,7 +109,7 @@ const contradictions: Record<string, Lie> = {
   "no times": () => ({ timeline: undefined }),
 };
 
-/** What only the policy, or the agent, can tell. */
+/** Changes that only the policy, or the agent, can detect. */
 const lies: Record<string, Lie> = {
   ...contradictions,
   "one other logprob": ({ responseMask, rolloutLogprobs }) => {

@@ -6,13 +6,13 @@ import { compareFields, compareTokens, type Verdict } from "./compare-records.js
 
 type Run = Pick<CoordinatedRun, "policy" | "environment" | "signal">;
 
-/** Who says the policy's words when an agent's conversation is held again: the policy, or the record itself. */
+/** Source of the policy's tokens when an agent's conversation is repeated: the policy, or the record itself. */
 type Speaker = "policy" | "record";
 
 /**
- * Whether what the policy says in an agent's record is what it says here, to the calls that the record has. The agent itself is not
- * asked: what it judges stays out of this.
- * @returns what differs; null: nothing.
+ * Repeats the recorded calls of an agent, and compares the policy's answers with the record's. The agent itself does
+ * not run, so its judgement is not compared.
+ * @returns the difference; null: none.
  */
 export async function repeatAgent(
   { policy, environment, signal }: Run,
@@ -28,7 +28,7 @@ export async function repeatAgent(
   try {
     const again = await holdConversation(engine, work, {
       ...environment,
-      // That is a part of what the agent's end gives, and not compared.
+      // Sanity-check results are part of the agent's output, which is not compared.
       multiTurn: { ...multiTurn, tokenizationSanityCheckMode: "disable" },
       onWarning: undefined,
       ...{ tokenizer, signal, calls, steer },
@@ -38,7 +38,7 @@ export async function repeatAgent(
       compareTokens(held, again) ??
       compareFields(held, again, spoken) ??
       compareTurns(held, again) ??
-      // An agent that is refused a call for want of room may end its episode for that.
+      // An agent may end its episode because a call was refused for lack of room.
       (held.finishReason === "length" ? null : compareFields(held, again, ["finishReason"]))
     );
   } catch (error) {
@@ -47,12 +47,12 @@ export async function repeatAgent(
   }
 }
 
-/** What follows from the calls and the policy's words. */
+/** Fields that follow from the calls and the policy's answers. */
 const spoken = ["promptLength", "numTurns", "messages", "images", "segments", "toolSchemas", "sampling"] as const;
-/** What an agent gives beside it. */
+/** Fields that the agent itself determines. */
 const judged = ["score", "finishReason", "turnScores", "extraFields"] as const;
 
-/** Where each turn stands, and which of its tokens are calls. */
+/** Compares the token range and the call tokens of each turn. */
 function compareTurns(held: UnjudgedTrajectory, again: UnjudgedTrajectory): string | null {
   const [turns, own] = [held, again].map(({ timeline }) =>
     (timeline?.turns ?? []).map(({ role, start, end, toolCalls }) => ({ role, start, end, toolCalls })),
@@ -61,9 +61,9 @@ function compareTurns(held: UnjudgedTrajectory, again: UnjudgedTrajectory): stri
 }
 
 /**
- * Whether an agent's episode is the one that is held here. First the policy's words, to the calls of the record: what differs there is
- * its worker's doing. Where the agent judges its answers by itself, it then runs here too: if it says and hears the same, its judgement
- * must be the same; else that cannot be compared.
+ * Audits an agent's episode. First it repeats the recorded calls: a difference in the policy's answers is the
+ * worker's doing. If the agent judges its answers itself, it then runs here, too: if all tokens are equal, its
+ * judgement must be equal; otherwise it cannot be compared.
  */
 export async function auditAgent(
   run: Run,
@@ -74,7 +74,7 @@ export async function auditAgent(
   const reason = await repeatAgent(run, work, held, isOwnClass ? "policy" : "record");
   if (reason !== null) return { is: "different", reason };
   if (held.score === null && held.turnScores.length === 0) return { is: "same" };
-  // Another sampler gives it other answers.
+  // Another class of bits samples other answers.
   if (!isOwnClass) return { is: "open", reason: "its agent judges by itself, and another class of bits answered it" };
   const { policy, environment, signal } = run;
   const { tokenizer, engine } = policy;

@@ -83,7 +83,7 @@ export async function auditConversation(
   return { is: "open", reason: `a tool or an interaction answered differently: ${answered}` };
 }
 
-/** What the record of a row's conversation contains, by its agent loop. */
+/** The recorded inputs of a row's conversation, by its agent loop. */
 function findRecorded({ environment }: Pick<Run, "environment">, row: ConversationWork["row"]) {
   const { agentLoops: loops = agentLoops, defaultAgentLoop } = environment;
   return loops.find(row.agentName ?? defaultAgentLoop)?.recorded;

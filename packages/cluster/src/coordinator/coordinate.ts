@@ -53,18 +53,18 @@ export interface BusOfRun {
 
 /** A job that workers and this process can do. */
 interface SharedWork<T> {
-  /** As in `Work`. */
+  /** See `Work.order`. */
   order?: number;
   here: () => Promise<T>;
   /**
-   * Does it here while a worker has it; the signal means that the worker was first. Default: `here`, which then runs to
-   * its end.
+   * Does the work here while a worker has it, too; the signal means that the worker finished first. Default: `here`,
+   * which then runs to its end.
    */
   copy?: (signal: AbortSignal) => Promise<T>;
   away: (signal: AbortSignal) => Promise<Taken<T>>;
   /** Computes the job again. */
   audit: (taken: Taken<T>) => Promise<{ verdict: Verdict; own: T }>;
-  /** Whether it must be computed again. */
+  /** True if the result must be computed again. */
   isSuspect?: (taken: Taken<T>) => boolean | Promise<boolean>;
 }
 

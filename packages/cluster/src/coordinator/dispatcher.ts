@@ -15,7 +15,7 @@ const LONG = 3;
 
 export interface Work<T> {
   kind: JobKindName;
-  /** Of the work that waits, the smallest goes first; default 0. */
+  /** Priority among waiting work: the smallest goes first; default 0. */
   order?: number;
   here: () => Promise<T>;
   /** Does it here although a worker has it. Ends soon after the signal is aborted. */
@@ -54,16 +54,16 @@ class Lane {
   /** Jobs that present workers take at once, and the number of these workers. */
   slotsAway = 0;
   able = 0;
-  /** Whether tasks given away may still be finished: draining workers finish theirs. */
+  /** True if tasks given away may still be finished: draining workers finish theirs. */
   canBeDone = false;
 }
 
 export interface DispatcherOptions {
-  /** Whether this process works alongside its workers; without workers it always does. */
+  /** True if this process works alongside its workers; without workers it always does. */
   takesPart: boolean;
   /** Conversations that this process holds at once without workers. */
   conversationsHere: number;
-  /** Whether a worker may do jobs of a kind. Only `setWorkers` asks. */
+  /** True if a worker may do jobs of a kind. Only `setWorkers` asks. */
   mayDo: (worker: WorkerInfo, kind: JobKindName) => boolean;
   /** Milliseconds that any work may take before a second copy begins. */
   patienceMs: number;
@@ -165,7 +165,7 @@ export class Dispatcher {
     const { slotsAway, able } = this.lanes[kind];
     if (slotsAway === 0) return this.most(kind);
     if (!this.options.takesPart) return 0;
-    // As many as an average worker: this process has no more cores than they have.
+    // At most as many as an average worker: this process has no more cores than they have.
     return Math.min(this.most(kind), Math.max(1, Math.round(slotsAway / able)));
   }
 
@@ -217,7 +217,7 @@ export class Dispatcher {
 
   /**
    * Starts a copy in a slot that no other work waits for.
-   * @returns whether there was one.
+   * @returns true if there was one.
    */
   private copy(task: Task): boolean {
     const { kind } = task.work;

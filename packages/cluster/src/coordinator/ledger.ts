@@ -23,7 +23,7 @@ interface Entry {
   overtaken: number;
   /** Its last failed conversations in a row. */
   failures: number;
-  /** Whether an undecided audit of it was reported. */
+  /** True once an undecided audit of it was reported. */
   isOpenTold: boolean;
 }
 
@@ -92,7 +92,7 @@ export class Ledger {
 
   /**
    * Counts a worker's job that another worker finished sooner, though it was given the job later.
-   * @returns whether the worker gets no more jobs from now on.
+   * @returns true if the worker gets no more jobs from now on.
    */
   overtaken(worker: string): boolean {
     return ++this.entryOf(worker).overtaken === OVERTAKEN_IN_ROW;
@@ -123,7 +123,7 @@ export class Ledger {
 
   /**
    * Refuses results of a worker from now on.
-   * @returns whether they were accepted until now.
+   * @returns true if they were accepted until now.
    */
   shutOut(worker: string, reason: string): boolean {
     const entry = this.entryOf(worker);
@@ -142,7 +142,7 @@ export class Ledger {
     return this.entryOf(worker).failures;
   }
 
-  /** Whether an undecided audit of a worker is the first to report. */
+  /** True for the first undecided audit of a worker. */
   mayTellOfOpen(worker: string): boolean {
     const entry = this.entryOf(worker);
     const isFirst = !entry.isOpenTold;

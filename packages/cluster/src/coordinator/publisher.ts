@@ -13,7 +13,7 @@ export interface SentWeights {
 /** Weights that jobs may still need. */
 interface Kept extends SentWeights {
   bytes: Uint8Array;
-  /** Whether conversations are sampled by them. */
+  /** True if conversations are sampled with them. */
   samples: boolean;
 }
 
@@ -28,7 +28,7 @@ export class Publisher {
   private seen: PublishedPolicy | undefined;
   /** SHA-256 of the live weights; empty before the first are sent. */
   private newest = "";
-  /** By SHA-256, in the order in which they were first sent. */
+  /** Weights by SHA-256, in the order in which they were first sent. */
   private readonly kept = new Map<string, Kept>();
   /** The weights of versions, which never change. */
   private readonly versions = new WeakMap<WeightsEngine, SentWeights>();
@@ -42,7 +42,7 @@ export class Publisher {
       sha: string;
       /** SHA-256 of the initial weights, which are never deleted. */
       weights: string;
-      /** Weights, beside the live ones, by which conversations are sampled at once. */
+      /** Number of older weights, besides the live ones, with which conversations may be sampled at the same time. */
       lag: number;
     },
   ) {}
@@ -59,7 +59,7 @@ export class Publisher {
   }
 
   /**
-   * The weights that an engine's conversations are sampled by: of the live one, as they were published, or of a kept
+   * The weights with which an engine samples conversations: for the live engine, as published; or those of a kept
    * version. They stay on the bus until `lag` newer ones and the live ones sample.
    */
   keep(engine: WeightsEngine): Promise<SentWeights> {

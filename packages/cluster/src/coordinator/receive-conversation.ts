@@ -53,7 +53,7 @@ function findUnearned(
     received: JSON.stringify(received).slice(0, 200),
   });
   if (!traits.scores && score !== null) return refuse("score of its own", score);
-  // Only a user's loop knows what it returns. An agent scores its episode and its answers, and has no tools of a task.
+  // Only a user's loop knows its own output. An agent scores its episode and its answers, and has no tools of a task.
   if (recorded === undefined) return null;
   const names = traits.tools ? selectTools(tools, row) : [];
   if (names.length === 0 && toolRewards.length > 0) return refuse("rewards of tools", toolRewards);

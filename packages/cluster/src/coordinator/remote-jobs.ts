@@ -25,7 +25,7 @@ export interface RemoteJobOptions {
 export interface Taken<T> {
   value: T;
   worker: string;
-  /** Whether the worker computes the coordinator's class of bits. */
+  /** True if the worker computes the coordinator's class of bits. */
   isOwnClass: boolean;
 }
 
@@ -34,7 +34,7 @@ export interface OfferedWork<T> {
   work: () => unknown;
   /** The weights that it must be done with, which stay on the bus meanwhile. */
   weights: SentWeights;
-  /** Whether it must be done in the coordinator's class. */
+  /** True if the work must be done in the coordinator's class of bits. */
   inOwnClass: boolean;
   /**
    * The checked result.
@@ -112,7 +112,7 @@ export class RemoteJobs {
           signal.throwIfAborted();
           if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
           avoid.add(result.worker);
-          // For a missing blob or an invalid result: another worker may succeed.
+          // A missing blob or an invalid result: another worker may succeed.
           if (error.code !== "cluster/blob-missing")
             this.warn(`worker ${result.worker} sent an unusable result`, error);
         });
@@ -174,7 +174,7 @@ export class RemoteJobs {
     return packed;
   }
 
-  /** The work is over, here: gradients are large and many, so theirs is deleted at once. */
+  /** Ends work that was done here. Gradients are large and many, so their blobs are deleted at once. */
   private release(kind: string, packed: Packed): void {
     if (!("blob" in packed)) return;
     const left = this.inHand.get(packed.blob)! - 1;

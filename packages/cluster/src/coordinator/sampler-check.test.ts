@@ -33,7 +33,7 @@ describe("logprobs of workers", () => {
     expect(check({ ...own, ...other }, [], 1)).toEqual(["other"]);
     expect(check(other, [2], 1)).toEqual(["other"]);
     expect(check(other, [6], 1)).toEqual([]);
-    // Nothing says how far that is.
+    // No worker of the coordinator's class measures how far the policy has moved.
     expect(check(other, [], 1)).toEqual([]);
   });
 });

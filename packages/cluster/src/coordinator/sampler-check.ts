@@ -37,10 +37,12 @@ export class SamplerCheck {
   }
 
   /**
-   * With staleness the distances also tell how far the policy has moved. Conversations of the coordinator's class, whose
-   * bits audits compare, then measure that for those of other classes; where there are none, no worker is judged.
-   * @param staleness updates between the policy that sampled the conversations and the one that scored them.
-   * @returns for each untrustworthy worker the reason, once.
+   * With staleness, the distances also contain the policy's own movement. Conversations of the coordinator's class,
+   * whose bits are audited, then measure this movement for those of other classes; without such conversations, no
+   * worker is judged.
+   * @param staleness number of updates between the policy that sampled the conversations and the one that scored
+   * them.
+   * @returns the untrustworthy workers, each with the reason, once.
    */
   check(conversations: readonly ScoredConversation[], staleness: number): Map<string, string> {
     const here = { mean: 0, one: 0 };

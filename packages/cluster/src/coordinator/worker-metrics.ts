@@ -37,7 +37,7 @@ export class WorkerMetrics {
 
   ofConversation(metrics: Metrics, row: DatasetRow): Metrics {
     const { agentLoops: loops = builtInLoops, defaultAgentLoop, tools, interactions } = this.environment;
-    // Only the user's loops and agents know what they count.
+    // Only the user's loops and agents know the names of their metrics.
     if (loops.get(row.agentName ?? defaultAgentLoop).recorded !== "answers")
       return this.take(metrics, (name) => !OWN.has(name) && (COUNTED.has(name) || this.isNew(name)));
     const interaction = selectInteraction(interactions ?? null, row)?.name;

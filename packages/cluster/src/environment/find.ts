@@ -25,8 +25,8 @@ export interface FoundEnvironment {
 const MOST_FOLDERS = 200;
 
 /**
- * The environment that a run names, or a text about why it is missing and what to do.
- * @param config whose rows and runs are no part of the environment.
+ * Finds the environment that a run names, or returns a text about why it is missing and what to do.
+ * @param config its rows and runs are not part of the environment.
  */
 export async function findEnvironment(
   id: EnvironmentId,

@@ -44,7 +44,7 @@ export function pathOf(folder: string, { value }: NamedFile): string | null {
   return isModule(value) && !/^(\.{1,2}|~)?\//.test(path) ? null : resolvePath(folder, path);
 }
 
-/** Whether a path lies in a folder. */
+/** True if a path lies in a folder. */
 export function liesIn(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way !== ".." && !/^\.\.[/\\]/.test(way) && !isAbsolute(way);

@@ -11,7 +11,7 @@ export const text = z.string().max(16 * 1024 * 1024);
 export const int32s = z.instanceof(Int32Array);
 export const float32s = z.instanceof(Float32Array);
 
-/** Whether all values of a list are valid; much faster than a schema for each. */
+/** True if all values of a list are valid; much faster than a schema for each. */
 export function every(values: ArrayLike<number>, isValid: (value: number, index: number) => boolean): boolean {
   for (let i = 0; i < values.length; i++) if (!isValid(values[i]!, i)) return false;
   return true;

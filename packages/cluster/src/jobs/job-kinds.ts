@@ -38,7 +38,7 @@ export const metaSchema = z.object({
   class: z.string().max(64),
   /** Duration of the work, without waiting for weights. */
   seconds: z.number().nonnegative(),
-  /** Of a conversation: metrics and timeline, packed. */
+  /** For a conversation: metrics and timeline, packed. */
   record: packedSchema.optional(),
 });
 export type JobMeta = z.infer<typeof metaSchema>;

@@ -55,8 +55,8 @@ const MOST_DEPTH = 200;
 
 /**
  * Packs a value of JSON's kinds, typed arrays, `NaN`, infinities and big integers. Keys keep their order, because
- * templates print them in it: values built alike have equal bytes. Undefined properties are left out. The SHA-256 of an
- * image stands for it.
+ * templates print them in it: values built alike have equal bytes. Undefined properties are left out. An image is
+ * represented by its SHA-256.
  * @param onImage is called with each image; absent: images are refused.
  * @throws TypeError for functions, symbols, instances of classes, and nesting that is too deep.
  */

@@ -42,7 +42,7 @@ describe("results of workers", () => {
     expect(read).toEqual(conversation());
     expect(JSON.stringify(read.messages)).toBe('[{"content":"b","role":"user"}]');
     expect(Object.keys(read.extraFields)).toEqual(["z", "a"]);
-    // Of its own memory: a view would keep the message.
+    // In memory of its own: a view would keep the whole message.
     expect(read.responseMask.buffer.byteLength).toBe(4);
   });
 

@@ -21,18 +21,18 @@ import { cleanText } from "../bus/job-record.js";
 import { every, float32s, number, numbers, text } from "./checked.js";
 import { showIds } from "./image-tokens.js";
 
-/** Sums of exponentials are rounded: what is certain may be a little more than that. */
+/** Tolerance: sums of exponentials are rounded, so that the log-probability of a certain token may exceed 0. */
 const MOST_LOGPROB = 1e-3;
 
-/** A conversation's result: what the payload alone decides. Of vectors it has no ids (`hideIds`). */
+/** Result of a conversation, which the payload alone determines. It has no ids of image vectors (`hideIds`). */
 export type ConversationResult = Omit<UnjudgedTrajectory, "metrics" | "timeline">;
-/** What comes beside it, and differs from worker to worker. */
+/** Data with the result that differs from worker to worker. */
 export type ConversationRecord = Pick<UnjudgedTrajectory, "metrics" | "timeline">;
 
-/** What a conversation must fit. */
+/** Limits that a conversation must meet. */
 export interface ConversationLimits {
   info: Pick<ModelInfo, "vocabSize">;
-  /** Absent: the model sees none. */
+  /** Absent: the model takes no images. */
   images?: PolicyEngine["images"];
   /** Most tokens after the prompt. */
   responseLength: number;
@@ -44,7 +44,7 @@ const { metrics, turns, transitions, ...resultFields } = trajectorySchema.shape;
 const resultSchema = z.strictObject(
   {
     ...resultFields,
-    // As they travel: a list of numbers would take many times the memory.
+    // Typed arrays, as they travel: a list of numbers would take many times the memory.
     tokenIds: z.instanceof(Int32Array, { error: "an Int32Array" }),
     responseMask: z.instanceof(Uint8Array, { error: "a Uint8Array" }),
     rolloutLogprobs: z.instanceof(Float32Array, { error: "a Float32Array" }),
@@ -79,15 +79,16 @@ const recordSchema = z.strictObject(
 );
 
 /**
- * The conversation that a worker held, checked as what an agent loop returns is. Its vectors have the ids of this process.
- * @param value unpacked. @throws ClusterError "cluster/invalid-message" that names the field.
+ * Reads a worker's conversation, with the same checks as an agent loop's output. Its image vectors get the ids of
+ * this process.
+ * @param value the unpacked result. @throws ClusterError "cluster/invalid-message" that names the field.
  */
 export function readConversation(value: unknown, limits: ConversationLimits): ConversationResult {
   const subject = "the record of a conversation";
   const refuse = refuseField(subject);
   const given: ConversationResult = readFields(resultSchema, value, refuse);
   const { vocabSize } = limits.info;
-  // Ids of this process's vectors, which no other process knows.
+  // Such ids are only valid within one process.
   const behind = given.tokenIds.findIndex((id) => id >= vocabSize);
   if (behind >= 0) refuse(`tokenIds[${behind}]`, `token ids from 0 to ${vocabSize - 1}`, given.tokenIds[behind]);
   const found = showIds(given, limits, refuseIn(subject));
@@ -101,11 +102,14 @@ export function readConversation(value: unknown, limits: ConversationLimits): Co
   }
   if (turnScores.length + toolRewards.length > 0 && !responseMask.includes(1))
     refuse("turnScores, toolRewards", "rewards at tokens that were sampled", "none was");
-  // A view of the message would keep all of it.
+  // A copy: a view would keep the whole message in memory.
   return { ...found, responseMask: Uint8Array.from(responseMask) };
 }
 
-/** What comes beside a conversation. @param tokens of it. @throws ClusterError "cluster/invalid-message". */
+/**
+ * Reads the data that comes with a conversation. @param tokens number of its tokens. @throws ClusterError
+ * "cluster/invalid-message".
+ */
 export function readConversationRecord(value: unknown, tokens: number): ConversationRecord {
   const refuse = refuseField("what comes with a conversation");
   const found = readFields(recordSchema, value, refuse) as ConversationRecord;
@@ -118,7 +122,7 @@ export function readConversationRecord(value: unknown, tokens: number): Conversa
 
 const scoresSchema = z.strictObject({ logprobs: float32s, entropy: float32s, squares: float32s.nullable() });
 
-/** Scores of a shard's targets. @throws ClusterError "cluster/invalid-message". */
+/** Reads the scores of a shard's targets. @throws ClusterError "cluster/invalid-message". */
 export function readScores(value: unknown, { targets, squares: wantsSquares }: ScoreShard): ShardScores {
   const found = parse("scores", scoresSchema, value);
   const refuse = refuseIn("scores");
@@ -135,14 +139,14 @@ export function readScores(value: unknown, { targets, squares: wantsSquares }: S
 
 const gradientSchema = z.strictObject({ gradient: float32s, loss: number, metrics: numbers });
 
-/** @param info of the engine whose tensors it is for. @throws ClusterError "cluster/invalid-message". */
+/** @param info info of the engine that the gradient is for. @throws ClusterError "cluster/invalid-message". */
 export function readGradient(value: unknown, info: Pick<ModelInfo, "trainableParameterCount">): ShardGradient {
   const found = parse("a gradient", gradientSchema, value);
   const { gradient } = found;
   const count = info.trainableParameterCount;
   if (gradient.length !== count)
     refuseIn("a gradient")(`${count} values, one for each trained weight`, gradient.length);
-  // Finite values may be so large that their sum is not: here it is known whose they are.
+  // Sums of very large values would overflow later, when their origin is no longer known.
   if (!every(gradient, isUsableNumber)) refuseIn("a gradient")("finite numbers, none beyond 1e30");
   return found;
 }
@@ -177,7 +181,7 @@ const refuseField =
   (field, expected, received) =>
     refuseIn(field === "" ? subject : `${subject}, ${cleanText(field)}`)(expected, describeReceived(received));
 
-/** In few words: it may be as long as a message. */
+/** Shortened: it may be as long as a message. */
 function describeReceived(value: unknown): string {
   if (Array.isArray(value) || (ArrayBuffer.isView(value) && "length" in value))
     return `${value.constructor.name} of ${value.length}`;

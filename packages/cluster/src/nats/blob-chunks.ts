@@ -62,7 +62,7 @@ export class BlobChunks {
   /**
    * Reads this many chunks in order; after a lost connection it continues at the same chunk.
    * @param onChunk may throw, which ends the read.
-   * @returns whether they were all there.
+   * @returns true if all of them were there.
    * @throws the errors of `onChunk`; the signal's reason; errors of the connection.
    */
   async read(

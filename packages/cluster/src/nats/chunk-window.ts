@@ -44,7 +44,7 @@ export class ChunkWindow {
   /**
    * Adapts the size to a chunk, before its place is given back.
    * @param sent time of sending, and `now`: milliseconds of one clock.
-   * @param arrived whether it was acknowledged.
+   * @param arrived true if it was acknowledged.
    */
   learn(sent: number, now: number, arrived: boolean): void {
     if (arrived && now - sent <= SLOW_MS) {

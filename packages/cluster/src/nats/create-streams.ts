@@ -87,7 +87,8 @@ export async function createStreams(
     discard: DiscardPolicy.New,
     discard_new_per_subject: true,
     max_bytes: bounds.jobBytes,
-    // At its bound of bytes the server would drop the oldest small messages; this bound is reached first, and refuses.
+    // At its limit of bytes the server would drop the oldest small messages; this limit is reached first, and refuses
+    // new ones.
     max_msgs: Math.max(1, Math.floor(bounds.jobBytes / (MAX_JOB_BYTES + HEADERS))),
     max_age: maxAge,
     max_msg_size: MAX_JOB_BYTES + HEADERS,

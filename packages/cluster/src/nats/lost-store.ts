@@ -104,6 +104,6 @@ export class LostStore {
   }
 }
 
-/** Whether JetStream says that a stream or its consumer is missing. */
+/** True if JetStream reports that a stream or its consumer is missing. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && /\b(stream|consumer) not found\b/i.test(error.message);

@@ -8,7 +8,7 @@ import { cleanText } from "../bus/job-record.js";
 export function missingBusError(prefix: string, cause: unknown): ClusterError {
   const subject = `the bus ${prefix}`;
   const received = cause instanceof Error ? cleanText(cause.message) : "nothing";
-  // Of the server or of the account: the client has an error class for each, and exports only one.
+  // Disabled for the server or for the account: the client has an error class for each, and exports only one.
   if (/jetstream (is )?not enabled/i.test(received)) {
     return new ClusterError("needs JetStream, which this server or account does not have", {
       code: "cluster/no-jetstream",

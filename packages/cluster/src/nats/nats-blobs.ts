@@ -43,7 +43,7 @@ export class NatsBlobs implements Blobs {
     const isThere = old?.size === bytes.length && trimDigest(old.digest) === trimDigest(digestOf(sha));
     if (isThere && (await this.#isWhole(old))) return sha;
     await this.#write(sha, bytes);
-    // From now on readers see the new one, whether or not this role may delete the old chunks.
+    // From now on readers see the new one, even if this role may not delete the old chunks.
     if (old) await this.#purge(this.#place(old.nuid));
     return sha;
   }
@@ -74,7 +74,7 @@ export class NatsBlobs implements Blobs {
     return { stream: `OBJ_${bucket}`, subject: `$O.${bucket}.C.${id}` };
   }
 
-  /** Whether all of its chunks exist. */
+  /** True if all of its chunks exist. */
   async #isWhole(info: ObjectInfo): Promise<boolean> {
     if (info.deleted) return false;
     const { stream, subject } = this.#place(info.nuid);

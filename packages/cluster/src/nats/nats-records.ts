@@ -108,7 +108,7 @@ export class NatsRecords implements Records {
     for (const stop of this.#watches) stop();
   }
 
-  /** Whether a watch has no entries to report at first. */
+  /** True if a watch has no entries to report at first. */
   async #isEmpty(changes: unknown, include: "all" | "now"): Promise<boolean> {
     if (include === "now") return true;
     const { _data } = changes as { _data?: { info(cached: boolean): Promise<{ num_pending: number }> } };

@@ -210,7 +210,7 @@ const shutOutError = (servers: NatsServers["servers"], cause: Error) =>
     cause,
   });
 
-/** Whether the stream is missing, or has no listener any more. */
+/** True if the error says that the stream is missing, or has no listener any more. */
 const saysGone = (error: unknown): boolean =>
   isMissing(error) || (error instanceof Error && /jetstream is not enabled|no responders/i.test(error.message));
 

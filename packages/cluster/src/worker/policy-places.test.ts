@@ -23,7 +23,7 @@ async function open(lag: number) {
     return known[Number(name)]!;
   };
   const places = new PolicyPlaces(engine, fetch, { lag });
-  /** What is sampled with a version's weights. */
+  /** Samples with a version's weights. */
   const say = (version: number, kind: "rollout" | "score" = "rollout", during = async () => {}) =>
     places.use(kind, { weights: String(version), version, signal: never }, async (policy) => {
       await during();

@@ -15,12 +15,12 @@ interface Place {
 }
 
 /**
- * The policies that one engine holds for jobs: its live weights, and with a lag `lag + 1` versions of the adapter, by
- * which conversations are held while scores and gradients are computed with newer weights.
+ * The policies that one engine holds for jobs: its live weights and, with a lag, `lag + 1` versions of the adapter.
+ * Conversations are held with these versions while scores and gradients are computed with newer weights.
  */
 export class PolicyPlaces {
   private readonly live: Place;
-  /** Where conversations are held: without lag in the live weights. */
+  /** Places in which conversations are held; without lag, the live weights. */
   private readonly sampling: readonly Place[];
 
   /** @param fetch the weights by SHA-256. */

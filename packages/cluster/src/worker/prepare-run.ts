@@ -32,13 +32,13 @@ export interface PreparedRun {
   images: WorkerImages | null;
   /** Needed for conversations; null: it holds none. */
   conversations: { environment: Environment; tokenizer: DeltaTokenizer } | null;
-  /** Whether its scores equal the coordinator's. */
+  /** True if its scores equal the coordinator's. */
   scores: boolean;
   /** Needed for gradients; null: it computes none. */
   losses: Losses | null;
   /** Reasons why it does not do everything. */
   lacks: string[];
-  /** Whether missing parts may become available: it may be prepared again. */
+  /** True if missing parts may become available: it may be prepared again. */
   mayComeBy: boolean;
   /** Disposes of tools and versions of the policy; the model stays. Never rejects. */
   dispose(): Promise<void>;

@@ -199,7 +199,7 @@ class WorkerLoop implements RunningWorker {
     }
   }
 
-  /** @returns whether there is nothing left to try. */
+  /** @returns true if nothing is left to try. */
   private async prepare(sha: string, signal: AbortSignal): Promise<boolean> {
     const { options, bus, models, weights } = this;
     const { modelDir, report, threads, device = "auto", slots, folder = process.cwd(), tasks } = options;

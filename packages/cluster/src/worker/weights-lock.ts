@@ -35,7 +35,7 @@ export class WeightsLock {
 
   constructor(private readonly source: WeightsSource) {}
 
-  /** Whether no job uses the engine or waits for it. */
+  /** True if no job uses the engine or waits for it. */
   get isIdle(): boolean {
     return this.users.size === 0 && this.waiting.length === 0 && !this.isLoading;
   }
@@ -94,7 +94,7 @@ export class WeightsLock {
 
   private next(): void {
     if (this.isLoading || this.waiting.length === 0) return;
-    // Of equal versions the first one: later jobs with the loaded weights must not overtake it.
+    // Among equal versions the first: later jobs with the loaded weights must not overtake it.
     const first = this.waiting.reduce((best, other) => (other.version > best.version ? other : best));
     if (first.weights === this.held) this.enter(first.weights, first.version);
     else if (this.users.size === 0) void this.load(first.weights, first.version);
