@@ -57,7 +57,7 @@ export interface FollowUp {
 /** The template's text of an assistant's message. */
 export interface AssistantText {
   text: string;
-  /** Whether the text follows the whole generation prompt; if not, it follows the prompt without its opening. */
+  /** True if the text follows the whole generation prompt; otherwise it follows the prompt without its opening. */
   continuesOpening: boolean;
 }
 

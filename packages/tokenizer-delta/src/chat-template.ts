@@ -96,7 +96,7 @@ export class ChatTemplate {
     });
   }
 
-  /** Whether it prints users' messages only from a list of parts. */
+  /** True if it prints users' messages only from a list of parts. */
   get takesParts(): boolean {
     return this.forms.contentOf("user") !== "text";
   }

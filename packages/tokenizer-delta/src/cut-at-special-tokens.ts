@@ -64,7 +64,7 @@ function findOwner(owners: Int32Array, from: number, to: number): number {
   return 0;
 }
 
-/** Whether a control token's text at this place comes from users or tools. */
+/** True if a control token's text at this place comes from users or tools. */
 function isPlain(plainAt: readonly number[], at: number, length: number): boolean {
   const first = plainAt[findFirst(plainAt, length === 1 ? at : at + 1)];
   return first !== undefined && first < at + length;

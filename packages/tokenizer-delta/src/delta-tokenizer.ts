@@ -46,9 +46,9 @@ export type OnUnsplit = () => void;
 /** An assistant message as sampled tokens. */
 export interface AssistantTokens {
   tokenIds: Int32Array;
-  /** Whether they end with the end-of-turn token; some templates print it only with the next message. */
+  /** True if they end with the end-of-turn token; some templates print it only with the next message. */
   ended: boolean;
-  /** Whether they follow the whole generation prompt; if not, its opening must be left out before them. */
+  /** True if they follow the whole generation prompt; otherwise its opening must be left out before them. */
   continuesOpening: boolean;
 }
 
@@ -169,11 +169,12 @@ export class DeltaTokenizer {
   }
 
   /**
-   * Tokens after a sampled assistant turn: the template's text after the end-of-turn token, `messages` (tool responses
-   * or a user's text) and the next generation prompt. All of them have mask 0.
+   * Tokens after a sampled assistant turn: the template's text after the end-of-turn token, `messages` (tool
+   * responses or a user's text) and the next generation prompt. All of them have mask 0.
    * Tools are described only in the prompt: some templates would otherwise print them again before a later message.
    * Some templates need `name` and `tool_call_id` of tool messages.
-   * @param ended whether the turn was sampled up to its end-of-turn token; if not, that token is part of the delta.
+   * @param ended true if the turn was sampled up to its end-of-turn token; otherwise that token is part of the
+   * delta.
    * @throws TokenizerError when the template cannot place such messages after an assistant turn.
    */
   encodeDelta(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): Int32Array {

@@ -81,7 +81,7 @@ describe("the embedded policy: its own template and vocabulary", () => {
       said.push(answer);
       delta = tokenizer.encodeDelta([answer], turn.finishReason === "stop");
       production.addSampled(turn.tokenIds);
-      // Nothing in this template rewrites history, so rendering as in production evaluates only the delta.
+      // This template never rewrites history, so rendering as in production evaluates only the delta.
       const next = production.encodeTurn(said);
       expect([next.keep, ...next.tokenIds]).toEqual([tokenIds.length, ...delta]);
     }

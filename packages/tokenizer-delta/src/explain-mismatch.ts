@@ -84,9 +84,9 @@ export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): 
 }
 
 /**
- * Whether a template may have printed this for a turn: it may add to the text (an empty `<think>` block) or remove
- * parts of it (reasoning), ignoring whitespace; other words are not rewriting. Calls in a message's `tool_calls` are
- * printed in the template's own notation.
+ * True if a template may have printed this text for a turn: it may add to the text (an empty `<think>` block) or
+ * remove parts of it (reasoning), ignoring whitespace; other words are not rewriting. Calls in a message's
+ * `tool_calls` are printed in the template's own notation.
  */
 function isMadeOf(printed: string, said: string, message: ChatMessage): boolean {
   if (message.tool_calls && message.tool_calls.length > 0) return true;
@@ -94,7 +94,7 @@ function isMadeOf(printed: string, said: string, message: ChatMessage): boolean 
   return a.length > b.length ? isWithin(b, a) : isWithin(a, b);
 }
 
-/** Whether the characters of `part` occur in `text` in the same order. */
+/** True if the characters of `part` occur in `text` in the same order. */
 function isWithin(part: string, text: string): boolean {
   let at = 0;
   for (let i = 0; i < text.length && at < part.length; i++) if (text[i] === part[at]) at++;
@@ -138,7 +138,7 @@ function findHeard(
 }
 
 /**
- * Whether a message records the sampled text: exactly for a turn that ended, at least its beginning for one that was
+ * True if a message records the sampled text: exactly for a turn that ended, at least its beginning for one that was
  * stopped.
  */
 function records(

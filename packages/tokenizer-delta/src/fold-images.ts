@@ -10,7 +10,7 @@ import { cutAtImages, type RenderedText } from "./rendered-text.js";
 export class FoldedImages {
   /** -1 is the first of them, and so on. */
   private readonly images: ImageRecord[] = [];
-  /** By the first of an image's tokens. */
+  /** Images by the first of their tokens. */
   private readonly known = new Map<number, { ids: Int32Array; folded: number }[]>();
 
   /** @param whole the rendering with the images. */

@@ -95,8 +95,8 @@ export class InferenceConversation {
   }
 
   /**
-   * Whether one side of the join is a control token or an image (text next to it is tokenized separately), or else the
-   * last piece and the rest have the same tokens when they are tokenized together.
+   * True if one side of the join is a control token or an image (text next to it is tokenized separately), or else
+   * if the last piece and the rest have the same tokens when they are tokenized together.
    */
   private joins(kept: readonly Piece[], added: readonly TokenizedPiece[], whole: RenderedText, at: number): boolean {
     const last = kept.at(-1)!;
@@ -107,7 +107,7 @@ export class InferenceConversation {
     return together.length === apart.length && together.every((id, i) => id === apart[i]);
   }
 
-  /** Whether a piece ends with a control token or an image. */
+  /** True if a piece ends with a control token or an image. */
   private endsApart(piece: Piece): boolean {
     if (piece.images.at(-1)?.to === piece.text.length) return true;
     const last = piece.ids.at(-1);
@@ -120,7 +120,8 @@ function divides(piece: TokenizedPiece): boolean {
 }
 
 /**
- * Whether a rendering continues with this piece at this place, with the same text of others and the same images in it.
+ * True if a rendering continues with this piece at this place, with the same text of others and the same images in
+ * it.
  */
 function continues(whole: RenderedText, at: number, piece: Piece): boolean {
   if (!whole.text.startsWith(piece.text, at)) return false;

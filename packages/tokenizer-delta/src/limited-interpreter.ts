@@ -9,7 +9,7 @@ interface Weight {
   /** Number of values in it, including itself. */
   count: number;
   depth: number;
-  /** Whether it may change later. */
+  /** True if it may change later. */
   changes: boolean;
 }
 
@@ -262,7 +262,7 @@ function isContainer(value: Value): boolean {
   return typeof value.value === "object" && value.value !== null;
 }
 
-/** Whether a member may be one of the guarded methods, as far as the source shows. */
+/** True if a member may be one of the guarded methods, as far as the source shows. */
 function mayBeGuarded({ computed, property }: Node): boolean {
   const { type, value } = property as Node;
   if (!computed || type === "StringLiteral") return guardedMethods.includes(value as string);

@@ -17,7 +17,7 @@ export type ImagePlacer = Pick<ImageEncoder, "place" | "countTokens">;
 /** A part of a text with its tokens: an image, a control token, or text between them. */
 export interface TokenizedPiece extends RenderedText {
   ids: Int32Array;
-  /** Whether it is a control token. */
+  /** True for a control token. */
   control: boolean;
 }
 

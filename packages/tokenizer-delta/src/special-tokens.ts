@@ -2,7 +2,7 @@ import type { SpecialToken } from "@cria/core";
 
 interface Node {
   token: SpecialToken | null;
-  /** Whether the text of a control token continues from here. */
+  /** True if the text of a control token continues from here. */
   leadsToControl: boolean;
   readonly next: Map<number, Node>;
 }

@@ -4,7 +4,7 @@ import type { TextTokenizer } from "./text-tokenizer.js";
 
 /** The template's end of an assistant's turn that others follow. */
 export interface TurnEnd {
-  /** From the assistant's last word to the end of the end-of-turn text. */
+  /** Text from the assistant's last word to the end of the end-of-turn text. */
   closing: string;
   endText: string;
 }
@@ -12,7 +12,7 @@ export interface TurnEnd {
 /** The texts that end turns. */
 export class TurnEnds {
   private endTexts: string[] | undefined;
-  /** By the base conversation's shape. */
+  /** Ends by the base conversation's shape. */
   private readonly ends = new Map<string, TurnEnd>();
 
   /** @param tokens the model's tokens that end a turn. */

@@ -21,7 +21,7 @@ export interface Comparison {
   outcome: Outcome;
   detail: string;
   /**
-   * Whether production rendering equals the whole rendering at each turn: its text, and its tokens except those that
+   * True if production rendering equals the whole rendering at each turn: its text, and its tokens except those that
    * were sampled differently. Null when refused.
    */
   inferenceEqual: boolean | null;

@@ -4,7 +4,7 @@ export interface TemplateCase {
   template: string;
   /** `models/ggml-vocab-*.gguf`. */
   vocabulary: string;
-  /** Whether it is the model's own vocabulary; if not, it is the nearest one in the release. */
+  /** True if it is the model's own vocabulary; otherwise it is the nearest one in the release. */
   own: boolean;
   /** Special tokens that the template prints and the vocabulary lacks. */
   added?: readonly string[];
