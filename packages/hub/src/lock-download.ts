@@ -8,7 +8,7 @@ const BEAT_MS = 2_000;
 const STALE_MS = 20_000;
 
 /**
- * Waits until no other process downloads the same file, then makes others wait. Ignores the lock of a dead process.
+ * Waits until no other process downloads the same file, then locks it. The lock of a dead process is ignored.
  * @returns a function that releases the lock.
  */
 export async function lockDownload(file: string, signal?: AbortSignal): Promise<() => Promise<void>> {

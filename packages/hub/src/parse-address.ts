@@ -17,7 +17,7 @@ export interface Address {
 const PATTERN =
   /^hf:(?:\/\/)?(?<repository>[\w.-]+\/[\w.-]+)(?::(?<quantization>[\w.-]+)|\/(?<path>[^@:]+))?(?:@(?<revision>[\w./-]+))?$/i;
 
-/** Whether a text is an address and not a path. */
+/** True if a text is an address and not a path. */
 export function isAddress(text: string): boolean {
   return /^hf:/i.test(text);
 }
