@@ -15,15 +15,15 @@ export interface CriaMetadata extends JSONObject {
   /** The policy's session that gave the answer; the answer's node is in its message graph. */
   session: string;
   node: string;
-  /** Updates that the policy had seen when the call began. */
+  /** Number of weight updates of the policy when the call began. */
   policyVersion: number;
   /** The sampled tokens, with control tokens. */
   tokenIds: number[];
-  /** One for each of `tokenIds`: natural logarithms, of the sampled distribution. */
+  /** Log-probabilities of `tokenIds`: natural logarithms, under the distribution they were sampled from. */
   logprobs: number[];
-  /** Tokens of the prompt that were evaluated before. */
+  /** Prompt tokens whose KV entries were reused. */
   reusedTokens: number;
-  /** Only with a grammar: 1 for a token from which it took probability. As long as `tokenIds`. */
+  /** Only with a grammar: 1 at tokens where the grammar removed probability. As long as `tokenIds`. */
   constrained?: number[];
   /** Only when asked for, by `providerOptions.cria.promptTokenIds`. */
   promptTokenIds?: number[];

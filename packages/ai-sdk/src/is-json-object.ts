@@ -1,4 +1,4 @@
-/** Whether a text is the JSON of an object, as arguments of calls are. */
+/** True if a text is the JSON of an object, as arguments of calls are. */
 export function isJsonObject(json: string): boolean {
   try {
     const value: unknown = JSON.parse(json);

@@ -8,9 +8,9 @@ import type { JsonSchema, SamplingOptions, ToolSchema } from "@cria/core";
 import type { ChatRequest, ChatSampling, ResponseFormat, ToolChoice } from "@cria/rollout";
 import { readPrompt } from "./read-prompt.js";
 
-/** What `providerOptions: { cria: ... }` of a call may say. */
+/** Options of a call in `providerOptions: { cria: ... }`. */
 export interface CriaCallOptions extends Pick<SamplingOptions, "minP"> {
-  /** Whether `providerMetadata.cria` has the prompt's token ids too. Default false. */
+  /** Include the prompt's token ids in `providerMetadata.cria`. Default false. */
   promptTokenIds?: boolean;
 }
 
