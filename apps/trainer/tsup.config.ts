@@ -29,7 +29,7 @@ export default defineConfig(() => {
     testing: subpath("testing"),
   };
   const programs = { cli: "src/cli.ts", "check-model-child": "src/check-model/child.ts" };
-  // Of the user's project, where it is installed: `cria check-model` compares with it.
+  // node-llama-cpp is the user's own installation: `cria check-model` compares with it.
   const options = { programs, apart: { own: "src/own.ts" }, external: ["node-llama-cpp"], esmOnly: ["wrap-ansi"] };
   const builds = publishedBuild(entries, options);
   for (const path of ASSETS) copyAsset(path);

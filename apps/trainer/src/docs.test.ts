@@ -31,7 +31,7 @@ describe("configs in pages", () => {
     ({ name }): ValidateFunction => ajv.compile(JSON.parse(schemas[`schema/${name}.json`]!)),
   );
 
-  /** What is wrong with a part of a config: keys that must be given may stand elsewhere. */
+  /** Errors in a part of a config; required keys may be in another part. */
   const findErrors = (validate: ValidateFunction, content: unknown) => {
     validate(content);
     const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== "required");

@@ -1,5 +1,5 @@
-// All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop. Values come from what loads at once;
-// `config.ts` and the other subpaths have the rest.
+// Everything that users of Cria import: tools and tasks, one call that trains, the parts of an own loop. Values come
+// from modules that load at once; `config.ts` and the other subpaths have the rest.
 
 export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
 export type {
@@ -69,7 +69,7 @@ export {
   openTools,
   tool,
 } from "@cria/tools/light";
-// By name: a bundle that the command line shares would lose `export *`.
+// Listed by name: `export *` would be lost in the bundle that the command line shares.
 export type {
   AdvantageOptions,
   Advantages,

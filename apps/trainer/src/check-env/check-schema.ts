@@ -4,9 +4,9 @@ import { findSchemaProblem } from "@cria/tools/internal";
 import type { Findings } from "./finding.js";
 
 /**
- * Checks a tool's OpenAI function schema, which templates print and arguments are checked against. Returns whether it
- * is usable.
- * @param origin of the tool: users cannot repair a server's schema.
+ * Checks a tool's OpenAI function schema, which templates print and arguments are checked against.
+ * @param origin origin of the tool: users cannot repair a server's schema.
+ * @returns true if it is usable.
  */
 export function checkSchema(schema: ToolSchema | undefined, findings: Findings, origin: ToolOrigin = "own"): boolean {
   const fail = (problem: string, remedy?: string): false => {

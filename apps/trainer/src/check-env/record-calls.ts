@@ -8,13 +8,13 @@ export interface CallRecord {
   outcome: { kind: "pending" } | { kind: "returned"; value: unknown } | { kind: "threw"; error: unknown };
   /** Milliseconds that it blocked the event loop until it first yielded, without the time taken by other processes. */
   blockedMs: number;
-  /** Whether it changed its arguments. */
+  /** True if it changed its arguments. */
   changedArguments: boolean;
 }
 
 /**
- * The same object, recording every call of these methods.
- * @param readWaited milliseconds that this thread has waited for the CPU so far.
+ * Returns the same object, recording every call of these methods.
+ * @param readWaited returns the milliseconds that this thread has waited for the CPU so far.
  */
 export function recordCalls<T extends object>(
   target: T,

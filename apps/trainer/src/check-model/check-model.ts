@@ -13,7 +13,7 @@ export interface DeviceReport {
 
 export interface ModelReport {
   path: string;
-  /** Whether no check falls short. */
+  /** True if no check falls short. */
   ok: boolean;
   devices: DeviceReport[];
 }
@@ -88,6 +88,6 @@ async function runOne(
   return run(check, job, events, signal);
 }
 
-/** Whether the model loads, as far as it was tried. */
+/** True if the model loads, as far as that was tried. */
 const isUsable = (findings: readonly Finding[]): boolean =>
   findings.length > 0 && findings.every(({ name, verdict }) => name !== GENERATES || verdict === "ok");

@@ -10,8 +10,8 @@ const SMALL = 32e6;
 const findFile = () => userCacheFolder("known-models.json");
 
 /**
- * Whether a training should suggest `cria check-model`: the file was neither checked nor trained here before, judged by
- * its path, size and date. From then on it is known.
+ * True if a training should suggest `cria check-model`: the file, identified by path, size and date, was neither
+ * checked nor trained here before. From then on it is known.
  */
 export async function isNewModel(path: string): Promise<boolean> {
   const key = await describeFile(path);

@@ -10,7 +10,7 @@ export interface CheckJob {
   /** Index of the GPU in CUDA's list, if there are several. */
   gpu: number | null;
   threads: number;
-  /** Whether the model loads with an adapter; rows that need one are "not supported" otherwise. */
+  /** True if the model loads with an adapter; rows that need one are "not supported" otherwise. */
   lora: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface CheckContext extends CheckJob {
 /** One entry of the list: it gives one or more rows. */
 export interface ModelCheck {
   name: string;
-  /** Whether its rows need a trainable adapter. */
+  /** True if its rows need a trainable adapter. */
   needsLora: boolean;
   /** Rough duration in seconds for a model of half a billion parameters on two cores. */
   seconds: number;

@@ -13,7 +13,7 @@ export interface Slope {
   /** The tensors' name without the block: "attn_q.weight". */
   kind: string;
   direction: "along the gradient" | "random";
-  /** By the gradient, and by central differences of the loss. */
+  /** Slope by the gradient (`analytic`), and by central differences of the loss. */
   analytic: number;
   numeric: number;
   /** Their distance, relative to the expected slope in such a direction. */

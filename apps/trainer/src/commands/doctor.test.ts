@@ -228,7 +228,7 @@ describe("the estimate", () => {
       contextLength: info.trainingContextSize,
       parameters: info.parameterCount,
     });
-    // Of three layers one has attention, two have a convolution.
+    // One of the three layers has attention, two have a convolution.
     const hybrid = readModelShape(await readGguf(await models.write({ architecture: "lfm2", layers: 3 })));
     expect(hybrid).toMatchObject({ layers: 3, kvLayers: 1, kvHeads: 2 });
     expect(hybrid.linear.map(({ name }) => name)).toContain("shortconv.in_proj");

@@ -37,7 +37,7 @@ function print({ checks, memory, cuda }: Diagnosis): void {
     console.log(`${marks[verdict]}  ${name.padEnd(12)} ${found}`);
     if (remedy) console.log(`${" ".repeat(17)}${pc.bold("try:")} ${remedy}`);
   }
-  // Without a driver there is hardly a GPU: its other parts only matter to users who asked for one.
+  // Without a driver there is probably no GPU: the other parts only matter to users who asked for one.
   if (cuda[0]?.found || checks.some(({ name, verdict }) => name === "GPU" && verdict !== "ok")) {
     console.log(`\n${pc.bold("what a GPU needs")}`);
     for (const { name, found, problem } of cuda)

@@ -119,7 +119,7 @@ function print({ name, folder, files, remarks }: Scaffold): void {
   for (const [command, what] of steps) console.log(`  ${command!.padEnd(18)} ${pc.dim(what!)}`.trimEnd());
 }
 
-/** Whether npm finds the environment's dependencies in this folder or above it. */
+/** True if npm finds the environment's dependencies in this folder or above it. */
 function isInstalled(folder: string): boolean {
   const { resolve } = createRequire(join(folder, "package.json"));
   try {

@@ -18,7 +18,7 @@ export class Interrupted extends Error {
 }
 
 export interface ListenOptions {
-  /** Whether the first signal lets running work end, and a second one aborts it; default false. */
+  /** True: the first signal lets running work end, and a second one aborts it; default false. */
   drains?: boolean;
 }
 

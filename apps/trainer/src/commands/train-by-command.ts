@@ -66,7 +66,7 @@ async function trainWhileLeading(options: TrainOptions): Promise<TrainResult> {
 }
 
 /**
- * Whether the lead was lost. Before the first step the error is thrown unchanged, afterwards together with the saved
+ * True if the lead was lost. Before the first step the error is thrown unchanged, afterwards together with the saved
  * state.
  */
 const isLeadLost = (error: unknown): boolean => {

@@ -49,7 +49,7 @@ export interface DemoSummary {
   tokens_per_second: { rollout: number; train: number };
 }
 
-/** As `runDemo` in when-called.ts. */
+/** Implements `runDemo` of when-called.ts. */
 export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   const started = performance.now();
   const overrides = [
@@ -57,7 +57,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     `data.seed=${options.seed}`,
     "trainer.val_before_train=false",
     `trainer.save_freq=${SAVE_FREQ}`,
-    // For `cria view`.
+    // Needed by `cria view`.
     "trainer.rollout_data_detail=full",
     ...(options.overrides ?? []),
   ];
@@ -128,7 +128,7 @@ async function trainPolicy(session: Training, folder: RunFolder, configFolder: s
   };
   const { steps } = await runTraining(
     { ...session, valRows: [] },
-    // For replays: `cria replay runs/demo --step 30` then repeats only a few steps.
+    // Checkpoints for replays: `cria replay runs/demo --step 30` then repeats only a few steps.
     { folder, checkpoints: new CheckpointStore(folder.path), configFolder, report },
   );
   progress.finish();

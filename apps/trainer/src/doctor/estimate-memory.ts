@@ -51,7 +51,7 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const heads = read("attention.head_count", 1);
   const embedding = read("embedding_length");
   const headSize = read("attention.key_length", embedding / heads);
-  // Of hybrid models only some layers have attention.
+  // In hybrid models only some layers have attention.
   const keys = tensors.filter(({ name }) => /^blk\.\d+\.attn_k\.weight$/.test(name));
   const count = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
   return {

@@ -86,7 +86,7 @@ export async function listTrainWarnings(config: TrainConfig, folder: string): Pr
   return isTight ? checks.filter(({ name }) => name === "this config") : [];
 }
 
-/** Whether the GPU's memory is the limit. */
+/** True if the GPU's memory is the limit. */
 function usesGpu(config: TrainConfig): boolean {
   if (config.trainer.device === "cpu") return false;
   try {

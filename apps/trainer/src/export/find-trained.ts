@@ -22,7 +22,7 @@ export interface Trained {
   sft: SftConfig | null;
   /** Base folder of the config's relative paths. */
   configFolder: string;
-  /** Whether a LoRA adapter was trained, rather than all weights. */
+  /** True if a LoRA adapter was trained, rather than all weights. */
   lora: boolean;
   /** Loads the base model with a new adapter (or fully trainable), as the run did, for its checkpoints. */
   load: (overrides: Partial<LoadModelOptions>) => Promise<LlamaModel>;
@@ -36,7 +36,7 @@ export interface Trained {
 /**
  * @param path a run folder (its newest whole checkpoint counts) or a folder `global_step_<N>`.
  * @param base the model's GGUF, for runs that were moved; null: the run's note.
- * @param options.isRunning whether the run may have saved nothing yet.
+ * @param options.isRunning true if the run may have saved nothing yet.
  * @throws DataError when there is nothing to export, or the model has moved.
  */
 export async function findTrained(

@@ -8,7 +8,7 @@ import { selectNames, type ToolSource } from "./tool-source.js";
 
 interface ListedTool {
   schema: ToolSchema;
-  /** Whether the server declares that a call destroys something. */
+  /** True if the server declares that a call destroys something. */
   destructive: boolean;
 }
 

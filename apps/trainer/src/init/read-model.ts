@@ -16,7 +16,7 @@ export interface ReadModel extends TemplateAbilities {
   shape: ModelShape;
   /** Tokens of the longest prompt among the rows, with its tools. */
   promptTokens: number;
-  /** Whether its chat template has a switch for thinking. */
+  /** True if its chat template has a switch for thinking. */
   canThink: boolean;
 }
 

@@ -37,7 +37,7 @@ export interface TaskSource {
   fromAiSdk?: string;
   /** Names of the tools to take; null: all. */
   tools: readonly string[] | null;
-  /** Whether it is about pictures. */
+  /** True if the task is about pictures. */
   vision?: boolean;
 }
 

@@ -10,7 +10,7 @@ import { checkRunFolder } from "./check-run-folder.js";
 /**
  * Removes a run folder for good, with all its weights.
  * @param confirm asks the user; null: there is no user to ask.
- * @returns whether it was removed: it stays without a confirmation.
+ * @returns true if it was removed; without a confirmation it stays.
  * @throws DataError for a run in progress, a folder that is no run's, or one with other runs in it; ConfigError when
  * there is no user to ask.
  */

@@ -8,12 +8,12 @@ export interface CreateCriaOptions
   model: string;
   /** A LoRA adapter on the model, also an address. */
   adapter?: string;
-  /** The projector with which it sees images, also an address. Default: it reads text alone. */
+  /** Path or address of the projector with which the model sees images. Default: it reads only text. */
   mmproj?: string;
   /** Name of the model, for the AI SDK; default: that of its file, without `.gguf`. */
   name?: string;
-  /** How the model writes tool calls: a format, its name, or a parser. Default: as its template prints them. */
+  /** Tool-call format of the model: a format, its name, or a parser. Default: the one that its template prints. */
   format?: ChatPoolOptions["format"];
-  /** With it the same requests in the same order give the same answers. Default: drawn. */
+  /** With a seed, the same requests in the same order give the same answers. Default: random. */
   seed?: number;
 }

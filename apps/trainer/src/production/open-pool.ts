@@ -1,4 +1,4 @@
-// What a provider of `createCria` loads with its first request.
+// The implementation behind `createCria`, loaded with its first request.
 
 import { loadModel } from "@cria/engine";
 import { resolveModel } from "@cria/hub";
@@ -14,7 +14,7 @@ export async function openPool(name: string, options: CreateCriaOptions) {
   const { model, adapter, mmproj, contextSize, maxSequences, device, threads, deterministic, ...chat } = options;
   const engine = await loadModel({
     path: model,
-    // With an adapter the cache is as in training, so that the numbers are too.
+    // With an adapter, the KV type is that of training, so that the numbers are equal, too.
     ...(adapter === undefined ? {} : { lora: { path: await resolveModel(adapter) }, kvType: "f32" }),
     ...(mmproj === undefined ? {} : { mmproj }),
     trainable: "none",

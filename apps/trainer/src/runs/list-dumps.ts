@@ -66,7 +66,7 @@ async function describe(file: string, given: Pick<DumpRef, "id" | "kind" | "step
   return found?.isFile() ? { ...given, size: found.size, file, modified: found.mtimeMs } : null;
 }
 
-/** Whether a file begins like a dump: version 1 began with the prompt's uid. */
+/** True if a file begins like a dump: version 1 began with the prompt's uid. */
 export async function isDumpFile(path: string): Promise<boolean> {
   if (!path.endsWith(".jsonl")) return false;
   const file = await open(path, "r").catch(() => null);

@@ -22,7 +22,7 @@ export class MetricsFile {
 
   constructor(private readonly path: string) {}
 
-  /** @returns whether there is anything new. */
+  /** @returns true if there is anything new. */
   async refresh(): Promise<boolean> {
     const found = await stat(this.path).catch(() => null);
     if (!found?.isFile()) {

@@ -29,12 +29,12 @@ export class RunReader {
     this.summary = { ...run, ...EMPTY };
   }
 
-  /** Whether its folder still exists. */
+  /** True if its folder still exists. */
   async exists(): Promise<boolean> {
     return (await stat(this.run.path).catch(() => null)) !== null;
   }
 
-  /** Whether it shares its work with other machines, or did. */
+  /** True if it shares its work with other machines, or did. */
   get isShared(): boolean {
     return (this.live?.cluster ?? null) !== null || this.metrics.rows.some((row) => row.has("cluster/workers"));
   }

@@ -20,13 +20,13 @@ export interface StatusFacts {
   live: LiveState | null;
   step: number;
   total: number | null;
-  /** Whether it wrote anything besides its config. */
+  /** True if it wrote anything besides its config. */
   hasResults: boolean;
-  /** Whether its command writes all results at once, at its end. */
+  /** True if its command writes all results at once, at its end. */
   isWhole: boolean;
 }
 
-/** Whether a run is in progress, and else how it ended; `error` is the cause of its end. */
+/** Status of a run: in progress, or how it ended; `error` is the cause of its end. */
 export async function readStatus(
   path: string,
   { live, step, total, hasResults, isWhole }: StatusFacts,

@@ -22,7 +22,7 @@ export interface OpenServedOptions extends FindSubjectOptions {
   parallel?: number;
   device?: "auto" | "cpu" | "cuda";
   threads?: number;
-  /** Whether equal seeds give equal answers regardless of concurrent work. */
+  /** True if equal seeds give equal answers regardless of concurrent work. */
   deterministic: boolean;
   /** Gets warnings for the user. */
   onWarning: (warning: string) => void;

@@ -76,7 +76,7 @@ function drawFacts({ line, group, schemas }: SelectedConversation, width: number
   return facts.flatMap(([name, text]) => drawBlock(pc.dim(name.padEnd(MARGIN)), text, width));
 }
 
-/** With the parameters: after a failed call one asks for the allowed ones. */
+/** Includes the parameters: after a failed call one asks for the allowed ones. */
 function describeTool(name: string, schemas: SelectedConversation["schemas"]): string {
   const schema = schemas.find((entry) => entry.function.name === name);
   const { properties } = (schema?.function.parameters ?? {}) as { properties?: Record<string, unknown> };
@@ -142,7 +142,7 @@ function drawMessage(message: ShownMessage, file: string, width: number): string
   const about = [name, failure && failure !== "error" ? failure : undefined].filter((text) => text !== undefined);
   if (about.length > 0) add(makePrintableLine(about.join(": ")), "given", failure ? pc.red : pc.dim);
   for (const { origin, text } of pieces) add(prepareText(text), origin, failure ? pc.red : paint[origin]);
-  // Without a file no paths are shown.
+  // Without a file, no paths are shown.
   for (const image of file === "" ? [] : images) add(makePrintableLine(describeImage(image, file)), "given", pc.dim);
   for (const { from, value } of rewards)
     add(

@@ -20,7 +20,7 @@ export interface FindSubjectOptions {
   base?: string;
   /** Its projector, with which it sees images; undefined: that of the run or config, if it has one. */
   mmproj?: string;
-  /** Whether the run still trains: it may have no weights yet, and later checkpoints are taken. */
+  /** True if the run still trains: it may have no weights yet, and later checkpoints are taken. */
   follow?: boolean;
   /** Called with damaged checkpoints. */
   say: (text: string) => void;
@@ -84,7 +84,7 @@ async function findBase({ base, fetch }: FindSubjectOptions): Promise<string | n
 
 function openModel(path: string, name: string, adapter: string | undefined): Subject {
   const lora = adapter === undefined ? null : { path: adapter };
-  // With an adapter the cache is as in training, so that the numbers are equal too.
+  // With an adapter, the KV type is that of training, so that the numbers are equal, too.
   const given: LoadModelOptions = { path, lora, trainable: "none", ...(lora ? { kvType: "f32" } : {}) };
   return {
     name: adapter === undefined ? name : `${name} with ${adapter}`,

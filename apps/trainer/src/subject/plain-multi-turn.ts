@@ -2,7 +2,7 @@ import { defaultMultiTurn, type MultiTurnOptions } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { probeModel } from "@cria/trainer/internal";
 
-/** For a model that no config speaks of: the format of calls is what its own template writes. */
+/** Settings for a model without a config: the tool-call format is the one that its template prints. */
 export function makePlainMultiTurn(tokenizer: DeltaTokenizer): MultiTurnOptions {
   const { format } = probeModel(tokenizer);
   return {

@@ -1,4 +1,4 @@
-// `cria/config`: files of `cria train` and `cria sft`, and what may stand in them.
+// `cria/config`: files of `cria train` and `cria sft`, and their keys.
 
 export {
   fromConfig,

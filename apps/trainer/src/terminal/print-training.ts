@@ -11,7 +11,7 @@ import { findWidth, wrapParagraph } from "./wrap-text.js";
 export interface PrintTrainingOptions {
   /** The config's file and its overrides, as typed; null: there is no such file. */
   config: readonly string[] | null;
-  /** Whether its conversations are in files. */
+  /** True if its conversations are in files. */
   dumped: boolean;
 }
 

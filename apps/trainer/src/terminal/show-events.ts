@@ -12,7 +12,7 @@ export interface ShowEventsOptions {
    * stays clean.
    */
   silent?: boolean;
-  /** Whether the run's conversations are written, which `cria show` needs. Default: true. */
+  /** True if the run's conversations are written, which `cria show` needs. Default: true. */
   dumped?: boolean;
 }
 

@@ -112,7 +112,7 @@ function compare(
   }
 }
 
-/** Whether the template ends a turn with a token that ends generation: otherwise turns never stop. */
+/** Checks that the template ends a turn with a token that ends generation: otherwise turns never stop. */
 function checkEnds(tokenizer: DeltaTokenizer): Finding {
   const ends = tokenizer.listEndTexts();
   if (ends.length === 0)

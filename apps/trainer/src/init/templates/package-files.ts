@@ -47,7 +47,7 @@ export const gitignoreTemplate = "runs/\nnode_modules/\n";
 
 /**
  * @param files of tools and interactions to check.
- * @param expectCalls whether the policy uses tools and feedback from the start.
+ * @param expectCalls true if the policy uses tools and feedback from the start.
  */
 export function makeTest(files: readonly string[], expectCalls: boolean): string {
   const calls = expectCalls

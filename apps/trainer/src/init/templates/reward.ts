@@ -1,4 +1,4 @@
-/** For tasks made of existing tools: the rows ask for a call of the tool that is their ground truth. */
+/** Reward for tasks around existing tools: the rows ask for a call of the tool that is their ground truth. */
 export const rewardTemplate = `import { contentText, type RewardFunction } from "cria";
 
 /**

@@ -6,7 +6,7 @@ import { Environments } from "./environment.js";
 
 export type RunAnswer = (run: RunReader, c: Context) => unknown;
 
-/** What the API answers at `/api/runs/<run>/<name>`, as JSON. `--static` writes each of them once for a run. */
+/** Answers of the API at `/api/runs/<run>/<name>`, as JSON. `--static` writes each of them once for a run. */
 export function makeRunAnswers(): Record<string, RunAnswer> {
   const environments = new Environments();
   return {

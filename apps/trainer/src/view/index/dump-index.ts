@@ -33,7 +33,7 @@ export class DumpIndex {
     return this.state.indexed;
   }
 
-  /** Whether it is being built or brought up to date. */
+  /** True while it is being built or brought up to date. */
   get isBusy(): boolean {
     return this.work !== null || !this.isLoaded;
   }
@@ -117,7 +117,7 @@ export class DumpIndex {
     await this.scan(modified);
   }
 
-  /** Whether a line feed ends the last indexed line, which may otherwise have grown. */
+  /** True if a line feed ends the last indexed line, which may otherwise have grown. */
   private async endsLine(at: number): Promise<boolean> {
     const file = await open(this.file, "r");
     try {

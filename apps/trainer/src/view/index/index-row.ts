@@ -17,7 +17,7 @@ export interface IndexRow extends ConversationEntry {
   invalidArguments: number;
   /** First words of the question; empty if an earlier line of the file has the same prompt. */
   title: string;
-  /** Whether the line describes tools that no earlier one does. */
+  /** True if the line describes tools that no earlier one does. */
   hasSchemas: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface IndexRow extends ConversationEntry {
 const LONGEST_TITLE = 160;
 const LONGEST_NAME = 500;
 
-/** @param place of the line: its number, and its bytes. */
+/** @param place place of the line: its number, and its bytes. */
 export function makeRow(dump: DumpLine, place: Pick<IndexRow, "line" | "at" | "length">): IndexRow {
   const count = (name: string) => toNumber(dump.metrics[name]) ?? 0;
   const failed = dump.error !== null || dump.finish_reason === "aborted";

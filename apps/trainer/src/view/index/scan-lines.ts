@@ -8,7 +8,7 @@ export interface ScannedLine {
   /** Null: it is too long to be read. */
   bytes: Buffer | null;
   length: number;
-  /** Whether a line feed ends it; the last line may be unfinished. */
+  /** True if a line feed ends it; the last line may be unfinished. */
   isWhole: boolean;
 }
 

@@ -61,7 +61,7 @@ async function readLines(
   return found;
 }
 
-/** Whether a line is selected; damaged lines and other data are not. */
+/** True if a line is selected; damaged lines and other data are not. */
 function isWanted(json: string, filter: Filter | null, text: string): boolean {
   try {
     const dump = parseDumpLine(JSON.parse(json), "");

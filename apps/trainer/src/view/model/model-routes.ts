@@ -12,9 +12,9 @@ import { ModelKeeper } from "./model-keeper.js";
 export interface AskedEpisode {
   /** Its run's folder. */
   path: string;
-  /** Whether a process trains into it now. */
+  /** True if a process trains into it now. */
   isRunning: boolean;
-  /** Whether it is of a validation. */
+  /** True for a conversation of a validation. */
   isValidation: boolean;
   line: DumpLine;
 }

@@ -11,7 +11,7 @@ export const viewerFolder = existsSync(built) ? built : join(here, "..", "..", "
 export interface Asset {
   content: Uint8Array<ArrayBuffer>;
   type: string;
-  /** Whether its name changes with its content. */
+  /** True if its name changes with its content. */
   isHashed: boolean;
 }
 
