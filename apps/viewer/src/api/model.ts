@@ -11,7 +11,7 @@ export interface ModelRequest {
 export interface AlternativesRequest extends ModelRequest {
   /** Index of a sampled token. */
   token: number;
-  /** At most 50; default 10. */
+  /** Number of candidates, at most 50; default 10. */
   count?: number;
 }
 

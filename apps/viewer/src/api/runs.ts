@@ -53,7 +53,7 @@ export interface RunDetail {
   /** The coach's findings, the likeliest first. */
   findings: Finding[];
   live: LiveState | null;
-  /** Whether it shares its work with other machines, or did. */
+  /** True if it shares its work with other machines, or did. */
   isShared: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface DumpRef {
 
 /** `GET /api/runs/:run/metrics`: all metrics, a column each; null where a line lacks one. */
 export interface MetricTable {
-  /** For each line: the step, seconds of work since the start, tokens since the start. */
+  /** One entry per line: the step, seconds of work since the start, tokens since the start. */
   steps: number[];
   seconds: number[];
   tokens: number[];

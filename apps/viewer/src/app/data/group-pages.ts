@@ -32,7 +32,7 @@ export function createGroupPages(
   const [selected, setSelected] = createSignal<ReadonlySet<number> | null>(null);
   const [error, setError] = createSignal<RequestError>();
   let asked = new Set<number>();
-  /** Whether the address has changed: its old groups go when the answer comes. */
+  /** True once the address has changed: its old groups are replaced when the answer comes. */
   let isOther = false;
   let running = new AbortController();
   let sight: [first: number, last: number] = [0, 0];

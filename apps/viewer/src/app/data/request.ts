@@ -13,7 +13,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Whether the page is in a folder of `cria view --static`: files instead of a server. */
+/** True if the page is in a folder of `cria view --static`: files instead of a server. */
 export const isStatic = document.querySelector('meta[name="cria-static"]') !== null;
 
 type Params = Record<string, string | number | null | undefined>;

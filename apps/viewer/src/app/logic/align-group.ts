@@ -19,7 +19,7 @@ export function countEqual(a: DumpLine, b: DumpLine): number {
 }
 
 export interface AlignedPart {
-  /** Whether its tokens are in the common beginning with the reference. */
+  /** True if its tokens are in the common beginning with the reference. */
   same: boolean;
   sampled: boolean;
   text: string;

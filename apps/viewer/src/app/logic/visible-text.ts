@@ -6,7 +6,7 @@ const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 export interface TextPart {
   text: string;
-  /** Whether it stands for an invisible character. */
+  /** True if it stands for an invisible character. */
   control: boolean;
 }
 

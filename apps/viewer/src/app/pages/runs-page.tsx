@@ -14,7 +14,7 @@ import { BeforeAfter, StatusPill } from "../ui/pills.js";
 import { SparkLine } from "../ui/spark-line.js";
 import { CompareRuns } from "./compare-runs.js";
 
-/** As many as there are colours. */
+/** At most one run per colour. */
 const MOST_PICKED = 8;
 
 /** All runs, and curves and configs of the picked ones. */

@@ -6,13 +6,13 @@ import { RunPage } from "./run-page.js";
 import { WorkersPage } from "./workers-page.js";
 
 export interface Section {
-  /** What follows the run in the address; "" is where a run begins. */
+  /** Path segment after the run in the address; "" is the run's first page. */
   section: string;
-  /** Of its tab, and of the page. */
+  /** Title of the tab and of the page. */
   title: string;
-  /** Pressed after g, it leads there. */
+  /** Key that opens the section, typed after g. */
   key: string;
-  /** Null: `run-pages.tsx` chooses among pages by what follows in the address. */
+  /** Null: `run-pages.tsx` chooses the page by the rest of the address. */
   page: Component | null;
 }
 

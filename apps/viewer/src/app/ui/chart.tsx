@@ -6,13 +6,13 @@ import { formatCount, formatNumber, formatSeconds } from "../logic/format.js";
 
 export interface ChartSeries {
   label: string;
-  /** From 1 to 8: a colour of the theme. */
+  /** A colour of the theme, 1 to 8. */
   color: number;
   x: readonly number[];
   y: readonly (number | null)[];
   /** Drawn pale below the smoothed line. */
   raw?: readonly (number | null)[];
-  /** Whether each value is marked, for few values that are far apart. */
+  /** True: marks each value; for few values that are far apart. */
   points?: boolean;
 }
 

@@ -40,7 +40,7 @@ export function Bones() {
   );
 }
 
-/** @param props.page whether it is all that the page has. */
+/** @param props.page true if it is the page's only content. */
 export function Empty(props: { title: string; children?: JSX.Element; page?: boolean }) {
   return (
     <div class="empty">
