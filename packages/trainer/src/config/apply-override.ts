@@ -2,10 +2,12 @@ import { ConfigError } from "@cria/core";
 import { parseYaml } from "@cria/tools/internal";
 import { removeKey, writeKey } from "./raw-config.js";
 
-/** An override as Hydra writes it: `key.path=value`, `+key=value`, `++key=value`, and `~key`, which removes the key. */
+/**
+ * An override in Hydra's notation: `key.path=value`, `+key=value`, `++key=value`, and `~key`, which removes the key.
+ */
 export const OVERRIDE = /^(\+{0,2}|~)([A-Za-z_][\w@/-]*(?:\.[\w@/-]+)*)(=|$)/;
 
-/** Sets or removes one key of a raw config. @throws ConfigError when it is no override. */
+/** Sets or removes one key of a raw config. @throws ConfigError for a text that is no override. */
 export function applyOverride(target: Record<string, unknown>, override: string): void {
   if (override.startsWith("~")) {
     const path = override.slice(1).split("=", 1)[0]!;
@@ -14,7 +16,7 @@ export function applyOverride(target: Record<string, unknown>, override: string)
     return;
   }
   const equals = override.indexOf("=");
-  // Hydra's + and ++, for keys that its schema does not have, mean nothing here.
+  // Hydra's + and ++ add keys that its schema lacks; here they have no effect.
   const path = override.slice(0, equals).replace(/^\+{1,2}/, "");
   if (equals < 1 || path.split(".").includes("")) throw refuse(override);
   let value: unknown;

@@ -3,10 +3,10 @@ import { describeIssue, findNearest, findSchema, formatValue, withoutLibraryText
 import { z } from "zod";
 import { listRenamedKeys } from "./verl/foreign-keys.js";
 
-/** Where a key was written, in words, "line 3" for example; undefined if that is not known. */
+/** Returns the position of a key in its file, for example "line 3"; undefined if it is unknown. */
 export type FindPlace = (key: string) => string | undefined;
 
-/** How a key is called where it was written. */
+/** Returns the name of a key in its source. */
 export type NameKey = (key: string) => string;
 
 const asItIs: NameKey = (key) => key;
@@ -37,7 +37,7 @@ export function namePlace(key: string, file: string, findPlace: FindPlace): stri
 }
 
 export interface Inspection<T> {
-  /** null when anything is wrong. */
+  /** null if any value is wrong. */
   values: T | null;
   unknown: UnknownKey[];
   wrong: WrongValue[];
@@ -45,7 +45,7 @@ export interface Inspection<T> {
 
 export interface UnknownKey {
   key: string;
-  /** The nearest key that has an effect. */
+  /** The nearest known key. */
   nearest: string | undefined;
 }
 
@@ -114,7 +114,7 @@ function inBrackets(place: string | undefined): string {
   return place === undefined ? "" : ` (${place})`;
 }
 
-/** The nearest key that has an effect: misspelt in its section, or of the same name in another one. */
+/** Suggests a known key: one with a similar name in the same section, or the same name in another section. */
 function suggestKey(schema: z.ZodType, path: readonly string[], known: readonly string[]): string | undefined {
   const section = path.slice(0, -1);
   const name = path.at(-1)!;
@@ -129,7 +129,7 @@ function suggestKey(schema: z.ZodType, path: readonly string[], known: readonly 
 function describeWrongValue(schema: z.ZodType, issue: z.core.$ZodIssue, raw: unknown): WrongValue {
   const path = issue.path.map(String);
   const received = path.reduce<unknown>((node, part) => {
-    // Where a list is expected, one value means a list of it.
+    // For a list, a single value counts as its only entry.
     if (part === "0" && node !== undefined && !Array.isArray(node)) return node;
     return (node as Record<string, unknown> | undefined | null)?.[part];
   }, raw);

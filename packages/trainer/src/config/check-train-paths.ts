@@ -3,7 +3,7 @@ import type { LoadedConfig } from "./load-config.js";
 import { listMissingPaths } from "./paths.js";
 import type { TrainConfig } from "./train-config.js";
 
-/** Errors for the files that a training needs and that are not there. `except`: keys that a command does without. */
+/** Errors for files that a training needs and that do not exist. `except`: keys that a command does not need. */
 export function listMissingTrainPaths(
   loaded: LoadedConfig<TrainConfig>,
   except: readonly string[] = [],
@@ -11,7 +11,7 @@ export function listMissingTrainPaths(
   return listMissingPaths(loaded, [...except, ...listUnusedKeys(loaded.values)]);
 }
 
-/** Looks for every file before anything is loaded. @throws ConfigError for the first that is not there. */
+/** Checks that every file exists, before anything is loaded. @throws ConfigError for the first missing one. */
 export function checkTrainPaths(loaded: LoadedConfig<TrainConfig>, except: readonly string[] = []): void {
   const [first] = listMissingTrainPaths(loaded, except);
   if (first) throw first;
@@ -30,7 +30,7 @@ export function listUnusedKeys({
   const section = "actor_rollout_ref.rollout.multi_turn";
   return [
     ...(multi_turn.enable ? [] : [`${section}.tool_config_path`, `${section}.interaction_config_path`]),
-    // Rows of a class of the user's may lie anywhere.
+    // The rows of a user's dataset class may be anywhere.
     ...(data.custom_cls.path === null ? [] : ["data.train_files", "data.val_files"]),
     ...(trainer.resume_mode === "resume_path" ? [] : ["trainer.resume_from_path"]),
     ...(algorithm.adv_estimator === "gae" ? [] : ["critic.model.path"]),

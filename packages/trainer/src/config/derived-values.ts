@@ -1,22 +1,22 @@
-// What several keys of a config say together.
+// Values that follow from several keys of a config.
 import type { TrainConfig } from "./train-config.js";
 
-/** Tokens that one conversation may have. */
+/** Maximum number of tokens of a conversation. */
 export function readContextSize({ actor_rollout_ref: { rollout } }: TrainConfig): number {
   return rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
 }
 
-/** Whether a LoRA adapter is trained, rather than all weights. */
+/** True if a LoRA adapter is trained, rather than all weights. */
 export function usesLora({ actor_rollout_ref: { model } }: TrainConfig): boolean {
   return model.lora_rank > 0 || model.lora_adapter_path !== null;
 }
 
-/** Samples of each prompt in training. */
+/** Number of samples per prompt in training. */
 export function countSamples({ n, multi_turn }: TrainConfig["actor_rollout_ref"]["rollout"]): number {
   return (multi_turn.enable ? multi_turn.num_repeat_rollouts : null) ?? n;
 }
 
-/** Updates between the policy that samples a step and the one that learns from it; 0: steps are sampled in their turn. */
+/** Number of updates between the policy that samples a step and the one that trains on it; 0: none. */
 export function readLag({ trainer }: Pick<TrainConfig, "trainer">): number {
   const { trainer_mode: mode, colocate_async, separate_async } = trainer.v1;
   if (mode === "sync") return 0;

@@ -7,7 +7,7 @@ import { listInert } from "./list-inert.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-/** What two steps of a training come to, and the keys that are said to have no effect. */
+/** Results of two training steps, and the keys reported as without effect. */
 async function train(options: TinyTrainingOptions) {
   const training = await openTinyTraining(models, options);
   try {

@@ -8,12 +8,13 @@ import type { TrainConfig } from "./train-config.js";
 
 const ACTOR = "actor_rollout_ref.actor";
 
-/** Keys of the loss that say what to do with ratios that are not 1; a loss may have further ones. */
+/** Keys of the loss that only affect ratios other than 1; a loss may have further ones. */
 const CLIPS = ["clip_ratio", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c"];
 
 /**
- * Settings that are not the defaults and have no effect beside the others. A step's first optimizer step begins at the policy that
- * sampled: every ratio is 1 there, and nothing clips it. Where it is the only one, the clips are for nothing.
+ * Lists settings that differ from their defaults but have no effect. The first optimizer step of a training step
+ * starts from the policy that sampled, so every ratio is 1 and nothing is clipped. If it is the only one, clip
+ * settings have no effect.
  */
 export function listInert({ actor_rollout_ref, algorithm, critic, data }: TrainConfig): ConfigWarning[] {
   const { actor } = actor_rollout_ref;
@@ -31,7 +32,8 @@ export function listInert({ actor_rollout_ref, algorithm, critic, data }: TrainC
       remedy: `leave ${keys.length > 1 ? "them" : "it"} out, or take several updates a step: ppo_epochs above 1, or a ppo_mini_batch_size below train_batch_size ${data.train_batch_size}`,
     });
   };
-  // With bypass_mode ratios are to the sampler, whose probabilities are others. What a loss of the user's does nobody knows.
+  // With bypass_mode, ratios compare with the sampler, whose probabilities differ. The behaviour of a user's loss is
+  // unknown.
   if (isOne(actor) && !algorithm.rollout_correction.bypass_mode && policyLosses.names().includes(loss_mode)) {
     const { ofRatios = [] } = policyLosses.get(loss_mode);
     const further = ofRatios.map((option) => trainKeys.find(policyLossParameters.shape[option])!);

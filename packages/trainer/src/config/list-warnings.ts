@@ -9,10 +9,13 @@ export interface ConfigWarning {
   remedy: string;
 }
 
-/** Above this full training tends to ruin a model within a few steps; verl's defaults are 1e-6 (actor) and 1e-5 (critic). */
+/**
+ * Higher learning rates tend to ruin a model within a few steps of full training; verl's defaults are 1e-6 (actor)
+ * and 1e-5 (critic).
+ */
 const HIGHEST_FULL_RATE = 1e-5;
 
-/** Reads only the config; nothing is loaded. */
+/** Reads only the config; loads nothing. */
 export function listWarnings(config: TrainConfig): ConfigWarning[] {
   const { actor_rollout_ref, critic, algorithm } = config;
   const lora = usesLora(config);

@@ -11,21 +11,22 @@ import { isMapping, readKey } from "./raw-config.js";
 import { refuseKeys } from "./verl/refuse-keys.js";
 import { describeSetAside, setAsideForeignKeys } from "./verl/set-aside-keys.js";
 
-/** A config as read. */
+/** A parsed config. */
 export interface LoadedConfig<T> {
   values: T;
-  /** Where relative paths in it start: its file's folder. */
+  /** Base of relative paths in the config: its file's folder. */
   folder: string;
-  /** Keys whose paths came from overrides; they are absolute. */
+  /** Keys whose paths came from overrides; these paths are absolute. */
   typed: TypedPaths;
   file: string;
-  /** Keys of the file that have no effect, and why. */
+  /** Keys of the file that have no effect, with the reasons. */
   warnings: string[];
 }
 
 /**
- * Reads a YAML file, applies `key.path=value` overrides (values are YAML), and checks it. Where relative paths start: `paths.ts`.
- * @throws ConfigError: unreadable file, bad override, unknown keys (each with the nearest that has an effect), wrong value.
+ * Reads a YAML file, applies `key.path=value` overrides (values are YAML), and checks it. `paths.ts` describes how
+ * relative paths are resolved.
+ * @throws ConfigError: unreadable file, bad override, unknown keys (each with the nearest known one), wrong value.
  */
 export function loadConfig<T extends z.ZodType>(
   schema: T,
@@ -69,7 +70,7 @@ export function loadConfig<T extends z.ZodType>(
   };
 }
 
-/** The line of a dotted key; undefined if the file does not have it, for example because it uses another name. */
+/** Line of a dotted key; undefined if the file does not have it, for example because it uses another name. */
 function findLine({ document, lines }: YamlDocument, key: string): string | undefined {
   let node: unknown = document.contents;
   let start: number | undefined;
@@ -83,7 +84,7 @@ function findLine({ document, lines }: YamlDocument, key: string): string | unde
       node = node.items[Number(part)];
       start = isNode(node) ? node.range?.[0] : start;
     }
-    // One value in place of a list has no entries: the key's line counts.
+    // A single value instead of a list has no entries: the key's line counts.
   }
   return start === undefined ? undefined : `line ${lines.linePos(start).line}`;
 }

@@ -6,26 +6,27 @@ import { isAddress } from "@cria/hub/internal";
 import { isMapping } from "./raw-config.js";
 
 /**
- * Where relative paths start, for every command. A path that was typed in a shell, as an argument or as key=value,
- * starts at the working directory. A path in a file starts at that file's folder. A default, of
- * `trainer.default_local_dir` for example, starts at the working directory. `~/` is the home folder; an address
- * (`hf:...`) is no path.
+ * How relative paths are resolved, in every command. A path typed in a shell, as an argument or as key=value, is
+ * relative to the working directory. A path in a file is relative to that file's folder. A default, for example of
+ * `trainer.default_local_dir`, is relative to the working directory. `~/` is the home folder; an address (`hf:...`)
+ * is no path.
  */
 
 /**
- * model, projector, rows: files to read, or addresses of a hub. file: a file to read. module: `./file.ts#export`, or a name that is no path.
- * output: what is written, or read where there is one. run: a run folder or checkpoint to read.
+ * model, projector, rows: files to read, or addresses of a hub. file: a file to read. module: `./file.ts#export`, or
+ * a name that is no path. output: a file or folder to write, or to read if it exists. run: a run folder or
+ * checkpoint to read.
  */
 type PathKind = AddressKind | "file" | "module" | "output" | "run";
 
-/** What a hub has. */
+/** Kinds of files that a hub offers. */
 export type AddressKind = "model" | "projector" | "rows";
 
 const addressKinds: readonly string[] = ["model", "projector", "rows"] satisfies AddressKind[];
 
 const rollout = "actor_rollout_ref.rollout";
 
-/** Every key of a config that may hold paths: of `cria train`, then of `cria sft`. `*` is each entry of a list or mapping. */
+/** All keys that may hold paths, of `cria train` and then of `cria sft`. `*` stands for each entry of a list or mapping. */
 export const pathKeys: Readonly<Record<string, PathKind>> = {
   "actor_rollout_ref.model.path": "model",
   "actor_rollout_ref.model.mmproj": "projector",
@@ -64,9 +65,9 @@ export const pathKeys: Readonly<Record<string, PathKind>> = {
   "trainer.output_path": "output",
 };
 
-/** A path as a config has it. */
+/** A path in a config. */
 interface Place {
-  /** With the position, where a list stands: data.train_files.0. */
+  /** The key, with the position in a list: data.train_files.0. */
   id: string;
   key: string;
   kind: PathKind;
@@ -75,23 +76,24 @@ interface Place {
   name: string;
 }
 
-/** Keys whose paths were typed in the shell; entries of lists have a position. */
+/** Keys whose paths were typed in the shell; entries of lists include their position. */
 export type TypedPaths = ReadonlySet<string>;
 
-/** A path that starts at a folder, absolute; addresses and names that are no paths as they are. */
+/** Makes a path absolute, relative to a folder; addresses stay unchanged. */
 export function resolvePath(folder: string, path: string): string {
   if (isAddress(path) || isAbsolute(path)) return path;
   return path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(folder, path);
 }
 
-/** A path that was typed in the shell. */
+/** Resolves a path that was typed in the shell. */
 export function resolveTyped(path: string): string {
   return resolvePath(process.cwd(), path);
 }
 
 /**
- * Makes paths of a raw config absolute, in place: those that were typed, for their file does not say where they start, and those
- * of runs. Other paths of the file stay as they are written, so that a run's config is the same in a moved folder.
+ * Makes paths of a raw config absolute, in place: typed ones, because later nothing tells their base folder, and
+ * those of runs and outputs. Other paths of the file stay unchanged, so that a run's config stays valid in a moved
+ * folder.
  * @param typed the overrides.
  */
 export function resolveRawPaths(
@@ -110,12 +112,12 @@ export function resolveRawPaths(
   return resolved;
 }
 
-/** Makes all paths of a raw config absolute, in place. @param folder where relative ones start. */
+/** Makes all paths of a raw config absolute, in place. @param folder base of relative paths. */
 export function resolveAllPaths(raw: Record<string, unknown>, folder: string): void {
   for (const { kind, value, holder, name } of listPlaces(raw)) holder[name] = resolveAs(kind, folder, value);
 }
 
-/** The addresses of a hub that a checked config names, without those of `except`. */
+/** Hub addresses in a checked config, except those of the keys in `except`. */
 export function listAddresses(
   values: object,
   except: readonly string[] = [],
@@ -127,7 +129,7 @@ export function listAddresses(
   );
 }
 
-/** An error for each file that a checked config names and that does not exist. Keys of `except` are skipped. */
+/** Errors for the files that a checked config names and that do not exist. Keys in `except` are skipped. */
 export function listMissingPaths(
   { values, folder, typed, file }: { values: object; folder: string; typed: TypedPaths; file: string },
   except: readonly string[] = [],
@@ -137,7 +139,7 @@ export function listMissingPaths(
     const resolved = resolveAs(kind, folder, value);
     const path = kind === "module" ? resolved.slice(0, resolved.lastIndexOf("#")) : resolved;
     if (existsSync(path)) return [];
-    // A single value that a schema makes a list of.
+    // A single value, which the schema turns into a list.
     const isTyped = typed.has(id) || typed.has(id.replace(/\.0(?=\.|$)/, ""));
     if (isTyped) return [makeMissing({ kind, subject: key, written: path, path, folder: null })];
     return [makeMissing({ kind, subject: `${file}: ${key}`, written: value, path, folder })];
@@ -145,7 +147,8 @@ export function listMissingPaths(
 }
 
 /**
- * Finds the file that an argument names. @returns its path, or the address. @throws ConfigError when it does not exist.
+ * Finds the file of a command's argument. @returns its path, or the address. @throws ConfigError when it does not
+ * exist.
  */
 export function checkArgument(option: string, path: string): string {
   const found = resolveTyped(path);
@@ -158,7 +161,7 @@ interface Missing {
   subject: string;
   written: string;
   path: string;
-  /** Of the file that names the path; null: it was typed. */
+  /** Folder of the file that names the path; null: it was typed. */
   folder: string | null;
 }
 
@@ -166,7 +169,7 @@ function makeMissing({ kind, subject, written, path, folder }: Missing): ConfigE
   const rule = folder === null ? describeShellRule() : `a path in a file starts at that file's folder, ${folder}`;
   const other = folder === null ? null : resolve(process.cwd(), written);
   const elsewhere = other !== null && other !== path && existsSync(other) ? `; ${other} is there` : "";
-  // Other frameworks take names of a hub as they are.
+  // Other frameworks accept a hub's names without a prefix.
   const name = /(?:^|\/)([\w.-]+\/[\w.-]+)$/.exec(written)?.[1];
   const isName = name !== undefined && !/\.(gguf|parquet|jsonl?)$/i.test(name);
   const model = `hf:${name}:<quantisation>`;
@@ -189,7 +192,7 @@ function resolveAs(kind: PathKind, folder: string, value: string): string {
   return isName(kind, value) ? value : resolvePath(folder, value);
 }
 
-/** Whether a value names no file: an algorithm that is registered, or an export of a package. */
+/** True if the value names no file: a registered algorithm, or an export of a package. */
 function isName(kind: PathKind, value: string): boolean {
   return kind === "module" && !/^(\.{1,2}|~)?\/.*#/.test(value);
 }
@@ -200,7 +203,7 @@ function listPlaces(config: object): Place[] {
   );
 }
 
-/** The texts at a key, of lists entry by entry, with the object or list that holds them. */
+/** The texts at a key, entry by entry for lists, each with the object or list that contains it. */
 function listTexts(
   node: unknown,
   [name, ...rest]: readonly string[],

@@ -1,8 +1,8 @@
-// A config as it was read: nested mappings, whose keys are named by dotted paths.
+// A config as it was read: nested mappings, addressed by dotted keys.
 
 import { readFile } from "node:fs/promises";
 
-/** A key that has no effect, and why. */
+/** A key that has no effect, with the reason. */
 export interface SetAside {
   key: string;
   reason: string;
@@ -15,7 +15,7 @@ export function readKey(raw: unknown, path: string): unknown {
   return node;
 }
 
-/** Sets a dotted key, with the sections above it. */
+/** Sets a dotted key, creating the sections above it. */
 export function writeKey(raw: Record<string, unknown>, path: string, value: unknown): void {
   const parts = path.split(".");
   const last = parts.pop()!;
@@ -27,7 +27,7 @@ export function writeKey(raw: Record<string, unknown>, path: string, value: unkn
   define(node, last, value);
 }
 
-/** Plain assignment would reach Object.prototype through a key named __proto__. */
+/** Defines an own property: plain assignment would reach Object.prototype through a key named __proto__. */
 function define(node: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(node, key, { value, writable: true, enumerable: true, configurable: true });
 }
@@ -60,7 +60,7 @@ export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a file holds; undefined where it is missing or damaged. */
+/** Reads a JSON file; undefined if it is missing or damaged. */
 export async function readJson(path: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(path, "utf8"));
@@ -69,7 +69,7 @@ export async function readJson(path: string): Promise<unknown> {
   }
 }
 
-/** Dotted keys of what is neither null nor empty. */
+/** Dotted keys of all values that are neither null nor empty. */
 export function listLeaves(value: unknown, path: string): string[] {
   if (value === null || (Array.isArray(value) && value.length === 0)) return [];
   if (!isMapping(value)) return [path];

@@ -127,7 +127,7 @@ const trainer = trainerSection
       ),
   });
 
-/** Config of `cria sft`: names as in the config of `cria train`. `.describe()` says what a key means. */
+/** Config of `cria sft`: names as in the config of `cria train`. The meaning of each key is in its `.describe()`. */
 export const sftConfigSchema = z.strictObject({
   model,
   data,

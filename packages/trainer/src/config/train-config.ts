@@ -11,8 +11,8 @@ import { rolloutSection } from "./sections/rollout.js";
 import { trainerSection } from "./sections/trainer.js";
 
 /**
- * Config of `cria train`, with the key names that users of the field's frameworks know. Unknown keys are errors. What a key
- * means stands in its `.describe()`: `cria config`, the JSON Schema and docs/config.md are made from it.
+ * Config of `cria train`, with the key names that users of verl know. Unknown keys are errors. The meaning of each
+ * key is in its `.describe()`, from which `cria config`, the JSON Schema and docs/config.md are generated.
  */
 export const trainConfigSchema = z.strictObject({
   actor_rollout_ref: z.strictObject({

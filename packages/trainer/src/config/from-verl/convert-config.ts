@@ -8,35 +8,35 @@ import { isStreamed, listStreamedFactors } from "../verl/streamed-training.js";
 import { listVerlDefaults } from "../verl/verl-defaults.js";
 import type { Field } from "./expand-word.js";
 
-/** A config of verl as Cria's, with all that was not taken over. */
+/** A config of verl converted to Cria's, with lists of everything that was not converted. */
 export interface Conversion {
-  /** Under Cria's names. It parses, whatever the other lists say. */
+  /** Config under Cria's names; always parses. */
   config: Record<string, unknown>;
-  /** Keys whose value is not known, or must be another one here. */
+  /** Keys whose value is unknown, or must be replaced by another one. */
   toFillIn: SetAside[];
-  /** Keys that ask for what Cria does not have: training differs without them. */
+  /** Keys for features that Cria lacks: training differs without them. */
   unsupported: SetAside[];
   /** Keys that need no effect here. */
   setAside: SetAside[];
-  /** Keys that were not given, and have verl's default, which is another than Cria's. */
+  /** Keys that were missing and got verl's default, because it differs from Cria's. */
   verlDefaults: string[];
   notes: string[];
 }
 
 const BATCH_SIZE = "data.train_batch_size";
 const MULTI_TURN = "actor_rollout_ref.rollout.multi_turn";
-/** Keys that have no use in a single turn. The format of tool calls is often said without any tools. */
+/** Keys that imply several turns. The format of tool calls is not among them: it is often set without any tools. */
 const MEANS_TURNS = /\.multi_turn\.(tool_config_path|interaction_config_path|function_tool_path|max_\w*turns)$/;
-/** verl's ppo_mini_batch_size where a config has none. */
+/** verl's default of ppo_mini_batch_size. */
 const VERL_MINI_BATCH = 256;
 
-/** Keys without which no config parses, and what stands there until the reader fills them in. */
+/** Required keys, with placeholders for the reader to replace. */
 const required: Record<string, string> = {
   "actor_rollout_ref.model.path": "model.gguf",
   "data.train_files": "train.parquet",
 };
 
-/** Paths that verl takes of Hugging Face or of Python, and Cria otherwise. */
+/** Keys with paths to Hugging Face models or Python files in verl, and the files that Cria takes instead. */
 const paths: [key: string, isRight: RegExp, advice: string][] = [
   ["actor_rollout_ref.model.path", /\.gguf$|^hf:/, "must be a GGUF file of that model"],
   ["critic.model.path", /\.gguf$|^hf:/, "must be a GGUF file of that model"],
@@ -50,8 +50,8 @@ const paths: [key: string, isRight: RegExp, advice: string][] = [
 ];
 
 /**
- * Converts overrides as a script gives them, on top of a raw config.
- * @param missing files that the raw config should have been made of, too: what they say of turns is not known.
+ * Converts a script's overrides, applied to a raw config.
+ * @param missing base configs that could not be found: it is unknown whether they ask for several turns.
  */
 export function convertConfig(
   raw: Record<string, unknown>,
@@ -107,32 +107,33 @@ function removeWhatDoesNotParse(raw: Record<string, unknown>, unsupported: SetAs
     if (problems.length === 0) return;
     const before = JSON.stringify(raw);
     for (const { key, reason } of problems) {
-      // Of a section each key that says something.
+      // For a section, each of its keys that has a value.
       const value = readKey(raw, key);
       for (const leaf of isMapping(value) ? listLeaves(value, key) : [key]) unsupported.push({ key: leaf, reason });
       removePart(raw, key);
     }
-    // A part that cannot be found would be asked for for ever.
+    // Nothing was removed: stop, or this would loop forever.
     if (JSON.stringify(raw) === before) return;
   }
 }
 
-/** Removes a key, or the nearest one above it that the config has. */
+/** Removes a key, or else its nearest enclosing section in the config. */
 function removePart(raw: Record<string, unknown>, key: string): void {
   for (let path = key; path !== ""; path = path.slice(0, Math.max(0, path.lastIndexOf("."))))
     if (removeKey(raw, path).found) return;
 }
 
-/** What only one loss or one estimator reads. */
+/** Keys that only one loss or one estimator reads. */
 const readers: [prefix: string, key: string, value: string][] = [
   ["critic.", "algorithm.adv_estimator", "gae"],
   ["actor_rollout_ref.actor.tau_neg", "actor_rollout_ref.actor.policy_loss.loss_mode", "sapo"],
   ["actor_rollout_ref.actor.policy_loss.ppo_kl_coef", "actor_rollout_ref.actor.policy_loss.loss_mode", "kl_cov"],
 ];
 
-/** What training depends on and nobody said is as verl has it, but for keys that are still to fill in. */
+/** Sets keys that are missing and affect training to verl's defaults, except keys that the reader must fill in. */
 function adoptDefaults(raw: Record<string, unknown>, open: ReadonlySet<string>, isIncomplete: boolean): string[] {
-  // Tools and interactions mean several turns, also where a reader is still to say which. Without either there is one turn.
+  // Tools and interactions imply several turns, even if the reader must still name them. Without either there is one
+  // turn.
   const section = readKey(raw, MULTI_TURN);
   const said = [...open, ...Object.keys(isMapping(section) ? section : {}).map((key) => `${MULTI_TURN}.${key}`)];
   const hasTurns = isIncomplete || said.some((key) => MEANS_TURNS.test(key));

@@ -1,6 +1,6 @@
 /**
- * Whole numbers, names, + - * / % and brackets, as in `$((a * (b + 1)))`.
- * @returns null for anything else, or a name whose value is no whole number.
+ * Evaluates whole numbers, names, + - * / % and parentheses, as in `$((a * (b + 1)))`.
+ * @returns null for anything else, or for a name whose value is no whole number.
  */
 export function evaluateArithmetic(text: string, lookUp: (name: string) => string): number | null {
   const tokens = text.match(/\d+|\$?\{?[A-Za-z_]\w*\}?|[-+*/%()]|\S/g) ?? [];

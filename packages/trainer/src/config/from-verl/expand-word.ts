@@ -1,7 +1,7 @@
 import { evaluateArithmetic } from "./evaluate-arithmetic.js";
 import type { Part, Word } from "./read-words.js";
 
-/** A word after expansion. What could not be known stands in it as written, and is named. */
+/** A word after expansion. Unknown parts stay as written and are listed in `unknown`. */
 export interface Field {
   text: string;
   unknown: string[];
@@ -10,18 +10,18 @@ export interface Field {
 /** The variables of a script that is read, not run. */
 export interface Scope {
   variables: Map<string, Field[]>;
-  /** Variables that are set where a shell would have to decide, with the reason. */
+  /** Variables set under a condition that is not evaluated, with the reason. */
   undecided: Map<string, string>;
   environment: Record<string, string | undefined>;
-  /** For "$@". */
+  /** Value of "$@". */
   args: readonly string[];
-  /** Those of them that have a value of before, which was taken. */
+  /** Undecided variables for which an earlier value was used. */
   doubtful: Set<string>;
   /** Variables that came from the environment. */
   borrowed: Set<string>;
 }
 
-/** Expands one word to the fields that a shell would pass; `split`: unquoted values are cut at blanks. */
+/** Expands one word to the fields that a shell would pass. `split`: unquoted values are split at blanks. */
 export function expandWord(word: Word, scope: Scope, split = true): Field[] {
   const fields: Field[] = [];
   let current: Field | null = null;
@@ -51,7 +51,7 @@ export function expandWord(word: Word, scope: Scope, split = true): Field[] {
   return fields;
 }
 
-/** The value of an assignment: one field, whatever blanks it has. */
+/** The value of an assignment: always one field, even with blanks. */
 export function expandValue(word: Word, scope: Scope): Field {
   const fields = expandWord(word, scope, false);
   return joinFields(fields);
@@ -111,7 +111,7 @@ function expandVariable(part: Variable, scope: Scope): Field[] {
       break;
   }
   if (!values) return [missing(part, scope, "")];
-  // "${a[*]}" is one word; "${a[@]}" is as many as the list has.
+  // "${a[*]}" is one word; "${a[@]}" is one word per entry.
   return quoted && (index === "*" || name === "*") ? [joinFields(values)] : values;
 }
 
@@ -121,7 +121,7 @@ function missing({ name, index }: Variable, scope: Scope, message: string): Fiel
   return { text, unknown: [`${text} ${reason}`] };
 }
 
-/** The values of a variable: one, or those of a list; undefined when it is not set. */
+/** Values of a variable: one, or those of a list; undefined if it is not set. */
 function lookUp(name: string, index: string | null, scope: Scope): Field[] | undefined {
   if (name === "@" || name === "*") return scope.args.map((text) => ({ text, unknown: [] }));
   const values = scope.variables.get(name);

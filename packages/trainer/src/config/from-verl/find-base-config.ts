@@ -2,7 +2,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { ScriptReading } from "./read-script.js";
 import { findYaml, isVerlsOwn, mergeConfig, readYamlConfig, tellMissing, type YamlConfig } from "./read-yaml-config.js";
 
-/** What verl's asynchronous trainers' own configs say beside its defaults, by program. */
+/** Settings in which the configs of verl's asynchronous trainers differ from its defaults, by program. */
 const ofPrograms: [program: RegExp, raw: (isOld: boolean) => Record<string, unknown>][] = [
   [
     /fully_async/,
@@ -15,13 +15,14 @@ const ofPrograms: [program: RegExp, raw: (isOld: boolean) => Record<string, unkn
 ];
 
 /**
- * The config that a script's overrides change: that of --config-name where its file is there, else what verl's own ones say.
- * @param given names of the YAML files that are given beside the script; they are read for it.
+ * Finds the config that a script's overrides are applied to: the file of --config-name if it exists, else the known
+ * settings of verl's own configs.
+ * @param given names of YAML files given beside the script; they are read separately.
  */
 export function findBaseConfig(script: ScriptReading, file: string, given: readonly string[]): YamlConfig {
   const { configName, configPath, program } = script;
   const [, makeRaw] = ofPrograms.find(([pattern]) => program !== null && pattern.test(program)) ?? [];
-  // Before verl 0.9 the GPUs of rollouts had a section of their own.
+  // Before verl 0.9, the GPUs of rollouts had a section of their own.
   const isOld = script.overrides.some(({ text }) => /^\+*rollout\./.test(text));
   const known: YamlConfig = { raw: structuredClone(makeRaw?.(isOld) ?? {}), missing: [], files: [] };
   if (!configName || isVerlsOwn(configName.text)) return known;
@@ -38,18 +39,18 @@ export function findBaseConfig(script: ScriptReading, file: string, given: reado
     mergeConfig(known.raw, base.raw);
     return { ...base, raw: known.raw };
   }
-  // Their own configs' names, whose keys are known.
+  // Names of verl's own configs, whose keys are known.
   if (makeRaw && /^(fully_async|one_step_off)_ppo(_megatron)?_trainer$/.test(name)) return known;
   return { ...known, missing: [tellMissing(`--config-name=${configName.text}`)] };
 }
 
-/** Where Hydra would look, and where the same folder is if the script lies in a copy of its repository. */
+/** Folders in which Hydra would look, and the corresponding folders if the script lies in a copy of its repository. */
 function listFolders(configPath: ScriptReading["configPath"], program: string | null, file: string): string[] {
   const start = dirname(resolve(file));
   const above = [start];
   while (dirname(above.at(-1)!) !== above.at(-1)) above.push(dirname(above.at(-1)!));
   const module = program && !program.endsWith(".py") ? program.split(".").slice(0, -1).join("/") : "";
-  // What could not be known of a path is where the repository lies.
+  // The unknown part of a path is the location of the repository; keep the part after it.
   const tail = configPath?.text.replace(/^.*(\$\([^)]*\)|`[^`]*`|\$\{[^}]*\}|\$\w+)\/?/, "");
   const relative = tail === undefined ? [join(module, "config")] : [tail, join(module, tail)];
   const exact = configPath && configPath.unknown.length === 0 ? [resolve(configPath.text)] : [];

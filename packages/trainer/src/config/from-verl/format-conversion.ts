@@ -4,7 +4,7 @@ import type { Conversion } from "./convert-config.js";
 
 const WIDTH = 118;
 
-/** A conversion as a YAML config, with what was not taken over in comments. */
+/** Formats a conversion as a YAML config; keys that were not converted are listed in comments. */
 export function formatConversion({ config, ...rest }: Conversion, file: string): string {
   const head = [
     `# From ${file}, for \`cria train\`. Defaults that differ from verl's: docs/verl-keys.md.`,
@@ -26,14 +26,14 @@ function printList(title: string, entries: readonly SetAside[]): string[] {
   return ["#", `# ${title}:`, ...entries.flatMap(({ key, reason }) => wrap(`${key}: ${reason}`))];
 }
 
-/** One entry for each reason. */
+/** Merges entries with the same reason. */
 function group(entries: readonly SetAside[]): SetAside[] {
   const keys = new Map<string, string[]>();
   for (const { key, reason } of entries) keys.set(reason, [...(keys.get(reason) ?? []), key]);
   return [...keys].map(([reason, named]) => ({ key: named.join(", "), reason }));
 }
 
-/** Comment lines of one entry. */
+/** Formats one entry as comment lines. */
 function wrap(text: string): string[] {
   const lines: string[] = [];
   for (const word of text.split(/\s+/)) {

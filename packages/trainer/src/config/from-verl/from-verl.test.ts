@@ -79,7 +79,7 @@ describe("a script of verl", () => {
     expect(values.actor_rollout_ref.actor).toMatchObject({ shuffle: false, optim: { lr: 1e-6, weight_decay: 0.01 } });
     expect(values.actor_rollout_ref.rollout.multi_turn.enable).toBe(false);
     expect(printed).toMatch(/lr: 0\.000001 # verl's default/);
-    // What is to fill in, and what nothing reads, is not made up.
+    // No defaults for keys that the reader fills in, or that nothing reads.
     for (const key of ["actor_rollout_ref.rollout.n", "critic.optim.lr", "actor_rollout_ref.actor.tau_neg"])
       expect(verlDefaults).not.toContain(key);
     const tools = convert("run.sh", script, ["actor_rollout_ref.rollout.multi_turn.tool_config_path=tools.yaml"]);

@@ -12,10 +12,11 @@ import { mergeConfig, readYamlConfig } from "./read-yaml-config.js";
 const isYaml = (file: string) => /\.ya?ml$/i.test(file);
 
 /**
- * Converts a shell script that trains with verl, one of its YAML configs, or a script with its configs. Configs count in the
- * order in which they are given, the script's overrides over them. A script is read, never run.
- * @param args overrides: those that stand for "$@" in a script.
- * @throws ConfigError when a file cannot be read, or has nothing of a training.
+ * Converts a shell script that trains with verl, one of its YAML configs, or a script with its configs. Later
+ * configs override earlier ones, and the script's overrides override all of them. The script is only read, never
+ * run.
+ * @param args overrides that replace "$@" in the script.
+ * @throws ConfigError when a file cannot be read, or has nothing to do with training.
  */
 export function convertVerlFiles(
   files: readonly string[],

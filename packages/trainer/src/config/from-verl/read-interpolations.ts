@@ -1,11 +1,11 @@
 import { isMapping, readKey, type SetAside } from "../raw-config.js";
 
-/** What a config may stand for by another key: `${a.b}`, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`. */
+/** References to other keys or the environment: `${a.b}`, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`. */
 const INTERPOLATION = /^\$\{(?:(oc\.select|oc\.env):)?([\w.@/-]+)(?:,([^}]*))?\}$/;
 
 /**
- * Replaces a YAML config's interpolations by what they stand for, in place. Those of other kinds, and those that stand for
- * nothing, are removed.
+ * Replaces the interpolations in a YAML config by their values, in place. Interpolations of other kinds, or without
+ * a value, are removed.
  * @returns the removed ones.
  */
 export function readInterpolations(

@@ -3,21 +3,21 @@ import { OVERRIDE } from "../apply-override.js";
 import { expandValue, expandWord, type Field, type Scope } from "./expand-word.js";
 import { type Item, ShellReader, showWord, type Word } from "./read-words.js";
 
-/** What a training script passes to its trainer. */
+/** The training command of a script. */
 export interface ScriptReading {
-  /** In order, as `key=value`. */
+  /** Overrides in order, as `key=value`. */
   overrides: Field[];
-  /** The program that trains: what stands behind -m, or a file of Python. */
+  /** The training program: the module after -m, or a Python file. */
   program: string | null;
-  /** Hydra's --config-name and --config-path, where the command has them. */
+  /** Values of Hydra's --config-name and --config-path; null if absent. */
   configName: Field | null;
   configPath: Field | null;
-  /** What a reader should know of how it was read. */
+  /** Notes for the reader on how the script was interpreted. */
   notes: string[];
 }
 
 export interface ReadScriptOptions {
-  /** Overrides that stand for "$@". */
+  /** Overrides that replace "$@". */
   args?: readonly string[];
   environment?: Record<string, string | undefined>;
 }
@@ -25,7 +25,7 @@ export interface ReadScriptOptions {
 interface Command {
   fields: Field[];
   line: number;
-  /** Inside an if, a loop or a function: a shell might not come here. */
+  /** True inside an if, a loop or a function, which a shell might skip. */
   nested: boolean;
 }
 
@@ -33,10 +33,11 @@ const OPENS = new Set(["if", "for", "while", "until", "case", "select"]);
 const CLOSES = new Set(["fi", "done", "esac"]);
 
 /**
- * Reads the overrides of a shell script's training command. The script is never run. @throws ConfigError without one.
+ * Reads the overrides of the training command in a shell script, without running it. @throws ConfigError if there is
+ * none.
  *
- * Splitting words would not do: 115 of verl's 131 example scripts set variables that their commands name, all newer ones among
- * them; and Hydra prints a composed config only where verl and all that it needs are installed.
+ * Splitting the text into words would not suffice: 115 of verl's 131 example scripts, among them all newer ones, use
+ * variables in their commands. Hydra prints a composed config only where verl and its dependencies are installed.
  */
 export function readScript(script: string, file: string, options: ReadScriptOptions = {}): ScriptReading {
   const { args = [], environment = {} } = options;
@@ -61,7 +62,7 @@ export function readScript(script: string, file: string, options: ReadScriptOpti
       remedy: "give the file that has the overrides, or a YAML config",
     });
   const program = findProgram(training.fields);
-  // Names of models and experiments may speak of examples in any training.
+  // Names of models and experiments may contain "sft" in any training.
   if (program && /(^|[^a-z])sft([^a-z]|$)/i.test(program.replace(/\.py$/, "").split(/[./]/).at(-1)!))
     throw new ConfigError("teaches by example, which is another config", {
       code: "config/not-supported",
@@ -77,7 +78,7 @@ export function readScript(script: string, file: string, options: ReadScriptOpti
     notes.push(`$${name} ${scope.undecided.get(name)}; its value before that is taken`);
   if (scope.borrowed.size > 0) notes.push(`from the environment: ${[...scope.borrowed].join(", ")}`);
   const overrides = training.fields.filter(isOverride);
-  // Without "$@" in the script they come last, as if typed behind it.
+  // If the script has no "$@", they come last, as if appended to the command.
   const given = new Set(overrides.map(({ text }) => text));
   for (const text of args) if (!given.has(text)) overrides.push({ text, unknown: [] });
   const configName = findOption(training.fields, ["config-name", "cn"]);
@@ -91,7 +92,7 @@ function findProgram(fields: readonly Field[]): string | null {
   return fields.find(({ text }) => text.endsWith(".py"))?.text ?? null;
 }
 
-/** The value of an option of Hydra's, as `--name=value`, `--name value` or `-name value`; a later one wins. */
+/** Value of an option of Hydra, as `--name=value`, `--name value` or `-name value`; the last one wins. */
 function findOption(fields: readonly Field[], names: readonly string[]): Field | null {
   let found: Field | null = null;
   for (const [i, { text, unknown }] of fields.entries()) {
@@ -108,10 +109,10 @@ function isOverride({ text }: Field): boolean {
   return match[2]!.includes(".") || match[1] !== "";
 }
 
-/** Follows assignments from top to bottom; what needs a decision is not followed, and remembered. */
+/** Follows assignments from top to bottom. Conditional assignments are not evaluated, only remembered. */
 class Interpreter {
   private readonly commands: Command[] = [];
-  /** Of what is open: keywords, and functions by "{". */
+  /** Open blocks: keywords, and "{" for functions. */
   private readonly open: string[] = [];
 
   constructor(private readonly scope: Scope) {}
@@ -133,7 +134,7 @@ class Interpreter {
     return this.commands;
   }
 
-  /** `name() {`: its body counts as nested until the bracket closes. */
+  /** Handles `name() {`: the body counts as nested until the closing brace. */
   private openFunction(items: readonly Item[], at: number): number {
     let next = at;
     while (showSeparator(items[next]) === "\n") next++;
@@ -156,7 +157,7 @@ class Interpreter {
       if (OPENS.has(word)) {
         this.open.push(word);
         this.markLoop(word, rest);
-        // What stands behind `if` is a command of its own; the others say what they go through.
+        // `if`, `while` and `until` are followed by a command; `for`, `case` and `select` by names and values.
         if (word === "for" || word === "case" || word === "select") return;
       } else if (CLOSES.has(word)) this.open.pop();
       else if (word === "}" && this.open.at(-1) === "{") this.open.pop();
@@ -166,7 +167,7 @@ class Interpreter {
     }
     const words = rest.filter((item) => item.kind === "word");
     const assignments = rest.filter((item) => item.kind === "assignment");
-    // Before a command they are its environment alone.
+    // Assignments before a command only set its environment.
     if (words.length === 0) for (const item of assignments) this.assign(item, isConditional);
     if (words.length > 0) this.addCommand(words);
   }
@@ -190,7 +191,7 @@ class Interpreter {
     const { name, append, value, list, line } = item;
     const inside = this.open.at(-1) ?? (isConditional ? "&&" : undefined);
     if (inside !== undefined) {
-      // In a function it is likely the function's own.
+      // Variables in a function are probably local.
       if (inside !== "{") this.remember(name, inside, line);
       return;
     }

@@ -1,28 +1,28 @@
-/** One piece of a shell word. */
+/** A part of a shell word. */
 export type Part =
   | { kind: "text"; text: string; quoted: boolean }
   | { kind: "variable"; name: string; index: string | null; operator: string | null; operand: Part[]; quoted: boolean }
   | { kind: "arithmetic"; text: string; quoted: boolean }
-  /** What only a shell can tell: `$(command)`, `${name%pattern}`. */
+  /** A part that only a shell could evaluate: `$(command)`, `${name%pattern}`. */
   | { kind: "opaque"; text: string; quoted: boolean };
 
 export type Word = Part[];
 
 export type Item =
   | { kind: "word"; word: Word; line: number }
-  /** One value, or the list of `NAME=(...)`. */
+  /** A single value, or the list of `NAME=(...)`. */
   | { kind: "assignment"; name: string; append: boolean; value: Word | null; list: Word[] | null; line: number }
-  /** `;`, `&&`, a new line, ... or a parenthesis. */
+  /** `;`, `&&`, a newline, ... or a parenthesis. */
   | { kind: "separator"; text: string; line: number };
 
 const ASSIGNMENT = /^([A-Za-z_]\w*)(\+?)=/;
 const NAME = /^[A-Za-z_]\w*/;
 
-/** Cuts a shell script into words and what stands between them. Nothing is expanded, and nothing is run. */
+/** Splits a shell script into words and separators, without expanding or running anything. */
 export class ShellReader {
   private at = 0;
   private readonly items: Item[] = [];
-  /** Where reading goes on behind the ends of lines that a here-document follows. */
+  /** For lines followed by a here-document: the position behind it, by the position of the line's end. */
   private readonly documents = new Map<number, number>();
 
   private constructor(private readonly source: string) {}
@@ -60,7 +60,7 @@ export class ShellReader {
     }
   }
 
-  /** Spaces, line continuations and comments. */
+  /** Skips spaces, line continuations and comments. */
   private skipBlanks(): void {
     for (;;) {
       const blank =
@@ -82,7 +82,7 @@ export class ShellReader {
     const start = this.at;
     this.readWord();
     if (!/<<-?$/.test(operator)) return;
-    // A here-document: what follows this line, up to the line that is its name alone.
+    // Skips a here-document: the lines after this one, up to the line that consists of its name.
     const name = this.source.slice(start, this.at).replace(/['"\\]/g, "");
     const newline = this.source.indexOf("\n", this.at);
     if (newline < 0) return;
@@ -92,7 +92,7 @@ export class ShellReader {
     this.documents.set(newline, newline + 1 + skipped.length);
   }
 
-  /** An assignment stands before the command's first word, or after `export` and the like. */
+  /** Reads an assignment, before the command's first word or after `export` and the like. */
   private readAssignment(line: number): Item | null {
     const match = ASSIGNMENT.exec(this.rest());
     if (!match || !this.mayAssign()) return null;
@@ -154,7 +154,7 @@ export class ShellReader {
     return word;
   }
 
-  /** What stands between two of these characters. */
+  /** Reads the text up to the next occurrence of this character. */
   private readUntil(mark: string): string {
     const end = this.source.indexOf(mark, this.at + 1);
     const text = this.source.slice(this.at + 1, end < 0 ? undefined : end);
@@ -163,7 +163,7 @@ export class ShellReader {
   }
 
   private readQuoted(): Part[] {
-    // An empty text: "" is a word of its own.
+    // Starts with an empty part: "" is a word of its own.
     const parts: Part[] = [{ kind: "text", text: "", quoted: true }];
     const say = (text: string) => parts.push({ kind: "text", text, quoted: true });
     this.at++;
@@ -206,7 +206,7 @@ export class ShellReader {
     return [{ kind: "variable", name, index: null, operator: null, operand: [], quoted }];
   }
 
-  /** From an opening bracket to the one that closes it, both included; quotes inside hide brackets. */
+  /** Reads from an opening bracket to the matching closing one, inclusive. Brackets in quotes are ignored. */
   private readBalanced(open: string, close: string): string {
     const start = this.at;
     let depth = 0;
@@ -224,7 +224,7 @@ export class ShellReader {
     return this.source.slice(start, this.at);
   }
 
-  /** The parts of a text that stands inside `${name:-...}`. */
+  /** Reads the parts of the operand in `${name:-...}`. */
   static readOperand(text: string, quoted: boolean): Part[] {
     const reader = new ShellReader(text);
     if (quoted) return reader.readAsQuoted();
@@ -232,7 +232,7 @@ export class ShellReader {
     while (reader.at < text.length) {
       const { at } = reader;
       parts.push(...reader.readWord());
-      // What would end a word elsewhere is text here.
+      // Characters that would end a word elsewhere are text here.
       if (reader.at === at) parts.push({ kind: "text", text: text[reader.at++]!, quoted: false });
     }
     return parts;
@@ -244,7 +244,7 @@ export class ShellReader {
   }
 }
 
-/** `${...}` without its brackets. */
+/** Reads the inside of `${...}`. */
 function readParameter(text: string, quoted: boolean): Part {
   const match = /^([A-Za-z_]\w*|[@*0-9])(?:\[([^\]]*)\])?(?:(:?[-=+?])([\s\S]*))?$/.exec(text);
   if (!match) return { kind: "opaque", text: `\${${text}}`, quoted };
@@ -259,7 +259,7 @@ function readParameter(text: string, quoted: boolean): Part {
   };
 }
 
-/** A word as it stands in the script, roughly: for messages and keywords. */
+/** Approximate source text of a word, for messages and keywords. */
 export function showWord(word: Word): string {
   return word
     .map((part) => {

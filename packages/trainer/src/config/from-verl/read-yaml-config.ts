@@ -6,21 +6,21 @@ import { isMapping, type SetAside } from "../raw-config.js";
 
 type Raw = Record<string, unknown>;
 
-/** verl's own primary configs: they hold its defaults, which are known. */
+/** Names of verl's own primary configs, which contain its known defaults. */
 const OWN = /^ppo(_megatron|_veomni|_torchtitan)?_trainer$/;
 
-/** A YAML config with those that its `defaults` name. */
+/** A YAML config composed with those in its `defaults`. */
 export interface YamlConfig {
   raw: Raw;
-  /** Files that it names and that are not there. */
+  /** Referenced files that do not exist. */
   missing: SetAside[];
-  /** Files that were read, it included, in the order in which they count. */
+  /** Files that were read, including itself, in order of precedence. */
   files: string[];
 }
 
 /**
- * Reads a config as Hydra composes it: the files of its `defaults` in their order, its own keys where `_self_` stands, or last.
- * Files are looked for beside it.
+ * Reads a config as Hydra composes it: first the files of its `defaults`, in order; its own keys at `_self_`, or
+ * last. Files are searched in the config's folder.
  * @throws ConfigError when it cannot be read.
  */
 export function readYamlConfig(file: string, open: readonly string[] = []): YamlConfig {
@@ -40,7 +40,10 @@ export function readYamlConfig(file: string, open: readonly string[] = []): Yaml
   return composed;
 }
 
-/** One entry of `defaults`: "name", "group/name", or { group: name }, with "@section" behind the group. */
+/**
+ * Adds one entry of `defaults`: "name", "group/name", or { group: name }, with an optional "@section" after the
+ * group.
+ */
 function addDefault(composed: YamlConfig, entry: unknown, file: string, open: readonly string[]): void {
   const [key, value] = isMapping(entry) ? (Object.entries(entry)[0] ?? []) : [undefined, entry];
   if (typeof value !== "string" || OWN.test(value)) return;
@@ -48,7 +51,7 @@ function addDefault(composed: YamlConfig, entry: unknown, file: string, open: re
   const name = value.replace(/\.ya?ml$/, "");
   const found = findYaml(join(dirname(file), group), name);
   if (found === null || open.includes(found)) {
-    // Groups are those of verl's own config: its parts, whose values are its defaults.
+    // Groups are parts of verl's own config, whose values are its defaults.
     if (key === undefined) composed.missing.push(tellMissing(`defaults: ${value}`));
     return;
   }
@@ -63,13 +66,13 @@ function addDefault(composed: YamlConfig, entry: unknown, file: string, open: re
   composed.files.push(...files);
 }
 
-/** A YAML file of that name in a folder; null where there is none. */
+/** Finds a YAML file of that name in a folder; null if there is none. */
 export function findYaml(folder: string, name: string): string | null {
   const stem = name.replace(/\.ya?ml$/, "");
   return [`${stem}.yaml`, `${stem}.yml`].map((each) => join(folder, each)).find(existsSync) ?? null;
 }
 
-/** Whether a name is that of verl's own defaults. */
+/** True for the name of a config with verl's own defaults. */
 export function isVerlsOwn(name: string): boolean {
   return OWN.test(name.replace(/\.ya?ml$/, ""));
 }
@@ -78,7 +81,7 @@ export function tellMissing(key: string): SetAside {
   return { key, reason: "the keys of that file are not read: give it to --from-verl too" };
 }
 
-/** Puts keys over those of a config; sections are merged, lists replaced. */
+/** Merges keys into a config: sections are merged, lists replaced. */
 export function mergeConfig(target: Raw, keys: Raw): void {
   for (const [key, value] of Object.entries(keys)) {
     const before = Object.hasOwn(target, key) ? target[key] : undefined;

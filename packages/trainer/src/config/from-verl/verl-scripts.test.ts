@@ -100,7 +100,7 @@ function findLost(script: VerlScript, conversion: Conversion): string[] {
 const scripts = listVerlScripts();
 const isForSft = ({ path }: VerlScript) => path.startsWith("examples/sft/");
 const byVersion = (version: VerlScript["version"]) => scripts.filter((script) => script.version === version);
-/** What a script says of a key: itself, or the config that it starts from. */
+/** A script's value of a key, else that of its base config. */
 const say = ({ arguments: own, configName }: VerlScript, key: string) =>
   own[key] ?? (configName === null ? undefined : verlBaseConfigs[configName]?.[key]);
 
@@ -149,7 +149,7 @@ describe("verl's example scripts", () => {
 
 const columns = ["script", "turns", "tools", "batch", "mini-batch", "n", "estimator", "not supported", "to replace"];
 
-/** What Python a script names, which must be JavaScript here. */
+/** Keys that name Python files in a script, and must name JavaScript here. */
 const python = ["custom_reward_function.path", "data.custom_cls.path", "data.sampler.class_path"];
 
 function makeRow(script: VerlScript): string[] {

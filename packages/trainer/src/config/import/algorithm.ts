@@ -9,14 +9,14 @@ import {
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
 
-/** Advantage estimation in a config. A switch that is off leaves the keys beside it without effect. */
+/** Reads the options of advantage estimation from a config. Keys beside a switch that is off have no effect. */
 export function importAlgorithm(config: TrainConfig): AlgorithmOptions {
   const { filter_groups, use_pf_ppo, replay } = config.algorithm;
   const options = trainKeys.read(config, algorithmOptions);
   const { advantages, gigpoMode, normalizeByStd } = options;
   return {
     ...options,
-    // Its own key says it, as in verl-agent.
+    // gigpo has a key of its own, as in verl-agent.
     normalizeByStd: advantages === "gigpo" ? gigpoMode === "mean_std_norm" : normalizeByStd,
     klController: trainKeys.read(config, klControllerOptions),
     filterGroups: filter_groups.enable ? trainKeys.read(config, filterOptions) : null,

@@ -2,12 +2,15 @@ import { parseRejectionRules, type RolloutCorrectionOptions } from "@cria/algori
 import { ConfigError } from "@cria/core";
 import type { TrainConfig } from "../train-config.js";
 
-/** @param isStale whether a step learns from what earlier policies sampled. @throws ConfigError for unknown rejections, and for bounds that leave nothing between them. */
+/**
+ * Reads the rollout correction. @param isStale true if a step trains on samples of earlier policies. @throws
+ * ConfigError for unknown rejection rules, and for empty ranges.
+ */
 export function importCorrection(
   { rollout_correction: given }: Pick<TrainConfig["algorithm"], "rollout_correction">,
   isStale = false,
 ): RolloutCorrectionOptions {
-  // What an earlier policy sampled is weighed by token where nothing else corrects for that.
+  // Samples of an earlier policy get token weights, unless another correction is set.
   const usual = isStale && !given.rollout_rs && !given.bypass_mode ? "token" : null;
   const { rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower } = given;
   const { lower, upper } = readWeightBounds(given.rollout_is_threshold);
@@ -21,7 +24,7 @@ export function importCorrection(
   };
 }
 
-/** One number, where weights are cut off, or IcePop's "lower_upper". */
+/** Reads one number, at which weights are cut off, or IcePop's "lower_upper". */
 function readWeightBounds(threshold: number | string): { lower: number | null; upper: number } {
   const numbers = String(threshold).split("_").map(Number);
   const [lower, upper] = numbers.length === 2 ? (numbers as [number, number]) : [null, numbers[0]!];

@@ -2,7 +2,7 @@ import { type DataOptions, dataOptions, datasetClassOptions, samplerOptions } fr
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
 
-/** The rows that a config names, and their order. */
+/** Reads the rows and their order from a config. */
 export function importData(config: Pick<TrainConfig, "data">): DataOptions {
   return {
     ...trainKeys.read(config, dataOptions),

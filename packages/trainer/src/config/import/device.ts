@@ -1,6 +1,6 @@
 import type { TrainConfig } from "../train-config.js";
 
-/** The device and threads that a config gives to models, as options of `loadModel`. */
+/** Reads device and threads from a config, as options of `loadModel`. */
 export function importDevice({ trainer: { device, threads } }: Pick<TrainConfig, "trainer">) {
   return { device, threads: threads ?? undefined };
 }

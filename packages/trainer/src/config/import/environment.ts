@@ -7,9 +7,9 @@ import { trainKeys } from "./config-keys.js";
 import { importRewards } from "./rewards.js";
 
 /**
- * The environment that a config describes. Without `multi_turn.enable` conversations have one turn, and neither tools nor
- * interactions. Responses have the smaller one of two limits.
- * @throws ConfigError where no conversation fits into the context, and as `importRewards`.
+ * Reads the environment from a config. Without `multi_turn.enable`, conversations have one turn, no tools and no
+ * interactions. The response length is the smaller of two limits.
+ * @throws ConfigError if no conversation fits into the context, and as `importRewards`.
  */
 export function importEnvironment(config: TrainConfig): EnvironmentOptions {
   const { rollout } = config.actor_rollout_ref;
@@ -28,7 +28,7 @@ export function importEnvironment(config: TrainConfig): EnvironmentOptions {
   };
 }
 
-/** The order and limits of turns that a config asks for. */
+/** Reads the order and the limits of turns. */
 export function importMultiTurn(config: Pick<TrainConfig, "actor_rollout_ref">): EnvironmentOptions["multiTurn"] {
   const multiTurn = trainKeys.read(config, multiTurnOptions);
   return config.actor_rollout_ref.rollout.multi_turn.enable ? multiTurn : { ...multiTurn, maxAssistantTurns: 1 };

@@ -10,8 +10,8 @@ const numbers = { ...policyLossParameters.shape, ...policyLossTerms.shape };
 const ACTOR = "actor_rollout_ref.actor";
 
 /**
- * The loss that a config describes. `clip_ratio` is the default of both sides. With bypass_mode the loss corrects for the sampler: the
- * ratio of ppo_clip is the importance weight, so it takes no further weights.
+ * Reads the loss from a config. `clip_ratio` is the default of both sides. With bypass_mode the loss itself corrects
+ * for the sampler: for ppo_clip the ratio is the importance weight, so no further weights apply.
  * @throws ConfigError as `importCorrection`.
  */
 export function importLoss(
@@ -33,7 +33,7 @@ export function importLoss(
   };
 }
 
-/** The registered loss; with bypass_mode `loss_type` may choose it. */
+/** Name of the registered loss; with bypass_mode, `loss_type` may select it. */
 function nameLoss({ actor_rollout_ref, algorithm }: Pick<TrainConfig, "actor_rollout_ref" | "algorithm">): string {
   const { loss_mode } = actor_rollout_ref.actor.policy_loss;
   const { bypass_mode, loss_type } = algorithm.rollout_correction;
@@ -42,8 +42,8 @@ function nameLoss({ actor_rollout_ref, algorithm }: Pick<TrainConfig, "actor_rol
 }
 
 /**
- * Keys and values that set a loss in a raw config. Defaults are left out where the raw config does not set their keys: this loss
- * overrides all that it says of one.
+ * Keys and values that set a loss in a raw config, overriding all of its keys for the loss. Defaults are left out
+ * unless the raw config sets their keys.
  * @param name registers a value in memory and returns its name.
  */
 export function exportLoss(

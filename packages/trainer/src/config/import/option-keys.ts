@@ -1,23 +1,28 @@
 import { z } from "zod";
 import { readKey, writeKey } from "../raw-config.js";
 
-/** The keys of a config that are options under another name. */
+/** Maps options to the config keys that set them. */
 export interface OptionKeys {
-  /** The key of an option, by its schema; undefined: it has another form in configs, which an importer of its own reads. */
+  /**
+   * Key of an option, given its schema; undefined: configs have it in another form, which a separate importer reads.
+   */
   find(option: z.core.$ZodType): string | undefined;
-  /** Reads the options that have a key from a checked config. @param within a section, where several have such keys. */
+  /**
+   * Reads all options that have keys from a checked config. @param within section to search, if several have such
+   * keys.
+   */
   read<Shape extends z.ZodRawShape>(
     config: object,
     options: z.ZodObject<Shape>,
     within?: string,
   ): z.infer<z.ZodObject<Shape>>;
-  /** Writes options that are given into a raw config; options of options too. */
+  /** Writes the given options, nested ones included, into a raw config. */
   write(raw: Record<string, unknown>, options: z.ZodObject, given: object): void;
 }
 
 /**
- * Finds the options in the schema of a config. Where a key's schema is that of an option, it is that option: with its meaning, its
- * default and its range. Sections of the config are thus the table of keys and options.
+ * Finds the options in a config's schema. A key whose schema object is that of an option stands for this option,
+ * with the same meaning, default and range. The sections of the config thus form the table of keys and options.
  */
 export function findOptionKeys(schema: z.ZodObject): OptionKeys {
   const fields = listFields(schema, "");
@@ -54,7 +59,7 @@ function listFields(schema: z.ZodObject, prefix: string): [key: string, field: z
   });
 }
 
-/** A section without what gives it defaults. */
+/** A section without its wrapper for defaults. */
 function unwrap(field: z.core.$ZodType): z.core.$ZodType {
   return field instanceof z.ZodPrefault ? unwrap(field.def.innerType) : field;
 }

@@ -11,8 +11,8 @@ import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
 
 /**
- * Makes reward options of a config. A switch that is off leaves the keys beside it without effect.
- * @throws ConfigError for switches that do not go together.
+ * Reads the reward options from a config. Keys beside a switch that is off have no effect.
+ * @throws ConfigError for switches that exclude each other.
  */
 export function importRewards(config: TrainConfig): RewardOptions {
   checkRewards(config);

@@ -15,7 +15,10 @@ import { importLoss } from "./loss.js";
 import { importSampling, importValidation, type SamplingSettings } from "./sampling.js";
 import { type CriticSettings, importCritic, importUpdates } from "./updates.js";
 
-/** All options of a training, checked and with defaults: the step reads them. `importSettings` makes them of a config. */
+/**
+ * All options of a training, checked and with defaults, as the step reads them. `importSettings` makes them from a
+ * config.
+ */
 export interface Settings {
   sampling: SamplingSettings;
   /** Sampling for held-out rows. */
@@ -23,28 +26,28 @@ export interface Settings {
   environment: EnvironmentOptions;
   data: DataOptions;
   loss: PolicyLossOptions;
-  /** Corrects for the difference between the sampler and the training graph. */
+  /** Correction for the difference between the sampler and the training graph. */
   correction: RolloutCorrectionOptions & {
-    /** Whether the sampler's logprobs are the old ones: the loss then corrects. */
+    /** True if the sampler's log-probabilities serve as the old ones: the loss then corrects for the sampler. */
     bypass: boolean;
   };
   algorithm: AlgorithmOptions;
   /** Null: there is no teacher. */
   distillation: DistillationOptions | null;
   updates: UpdateSettings;
-  /** Used where the advantage estimator needs a critic. */
+  /** Used if the advantage estimator needs a critic. */
   critic: CriticSettings;
   /** Seed of sampling and of a new adapter's initial weights. */
   seed: number;
-  /** Null: those of `epochs`. */
+  /** Number of steps; null: determined by `epochs`. */
   steps: number | null;
   /** Passes over the rows. */
   epochs: number;
-  /** Updates between the policy that samples a step and the one that learns from it; 0: none. */
+  /** Number of updates between the policy that samples a step and the one that trains on it; 0: none. */
   lag: number;
 }
 
-/** @throws ConfigError, in the config's names, for what its schema cannot see. */
+/** @throws ConfigError, in the config's names, for conflicts that its schema cannot detect. */
 export function importSettings(config: TrainConfig): Settings {
   const { algorithm, trainer } = config;
   const lag = readLag(config);

@@ -17,7 +17,7 @@ export interface CriticSettings
   /** Null: all weights are trained. */
   lora: { rank?: number; alpha?: number; targets: TargetModules } | null;
   lossAggMode: string;
-  /** Steps before the actor's first update, in which the critic alone learns. */
+  /** Number of steps before the actor's first update, in which only the critic is trained. */
   warmup: number;
 }
 
@@ -25,7 +25,10 @@ export function importUpdates(config: TrainConfig): UpdateSettings {
   return trainKeys.read(config, updateOptions);
 }
 
-/** The critic of a config, where it has one: from the actor's file and as the actor unless the config says otherwise. */
+/**
+ * Reads the critic from a config: it is loaded from the actor's file and has the actor's settings, unless the config
+ * says otherwise.
+ */
 export function importCritic(config: TrainConfig): CriticSettings {
   const { critic, trainer } = config;
   const { model: actor, actor: updates } = config.actor_rollout_ref;

@@ -16,7 +16,7 @@ export const klControllerOptions = z.strictObject({
     .describe("Of adaptive: conversations in which an error of 20 % changes the coefficient by about 20 %."),
 });
 
-/** Groups whose rewards are all equal make room for fresh prompts. */
+/** Replaces groups whose rewards are all equal by fresh prompts. */
 export const filterOptions = z.strictObject({
   metric: z
     .string()
@@ -39,7 +39,7 @@ export const filtrationOptions = z.strictObject({
   weightPow: z.number().default(2).describe("Of pow: the power."),
 });
 
-/** Groups of earlier steps, of which later steps learn once more. */
+/** Groups of earlier steps that later steps train on again. */
 export const replayOptions = z.strictObject({
   size: z.int().positive().default(256).describe("Most groups in the buffer; the oldest go first."),
   maxAge: z.int().positive().default(4).describe("Steps after which a group is not replayed any more."),
@@ -79,7 +79,7 @@ export const algorithmOptions = z.strictObject({
   useKlInReward: z.boolean().default(false).describe("Subtract the KL to the reference policy from the reward."),
   klPenalty: z.string().default("kl").meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
   klController: klControllerOptions.prefault({}),
-  /** Null: every group stays. */
+  /** Null: all groups are kept. */
   filterGroups: filterOptions.nullable().default(null),
   gdpoRewardKeys: z
     .array(z.string())
@@ -108,7 +108,7 @@ export const algorithmOptions = z.strictObject({
     .describe("Of mt_grpo: weight of the advantage of a turn's own rewards beside the outcome's."),
   /** Null: updates train on all conversations. */
   filtration: filtrationOptions.nullable().default(null),
-  /** Null: steps learn from their own groups alone. */
+  /** Null: steps train only on their own groups. */
   replay: replayOptions.nullable().default(null),
 });
 

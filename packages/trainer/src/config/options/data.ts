@@ -2,7 +2,7 @@ import { rowSamplers } from "@cria/rollout";
 import { z } from "zod";
 import { files } from "../sections/lists.js";
 
-/** A class of the user's that reads files of rows. */
+/** A user's class that reads files of rows. */
 export const datasetClassOptions = z.strictObject({
   path: z
     .string()
@@ -12,7 +12,7 @@ export const datasetClassOptions = z.strictObject({
   name: z.string().nullable().default(null).describe("The class that it exports."),
 });
 
-/** What decides which rows each step is given. */
+/** The sampler that chooses the rows of each step. */
 export const samplerOptions = z.strictObject({
   path: z
     .string()

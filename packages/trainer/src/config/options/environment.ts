@@ -21,7 +21,7 @@ export const imageOptions = z.strictObject({
     .describe("Most pixels of an image, width times height; a larger one is refused before it is decoded."),
 });
 
-/** Agent loops, and limits of agents that call the policy by themselves. */
+/** Agent loops, and limits of agents that call the policy themselves. */
 export const agentOptions = z.strictObject({
   defaultAgentLoop: z
     .string()

@@ -21,7 +21,7 @@ export const overlongOptions = z.strictObject({
   log: z.boolean().default(false).describe("The penalty stands in metrics and dumps."),
 });
 
-/** `RewardAggregation`: makes rewards on tokens of scores. */
+/** `RewardAggregation`: turns scores into rewards on tokens. */
 export const aggregationOptions = z.strictObject({
   trajectoryWeight: z.number().default(1).describe("Weight of the conversation's score."),
   toolWeight: z.number().default(1).describe("Weight of the rewards that tool calls earned."),
@@ -52,7 +52,7 @@ export const aggregationOptions = z.strictObject({
     .describe("Added for each sampled token; 0 or less."),
 });
 
-/** Models that judge beside the rules. */
+/** Reward models that judge in addition to the rules. */
 export const rewardModelOptions = z.strictObject({
   models: rewardModelsSchema.default([]).describe("Those models: a mapping, or a list of them."),
   ruleWeight: z
@@ -69,7 +69,7 @@ export const rewardModelOptions = z.strictObject({
     ),
 });
 
-/** Judges of conversations, and the rewards that their scores become. */
+/** Judges of conversations, and the conversion of scores to rewards. */
 export const rewardOptions = z.strictObject({
   function: rewardFunctionOptions.prefault({}),
   manager: z
@@ -86,7 +86,7 @@ export const rewardOptions = z.strictObject({
     ),
   overlong: overlongOptions.nullable().default(null),
   aggregation: aggregationOptions.prefault({}),
-  /** Null: the rules judge alone. */
+  /** Null: only the rules judge. */
   judges: rewardModelOptions.nullable().default(null),
 });
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Cuts of the distribution that tokens are sampled from, in training and in validation. */
+/** Truncation of the sampling distribution, in training and in validation. */
 export const samplingOptions = z.strictObject({
   topP: z
     .number()

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const beta = z.number().min(0).lt(1);
 
-/** The optimizer and its schedule, which actor and critic share. @param learningRate its default. */
+/** The optimizer and its schedule, for actor and critic. @param learningRate default learning rate. */
 function makeOptimizerOptions(learningRate: number) {
   return z.strictObject({
     learningRate: z
@@ -89,7 +89,7 @@ export const updateOptions = makeOptimizerOptions(1e-4).extend({
     ),
 });
 
-/** Updates of a critic; fields that a config leaves null are the actor's. */
+/** Updates of a critic; null fields take the actor's values. */
 export const criticUpdateOptions = makeOptimizerOptions(1e-3).extend({
   cliprangeValue: z
     .number()

@@ -6,8 +6,9 @@ import { frozenKeys } from "../verl/vision-keys.js";
 import { allowNull, findMapping, findNode, type JsonNode, visit } from "./make-json-schema.js";
 
 /**
- * Lets a config's schema take what `loadConfig` takes of other frameworks' configs: keys that are set aside, with the reason as
- * a warning, keys of other names, and keys whose feature does not exist yet, with the values that mean what happens anyway.
+ * Makes a config's schema accept other frameworks' configs as `loadConfig` does: keys without effect, with the
+ * reason as a warning; other names of keys; and keys of missing features, with the values that ask for nothing else
+ * than what happens anyway.
  */
 export function addForeignKeys(root: JsonNode): void {
   for (const key of listNullableKeys()) {
@@ -15,7 +16,7 @@ export function addForeignKeys(root: JsonNode): void {
     if (node) allowNull(node);
   }
   for (const key of listUnboundedKeys()) delete findNode(root, key)?.maximum;
-  // Other names are copies of what they stand for, which must not have further keys yet.
+  // Other names are copies of their keys, made before these get further keys.
   const rows = Object.entries(verlKeys);
   for (const [key, entry] of rows) if ("alias" in entry) addOtherName(root, key, entry.alias);
   for (const [key, entry] of rows) {
@@ -43,14 +44,14 @@ function addOtherName(root: JsonNode, key: string, alias: string): void {
 }
 
 function addPendingKey(root: JsonNode, key: string, accepted: readonly unknown[] | null): void {
-  // Of a model without a projector any value will do, which a schema cannot say.
+  // For a model without a projector any value is accepted, which a schema cannot express.
   const isFrozen = (frozenKeys as readonly string[]).includes(key);
   const values = accepted && !isFrozen ? { enum: [...accepted] } : {};
   const description = `Not supported yet${accepted ? `, but for ${accepted.map((value) => JSON.stringify(value)).join(" or ")}` : ""}.`;
   addKey(root, key, { ...values, description, doNotSuggest: true });
 }
 
-/** Where a key must be given, another name of it in the same section will do. */
+/** Accepts another name of a required key in the same section instead of the key. */
 function allowInstead(root: JsonNode, key: string, other: string): void {
   const [section, name] = splitKey(key);
   const [otherSection, otherName] = splitKey(other);
@@ -65,7 +66,7 @@ function splitKey(key: string): [section: string, name: string] {
   return [key.slice(0, Math.max(0, dot)), key.slice(dot + 1)];
 }
 
-/** Adds a key, with sections above it that Cria does not have. A key below another one of these only adds to it. */
+/** Adds a key, and missing sections above it. A key below a section that was added earlier only extends it. */
 function addKey(root: JsonNode, key: string, node: JsonNode): void {
   const parts = key.split(".");
   const last = parts.pop()!;
@@ -82,7 +83,7 @@ function addKey(root: JsonNode, key: string, node: JsonNode): void {
   const present = mapping.properties![last];
   if (present === undefined) mapping.properties![last] = node;
   else if (present.doNotSuggest && present.properties) {
-    // A section of which single keys are known, and the rest may be anything.
+    // A section with some known keys, in which all other keys are accepted.
     visit(present, (inner) => {
       if (!inner.properties) return;
       delete inner.type;

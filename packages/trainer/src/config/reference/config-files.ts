@@ -8,11 +8,11 @@ import { type JsonNode, makeJsonSchema } from "./make-json-schema.js";
 
 /** A kind of YAML file that Cria reads. */
 export interface ConfigFile {
-  /** Of its JSON Schema, schema/<name>.json, and what `cria config --of` calls it. */
+  /** Name of its JSON Schema, schema/<name>.json, and of the kind in `cria config --of`. */
   name: string;
   title: string;
   schema: z.ZodObject;
-  /** Where the schema's entries stand in the file; null: the file is one of them. */
+  /** Key of the list of entries in the file; null: the whole file is one entry. */
   list: string | null;
 }
 
@@ -39,7 +39,7 @@ export const configFiles: readonly ConfigFile[] = [
   },
 ];
 
-/** The JSON Schema of such a file, as editors and validators read it. */
+/** The JSON Schema of such a file, for editors and validators. */
 export function makeFileSchema({ schema, title, list }: ConfigFile): JsonNode {
   const root = makeJsonSchema(list === null ? schema : z.object({ [list]: z.array(schema) }));
   if (list === null) addForeignKeys(root);
@@ -47,7 +47,7 @@ export function makeFileSchema({ schema, title, list }: ConfigFile): JsonNode {
   return { $schema: root.$schema, title: title.replaceAll("`", ""), ...root };
 }
 
-/** The list alone, without its key, and entries that name a Python class by Hydra's _target_. */
+/** Also accepts the bare list without its key, and entries that name a Python class by Hydra's _target_. */
 function acceptListForms(root: JsonNode, list: string): void {
   const entries = root.properties![list]!;
   const entry = entries.items as JsonNode;
@@ -55,7 +55,7 @@ function acceptListForms(root: JsonNode, list: string): void {
   const required = entry.required?.filter((key) => key !== "class_name") ?? [];
   delete entry.required;
   const others = required.length > 0 ? { required } : {};
-  // What an entry may name in the place of a class.
+  // Keys with which an entry may name its implementation.
   const alternatives = ["class_name", "_target_", "agent", "command"].filter((key) => key in entry.properties!);
   entry.anyOf = alternatives.map((key) => ({ required: [key] }));
   Object.assign(entry, others);

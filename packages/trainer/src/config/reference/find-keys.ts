@@ -6,19 +6,19 @@ import { listVerlDefaults } from "../verl/verl-defaults.js";
 import { type ConfigFile, configFiles } from "./config-files.js";
 import { type ConfigKey, listKeys } from "./list-keys.js";
 
-/** A key with what other frameworks' users ask of it. */
+/** A key, with information for users of other frameworks. */
 export interface KeyDetails extends ConfigKey {
-  /** Whether there is no default. */
+  /** True if there is no default. */
   required: boolean;
-  /** Where verl's default is another one. */
+  /** verl's default, if it differs. */
   verl: { default: unknown; why: string } | null;
-  /** Other names that mean this key. */
+  /** Other names of this key. */
   other_names: string[];
 }
 
 export interface FoundKeys {
   keys: KeyDetails[];
-  /** What became of the key that was asked for, where it is another framework's; else null. */
+  /** For a key of another framework: its effect here; else null. */
   note: string | null;
 }
 
@@ -35,9 +35,9 @@ export function findConfigFile(name: string): ConfigFile {
 }
 
 /**
- * The keys that `query` names: one by its whole name or another one, a section's, or all of that last name.
+ * Finds keys by a full name, another framework's name, a section, or the last part of a name.
  * @param query "": all keys.
- * @throws ConfigError with the nearest, when there is none.
+ * @throws ConfigError with the nearest name, if there is none.
  */
 export function findKeys(file: ConfigFile, query: string): FoundKeys {
   const all = listKeys(file.schema);
@@ -52,7 +52,7 @@ export function findKeys(file: ConfigFile, query: string): FoundKeys {
   throw refuse(file, all, query);
 }
 
-/** A key of another framework, or of a section that is set aside whole. */
+/** Finds a key of another framework, or of a section without effect. */
 function findForeign(all: readonly ConfigKey[], query: string): { keys: ConfigKey[]; note: string } | null {
   const parts = query.split(".");
   for (let length = parts.length; length > 0; length--) {

@@ -1,20 +1,20 @@
 import { describeSchema, findSchema } from "@cria/core/internal";
 import { z } from "zod";
 
-/** One key of a config, as its schema says it. */
+/** A config key, as described by its schema. */
 export interface ConfigKey {
-  /** Dotted. */
+  /** Dotted name. */
   key: string;
-  /** What its value must be, in words. */
+  /** Description of valid values. */
   type: string;
-  /** undefined: it must be given. */
+  /** undefined: the key is required. */
   default?: unknown;
   meaning: string;
-  /** Names that it may have beside those of your own modules. */
+  /** Registered names that it accepts, beside paths of your own modules. */
   names?: readonly string[];
 }
 
-/** All keys of a config, in its order. Keys of a list's entries stand after the list, as `<list>.<key>`. */
+/** All keys of a config, in schema order. Keys of a list's entries follow the list, as `<list>.<key>`. */
 export function listKeys(schema: z.ZodObject, prefix = ""): ConfigKey[] {
   return Object.entries(schema.shape).flatMap(([name, field]) => {
     const key = `${prefix}${name}`;
@@ -28,7 +28,7 @@ export function listKeys(schema: z.ZodObject, prefix = ""): ConfigKey[] {
   });
 }
 
-/** Whether its keys are all that it may have. */
+/** True if the schema accepts no further keys. */
 function isStrict(schema: z.ZodObject): boolean {
   return schema.def.catchall instanceof z.ZodNever;
 }
@@ -42,7 +42,7 @@ function describeKey(key: string, field: z.ZodType): ConfigKey {
   return described;
 }
 
-/** Keys by what stands before their last dot, sections in the order of their first key. */
+/** Groups keys by section, in the order of each section's first key. */
 export function groupBySection<T extends ConfigKey>(keys: readonly T[]): Map<string, T[]> {
   const sections = new Map<string, T[]>();
   for (const entry of keys) {

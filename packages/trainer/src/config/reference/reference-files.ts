@@ -4,7 +4,10 @@ import { configFiles, makeFileSchema } from "./config-files.js";
 import { renderMarkdown } from "./render-markdown.js";
 import { renderVerlKeys } from "./render-verl-keys.js";
 
-/** JSON Schemas and pages, made from the schemas of configs and the tables of verl's keys: path from the package's folder, and text. */
+/**
+ * JSON Schemas and pages, generated from the schemas of configs and the tables of verl's keys: text by path relative
+ * to the package's folder.
+ */
 export function makeReferenceFiles(): Record<string, string> {
   const schemas = configFiles.map((file) => [
     `schema/${file.name}.json`,
@@ -15,7 +18,7 @@ export function makeReferenceFiles(): Record<string, string> {
   return Object.fromEntries([...schemas, ...docs]);
 }
 
-/** Writes them. @param folder of the package. */
+/** Writes these files. @param folder the package's folder. */
 export function writeReferenceFiles(folder: string): void {
   for (const [path, text] of Object.entries(makeReferenceFiles())) {
     const file = join(folder, path);

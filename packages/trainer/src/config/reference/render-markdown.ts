@@ -3,7 +3,7 @@ import { listVerlDefaults } from "../verl/verl-defaults.js";
 import { type ConfigFile, configFiles } from "./config-files.js";
 import { type ConfigKey, groupBySection, listKeys } from "./list-keys.js";
 
-/** docs/config.md: every key of every file, a table for each section. */
+/** Renders docs/config.md: every key of every file, with a table per section. */
 export function renderMarkdown(): string {
   const parts = configFiles.map((file) => {
     const sections = groupBySection(listKeys(file.schema));
@@ -40,7 +40,7 @@ function renderTable(section: string, keys: readonly ConfigKey[], file: ConfigFi
   return formatTable(["key", "value", "default", "meaning"], rows);
 }
 
-/** @param rows of cells in Markdown. */
+/** @param rows cells in Markdown. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
@@ -58,7 +58,7 @@ function formatDefault(entry: ConfigKey): string {
   return "default" in entry ? `\`${escapeCell(JSON.stringify(entry.default))}\`` : "";
 }
 
-/** Text in a cell of a table: no bars, and no brackets that would be HTML. */
+/** Escapes text for a table cell: no bars, and no brackets that would be HTML. */
 export function escapeCell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll(/<(?=[\w|])/g, "&lt;");
 }

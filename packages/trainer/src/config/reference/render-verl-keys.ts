@@ -7,7 +7,7 @@ import { escapeCell, formatTable } from "./render-markdown.js";
 const code = (value: string) => `\`${escapeCell(value)}\``;
 const json = (value: unknown) => code(JSON.stringify(value));
 
-/** docs/verl-keys.md: other names, other defaults, accepted values and keys without effect. */
+/** Renders docs/verl-keys.md: other names, other defaults, accepted values and keys without effect. */
 export function renderVerlKeys(): string {
   const own = new Map(listKeys(trainConfigSchema).map((entry) => [entry.key, entry.default]));
   const defaults = listVerlDefaults().map(({ key, verl, why }) => [

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** An entry of the file that `agent.agent_loop_config_path` names. */
+/** An entry of the file `agent.agent_loop_config_path`. */
 export const agentLoopEntrySchema = z.strictObject({
   name: z.string().describe("What agent_name of rows and agent.default_agent_loop call it."),
   class_name: z

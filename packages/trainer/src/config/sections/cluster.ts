@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** How work is shared with other machines. It has no effect without a bus: `cria train --bus`, `train({ bus })`. */
+/** Settings for sharing work with other machines. No effect without a bus: `cria train --bus`, `train({ bus })`. */
 export const clusterSection = z.strictObject({
   audit: z
     .number()

@@ -21,7 +21,7 @@ const model = z.strictObject({
     .describe("Layers that the critic's adapter changes; null: as the actor's."),
 });
 
-/** For the estimators that need values (gae). What is null is as the actor's. */
+/** Settings of the critic, for estimators that need values (gae). Null fields take the actor's values. */
 export const criticSection = z.strictObject({
   model: model.prefault({}),
   optim: makeOptimizer(updates),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** One model that scores finished conversations, by a GGUF in this process or by a server. */
+/** A model that scores finished conversations: a GGUF in this process, or a server. */
 const rewardModelEntry = z
   .strictObject({
     name: z

@@ -8,7 +8,7 @@ const { shape: environment } = environmentOptions;
 const { shape: turns } = multiTurnOptions;
 const { shape: agentShape } = agentOptions;
 
-/** Which of the likeliest tokens are sampled from, in training and in validation. */
+/** Truncation of the sampling distribution, in training and in validation. */
 const sampledFrom = {
   top_p: sampling.topP,
   top_k: z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all."),

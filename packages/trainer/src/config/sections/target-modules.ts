@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** PEFT's names of linear layers, and llama.cpp's. */
+/** Names of linear layers in PEFT, and the corresponding ones in llama.cpp. */
 const layers: Record<string, string> = {
   q_proj: "attn_q",
   k_proj: "attn_k",
@@ -13,7 +13,7 @@ const layers: Record<string, string> = {
   lm_head: "output",
 };
 
-/** Layers that an adapter changes: "all-linear", or a list by PEFT's or llama.cpp's names. */
+/** Layers that an adapter changes: "all-linear", or a list of names from PEFT or llama.cpp. */
 export const targetModulesSchema = z.union([
   z.literal("all-linear"),
   z.array(z.string()).transform((names) => names.map((name) => layers[name] ?? name)),
@@ -21,7 +21,7 @@ export const targetModulesSchema = z.union([
 
 export type TargetModules = z.infer<typeof targetModulesSchema>;
 
-/** As `loadModel` takes them. */
+/** Layer names as `loadModel` takes them. */
 export function listTargets(modules: TargetModules): string[] | undefined {
   return modules === "all-linear" ? undefined : modules;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { environmentOptions } from "../options/environment.js";
 
-/** A name that becomes a folder within another one. */
+/** A name that becomes a subfolder. */
 export const folderName = z
   .string()
   .refine(
@@ -17,7 +17,7 @@ const warmupBatches = z
     "The lag, in steps: so many updates lie between the policy that samples a step and the one that learns from it.",
   );
 
-/** verl's trainer of version 1: whether steps are sampled while earlier ones are learned from. */
+/** verl's trainer of version 1: its mode decides whether steps are sampled while earlier ones are trained on. */
 const v1 = z.strictObject({
   trainer_mode: z
     .enum(["sync", "colocate_async", "separate_async"])
@@ -52,7 +52,7 @@ const v1 = z.strictObject({
     .prefault({}),
 });
 
-/** Those of its keys that mean the same in `cria sft` are that command's too. */
+/** Keys that mean the same in `cria sft` are shared with that command. */
 export const trainerSection = z.strictObject({
   project_name: folderName
     .default("cria")

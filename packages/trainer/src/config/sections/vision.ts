@@ -4,7 +4,7 @@ import { imageOptions } from "../options/environment.js";
 
 const tokens = z.int().positive().nullable().default(null);
 
-/** Keys of a model that sees images. */
+/** Keys of a model that takes images. */
 export const visionKeys = {
   mmproj: z
     .string()
@@ -21,7 +21,7 @@ export const visionKeys = {
 
 const { shape: images } = imageOptions;
 
-/** Keys of rows that have images. */
+/** Keys of rows with images. */
 export const imageKeys = {
   image_key: dataOptions.shape.imageKey,
   fetch_images: images.fetchImages,

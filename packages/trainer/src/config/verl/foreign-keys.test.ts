@@ -88,7 +88,7 @@ describe("keys of other frameworks", () => {
     expect(load(`+actor_rollout_ref.ref.model.path=${path}`, `actor_rollout_ref.model.path=${path}`)).toEqual(
       load(`actor_rollout_ref.model.path=${path}`),
     );
-    // Of the fully asynchronous trainer: half a batch ahead is a step ahead.
+    // For the fully asynchronous trainer, half a batch ahead counts as one step ahead.
     const { v1 } = load("+async_training.staleness_threshold=0.5", "data.train_batch_size=0").trainer;
     expect(v1).toMatchObject({ trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 1 } });
     expect(load("+async_training.staleness_threshold=0", "data.train_batch_size=0").trainer.v1.trainer_mode).toBe(

@@ -4,12 +4,12 @@ import { type VerlKey, verlKeys } from "./verl-keys.js";
 type Kind = VerlKey extends infer Entry ? (Entry extends VerlKey ? keyof Entry : never) : never;
 type EntryOf<Name extends Kind> = Extract<VerlKey, Record<Name, unknown>>;
 
-/** The keys with which this happens, in the order of the table. */
+/** Keys whose entry has this kind, in the order of the table. */
 function listEntries<Name extends Kind>(kind: Name): [key: string, entry: EntryOf<Name>][] {
   return Object.entries(verlKeys).filter((row): row is [string, EntryOf<Name>] => kind in row[1]);
 }
 
-/** The row of a key; undefined for one that the table does not have. */
+/** Entry of a key; undefined if the table lacks it. */
 export function findVerlKey(key: string): VerlKey | undefined {
   return Object.hasOwn(verlKeys, key) ? verlKeys[key] : undefined;
 }
@@ -24,7 +24,7 @@ export function listRenamedKeys(): string[] {
   return listEntries("alias").map(([key]) => key);
 }
 
-/** The key that another name means; undefined for any other. */
+/** Cria's key for another name; undefined if it is none. */
 export function findRenamed(key: string): string | undefined {
   const entry = findVerlKey(key);
   return entry && "alias" in entry ? entry.alias : undefined;
@@ -39,7 +39,7 @@ export function listOtherNames(key: string): string[] {
 export const PYTHON_TARGET = "_target_";
 export const pythonReason = (verlKeys.hydra as EntryOf<"nothing">).nothing;
 
-/** Renames such keys in a raw config; returns those that have no effect because Cria's own name is given too. */
+/** Replaces other names by Cria's in a raw config; returns those without effect because Cria's own name is set, too. */
 export function renameKeys(raw: Record<string, unknown>): SetAside[] {
   const overruled: SetAside[] = [];
   for (const [from, { alias: to }] of listEntries("alias")) {
@@ -69,7 +69,7 @@ export function dropPythonTargets(node: unknown, path: readonly string[] = []): 
   return [{ key: [...path, PYTHON_TARGET].join("."), reason: pythonReason }, ...found];
 }
 
-/** Removes the sections that nothing reads; returns each key in them that says something. */
+/** Removes sections that nothing reads; returns all of their keys that have a value. */
 export function dropUnreadSections(raw: Record<string, unknown>): SetAside[] {
   return listEntries("unread").flatMap(([key, { unread }]) => {
     const { found, value } = removeKey(raw, key);
@@ -77,7 +77,7 @@ export function dropUnreadSections(raw: Record<string, unknown>): SetAside[] {
   });
 }
 
-/** A key whose value asks for what does not exist yet. */
+/** A key whose value asks for a missing feature. */
 export interface Refusal {
   key: string;
   received: unknown;
@@ -85,7 +85,7 @@ export interface Refusal {
   remedy?: string;
 }
 
-/** Removes keys with a fixed value from a raw config; returns those whose value asks for what does not exist yet. */
+/** Removes keys with a fixed value from a raw config; returns those whose value asks for a missing feature. */
 export function removePendingKeys(raw: Record<string, unknown>): Refusal[] {
   return listEntries("only").flatMap(([key, { only, remedy }]) => {
     const { found, value } = removeKey(raw, key);

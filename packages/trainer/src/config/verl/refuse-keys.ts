@@ -2,7 +2,7 @@ import { ConfigError } from "@cria/core";
 import { type FindPlace, namePlace } from "../check-config.js";
 import type { Refusal } from "./foreign-keys.js";
 
-/** @throws ConfigError that names all keys which ask for what does not exist yet. */
+/** @throws ConfigError that names all keys which ask for missing features. */
 export function refuseKeys(refusals: readonly Refusal[], file: string, findPlace: FindPlace = () => undefined): void {
   const [first] = refusals;
   if (!first) return;

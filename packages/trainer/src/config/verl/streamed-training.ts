@@ -2,30 +2,30 @@ import { isMapping, readKey, removeKey, type SetAside, writeKey } from "../raw-c
 
 const actor = "actor_rollout_ref.actor";
 
-/** Of how many prompts a step of a streamed training is made; verl's own values where a config leaves them out. */
+/** Factors of the number of prompts in a step of a streamed training, with verl's own defaults. */
 const factors = [
   [`${actor}.ppo_mini_batch_size`, null],
   ["async_training.require_batches", 1],
   ["async_training.trigger_parameter_sync_step", 4],
 ] as const;
 
-/** Keys of verl's fully asynchronous trainer that say how long it trains and when it validates. */
+/** Keys of verl's fully asynchronous trainer for the length of training and for validation. */
 const lengths: Record<string, string> = {
   "rollout.total_epochs": "trainer.total_epochs",
   "rollout.test_freq": "trainer.test_freq",
 };
 
-/** Whether a config says that prompts are streamed: verl's fully asynchronous trainer does not read train_batch_size. */
+/** True if a config streams prompts: verl's fully asynchronous trainer does not read train_batch_size. */
 export function isStreamed(raw: Record<string, unknown>): boolean {
   return isMapping(raw.async_training) || readKey(raw, "data.train_batch_size") === 0;
 }
 
-/** Keys that the batch size of a streamed training is made of. */
+/** Keys that determine the batch size of a streamed training. */
 export function listStreamedFactors(): string[] {
   return factors.map(([key]) => key);
 }
 
-/** Keys that are read of a streamed training alone, and what each means here. */
+/** Keys that are read only for a streamed training, and their meaning here. */
 export function describeStreamedKeys(): Record<string, string> {
   const size = "Prompts of a step: ppo_mini_batch_size x require_batches x trigger_parameter_sync_step.";
   return {
@@ -39,20 +39,20 @@ export function describeStreamedKeys(): Record<string, string> {
   };
 }
 
-/** What is known beside a config. */
+/** Information beside the config. */
 export interface StreamedOptions {
-  /** ppo_mini_batch_size where the config has none. Default Cria's. */
+  /** Default of ppo_mini_batch_size; default: Cria's. */
   miniBatch?: number;
-  /** Keys whose values are still to fill in. */
+  /** Keys that the reader must still fill in. */
   open?: readonly string[];
 }
 
 /**
- * Brings a config of verl's fully asynchronous trainer into the form of one that takes turns: a step has the prompts of
- * `trigger_parameter_sync_step` local updates, `require_batches` x `ppo_mini_batch_size` each, which is what verl trains on
- * between two synchronisations of the weights. It has as many updates as verl makes of them.
- * Where one of these numbers is still to fill in, the batch size is too.
- * @returns what was made of which keys.
+ * Converts a config of verl's fully asynchronous trainer to one whose steps alternate sampling and training. A step
+ * has the prompts of `trigger_parameter_sync_step` local updates with `require_batches` x `ppo_mini_batch_size`
+ * each, which is what verl trains on between two weight synchronisations, and as many updates as verl makes of them.
+ * If one of these numbers must still be filled in, so must the batch size.
+ * @returns notes on the converted keys.
  */
 export function translateStreamed(raw: Record<string, unknown>, options: StreamedOptions = {}): SetAside[] {
   if (!isStreamed(raw)) return [];
@@ -109,7 +109,7 @@ function translateLengths(raw: Record<string, unknown>, size: number | null): Se
   return notes;
 }
 
-/** verl's learning rate goes on with each local update, of which a step has several. */
+/** verl's learning rate advances with each local update, of which a step has several. */
 function translateWarmup(raw: Record<string, unknown>, updates: number): SetAside[] {
   const key = `${actor}.optim.lr_warmup_steps`;
   const steps = readKey(raw, key);
@@ -119,7 +119,7 @@ function translateWarmup(raw: Record<string, unknown>, updates: number): SetAsid
   return [{ key, reason: `${steps} local updates are ${taken} steps of ${updates}` }];
 }
 
-/** How many batches may be sampled ahead: the lag, in whole steps. */
+/** Converts the number of batches that may be sampled ahead to a lag in whole steps. */
 function translateStaleness(raw: Record<string, unknown>): SetAside[] {
   const from = "async_training.staleness_threshold";
   const { value } = removeKey(raw, from);
@@ -131,7 +131,7 @@ function translateStaleness(raw: Record<string, unknown>): SetAside[] {
   return [{ key: from, reason: `${value} of a batch sampled ahead is a lag of ${lag} (${to})` }];
 }
 
-/** verl 0.7's names of what bypass_mode says. */
+/** Converts verl 0.7's keys for bypass_mode. */
 function translateOldLogprobs(raw: Record<string, unknown>): SetAside[] {
   const key = "algorithm.rollout_correction.bypass_mode";
   const { value: ofRollout } = removeKey(raw, "async_training.use_rollout_log_probs");

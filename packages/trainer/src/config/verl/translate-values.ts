@@ -2,7 +2,7 @@ import { readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
 
 const rollout = "actor_rollout_ref.rollout";
 
-/** Keys that other frameworks leave null where Cria has a default. */
+/** Keys that other frameworks set to null where Cria has a default. */
 const nullIsDefault = [
   "data.seed",
   "critic.ppo_mini_batch_size",
@@ -13,19 +13,19 @@ const nullIsDefault = [
   "trainer.default_local_dir",
 ];
 
-/** Keys whose default is what another one says. */
+/** Keys whose default is the value of another key. */
 const follows: Record<string, string> = {
   [`${rollout}.prompt_length`]: "data.max_prompt_length",
   [`${rollout}.response_length`]: "data.max_response_length",
 };
 
-/** Reward managers whose work naive does. */
+/** Reward managers that naive covers. */
 const asNaive: Record<string, string> = {
   prime: "judges each conversation as soon as it ends, several at once",
   gdpo: "keeps all numbers that the reward function returns",
 };
 
-/** The engine's limit of sequences in one KV cache. */
+/** Maximum number of sequences in the engine's KV cache. */
 const MOST_SEQUENCES = 256;
 
 /** Keys for which null means the same as leaving them out. */
@@ -33,12 +33,12 @@ export function listNullableKeys(): string[] {
   return nullIsDefault;
 }
 
-/** Keys whose values may be above Cria's limit; the limit then holds. */
+/** Keys whose values may exceed Cria's limit; the limit then applies. */
 export function listUnboundedKeys(): string[] {
   return [`${rollout}.max_num_seqs`];
 }
 
-/** Switches that were single keys, and are now a section's `enable`. This runs before other names are replaced. */
+/** Converts former single-key switches to a section's `enable`. Runs before other names are replaced. */
 export function expandSwitches(raw: Record<string, unknown>): void {
   const key = `${rollout}.multi_turn`;
   const enable = readKey(raw, key);
@@ -47,12 +47,12 @@ export function expandSwitches(raw: Record<string, unknown>): void {
 
 const refillKey = "trainer.v1.sampler.sync_refill_failed_groups";
 
-/** Keys of which `moveValues` makes others, and what each means here. */
+/** Keys that `moveValues` replaces, with their meaning here. */
 export function describeMovedKeys(): Record<string, string> {
   return { [refillKey]: `true is ${rollout}.on_failure refill.` };
 }
 
-/** Keys whose values another key of Cria's has; this runs before sections are dropped. */
+/** Moves values to the keys that have them in Cria; runs before sections are dropped. */
 export function moveValues(raw: Record<string, unknown>): void {
   const onFailure = `${rollout}.on_failure`;
   const { value: refills } = removeKey(raw, refillKey);
@@ -60,7 +60,7 @@ export function moveValues(raw: Record<string, unknown>): void {
   const reference = "actor_rollout_ref.ref.model.path";
   if (readKey(raw, reference) === readKey(raw, "actor_rollout_ref.model.path")) removeKey(raw, reference);
   const correction = "algorithm.rollout_correction";
-  // Without weights there is nothing to cut off.
+  // Without weights, there is nothing to cut off.
   if (
     readKey(raw, `${correction}.rollout_is_threshold`) === null &&
     (readKey(raw, `${correction}.rollout_is`) ?? null) === null
@@ -68,7 +68,7 @@ export function moveValues(raw: Record<string, unknown>): void {
     removeKey(raw, `${correction}.rollout_is_threshold`);
 }
 
-/** Brings values of other frameworks into Cria's form; returns those that cannot have their full effect. */
+/** Converts values of other frameworks to Cria's; returns those without their full effect. */
 export function translateValues(raw: Record<string, unknown>): SetAside[] {
   const notes: SetAside[] = [];
   for (const key of nullIsDefault) if (readKey(raw, key) === null) removeKey(raw, key);

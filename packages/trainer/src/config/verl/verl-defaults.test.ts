@@ -11,7 +11,7 @@ const fixtures = join(import.meta.dirname, "..", "..", "..", "fixtures", "verl-k
 
 const required = () => ({ actor_rollout_ref: { model: { path: "m.gguf" } }, data: { train_files: "t.jsonl" } });
 
-/** What the reader must give in any case, and what is no default: verl's path of a model that is not enabled. */
+/** Required keys, and two that are no defaults: of models that are not enabled. */
 const noDefaults = [
   "actor_rollout_ref.model.path",
   "data.train_files",
@@ -31,7 +31,7 @@ function compare(version: string): Map<string, unknown> {
     (key) => JSON.stringify(readKey(own, key)) !== JSON.stringify(readKey(verl, key)),
   );
   const found = new Map(differing.map((key) => [key, readKey(verl, key)]));
-  // What verl leaves null and Cria does not. 0.9 also leaves sections null that it moved elsewhere.
+  // Keys that are null in verl but not in Cria. 0.9 also has null for sections that it moved elsewhere.
   if (version === "v0.7.0")
     for (const [key, value] of Object.entries(defaults))
       if (value === null && (readKey(own, key) ?? null) !== null) found.set(key, null);

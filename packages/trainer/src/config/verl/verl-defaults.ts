@@ -3,7 +3,7 @@ export interface VerlDefault {
   key: string;
   verl: unknown;
   why: string;
-  /** Whether converting a config of verl writes the key out, because training depends on it. */
+  /** True if converting a config of verl writes the key out, because training depends on it. */
   adopts: boolean;
 }
 

@@ -1,14 +1,18 @@
 /**
- * Keys of verl that are no keys of Cria. Keys and sections are named by dotted paths; a section stands after the keys in it that count.
+ * verl's keys that are not keys of Cria, by dotted path. A section comes after its keys that have entries of their
+ * own.
  */
 export type VerlKey =
-  /** It is accepted with any value, and has no effect: why. */
+  /** Accepted with any value, without effect; the reason. */
   | { nothing: string }
-  /** A section that nothing reads, while the switch beside it has its only accepted value. Each key in it is told of. */
+  /**
+   * A section that nothing reads while the switch beside it has its only accepted value. All keys in it are
+   * reported.
+   */
   | { unread: string }
-  /** Its feature does not exist yet: only values that ask for what happens anyway are accepted. */
+  /** A missing feature: only values that change nothing are accepted. */
   | { only: readonly unknown[]; remedy?: string }
-  /** Another name of a key: of another version, or one that speaks of GPUs. */
+  /** Another name of a key: from another version, or one that refers to GPUs. */
   | { alias: string };
 
 const noRay = "there is no Ray: everything runs in one process";

@@ -2,7 +2,10 @@ import { readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
 
 const model = "actor_rollout_ref.model";
 
-/** What must stay as it is: the vision tower and the layers behind it are the projector's file, which is not trained. */
+/**
+ * Keys that must keep their value: vision tower and connecting layers are in the projector's file, which is not
+ * trained.
+ */
 export const frozenKeys = [
   "actor_rollout_ref.actor.freeze_vision_tower",
   `${model}.lora.freeze_vision_model`,
@@ -11,7 +14,7 @@ export const frozenKeys = [
   "critic.model.lora.freeze_vision_projection",
 ] as const;
 
-/** Removes keys of a vision tower from the config of a model that has none; verl's own default trains one. */
+/** Removes keys of a vision tower from the config of a model without one; verl's own default trains it. */
 export function dropKeysOfNoTower(raw: Record<string, unknown>): SetAside[] {
   if (typeof readKey(raw, `${model}.mmproj`) === "string") return [];
   return frozenKeys
@@ -19,14 +22,14 @@ export function dropKeysOfNoTower(raw: Record<string, unknown>): SetAside[] {
     .map((key) => ({ key, reason: `there is no vision tower without ${model}.mmproj` }));
 }
 
-/** Pixels a side of a patch, where `data.image_patch_size` does not say it. */
+/** Default side of a patch in pixels (`data.image_patch_size`). */
 const defaultPatch = 14;
-/** Patches a side of what one token shows, in the processors that take such limits (Qwen's). */
+/** Patches per side of the area that one token covers, in processors with such limits (Qwen's). */
 const patchesASide = 2;
 
 /**
- * Limits of pixels to which Hugging Face's processors scale images, as limits of tokens to which llama.cpp scales them; returns
- * what became of them.
+ * Converts pixel limits of Hugging Face's image processors to token limits of llama.cpp; returns notes on the
+ * converted keys.
  */
 export function translatePixelLimits(raw: Record<string, unknown>): SetAside[] {
   const patch = readKey(raw, "data.image_patch_size") ?? defaultPatch;
