@@ -17,19 +17,22 @@ import {
 import { describeMachine, type Machine } from "./machine.js";
 import { guardRunWrite, writeAtomically } from "./run-folder.js";
 
-/** Everything that a run needs to go on as if it had never stopped. */
+/** Everything that a run needs in order to continue as if it had never stopped. */
 export interface TrainingState {
-  /** Steps done. */
+  /** Number of steps done. */
   step: number;
-  /** "actor", and "critic" where there is one. */
+  /** "actor", and "critic" if there is one. */
   engines: Record<string, object>;
   /** Writers of further files, by their paths in the checkpoint. */
   files?: Record<string, (path: string) => Promise<void>>;
   /** Plain JSON: the data loader's place, controllers, ... */
   data: unknown;
-  /** Plain JSON: what the random draws depend on. */
+  /** Plain JSON: everything that the random draws depend on. */
   rng: unknown;
-  /** Made by the clock or by an interruption. Only the newest of these is kept, in addition to the regular ones. */
+  /**
+   * True if it was caused by the clock or an interruption. Only the newest of these is kept, in addition to the
+   * regular ones.
+   */
   interim?: boolean;
 }
 
@@ -56,9 +59,11 @@ type Checksums = Record<string, string>;
 const NAME = /^global_step_(\d+)$/;
 
 /**
- * `checkpoints/global_step_N/{actor/state.bin,critic/state.bin,data.json,rng.json,checksums.json}` of a run, and its
- * `latest_checkpointed_iteration.txt`. A checkpoint gets its name only when all of it is on disk: whatever has a name and
- * is whole can be resumed from, and a process killed at any instant leaves at most temporary names behind.
+ * The checkpoints of a run,
+ * `checkpoints/global_step_N/{actor/state.bin,critic/state.bin,data.json,rng.json,checksums.json}`, and its
+ * `latest_checkpointed_iteration.txt`. A checkpoint gets its name only when all of it is on disk. So every named,
+ * undamaged checkpoint can be resumed from, and a process killed at any instant leaves at most temporary names
+ * behind.
  */
 export class CheckpointStore {
   readonly path: string;
@@ -84,7 +89,7 @@ export class CheckpointStore {
     return join(this.path, `global_step_${step}`);
   }
 
-  /** Writes and syncs all files. @throws DataError when that fails, disk full included; nothing is left behind then. */
+  /** Writes and syncs all files. @throws DataError on failure, for example a full disk; nothing is left behind then. */
   async prepare(state: TrainingState): Promise<PendingCheckpoint> {
     const target = this.folderOf(state.step);
     const temporary = `${target}.${process.pid}.tmp`;
@@ -129,7 +134,7 @@ export class CheckpointStore {
     };
   }
 
-  /** Takes a whole checkpoint of another machine, a folder on this disk, as that of a step. @throws DataError */
+  /** Adopts a whole checkpoint of another machine, in a folder on this disk, as that of a step. @throws DataError */
   async adopt(step: number, folder: string): Promise<void> {
     await guardRunWrite(this.path, async () => {
       await mkdir(this.path, { recursive: true });
@@ -157,7 +162,7 @@ export class CheckpointStore {
     for (const old of surplus) await this.drop(old);
   }
 
-  /** Removes a checkpoint; its name goes first, so that a kill leaves no half of one. */
+  /** Removes a checkpoint. It is renamed first, so that a kill does not leave a partial one under its name. */
   private async drop(step: number): Promise<void> {
     const folder = this.folderOf(step);
     if (!existsSync(folder)) return;
@@ -167,16 +172,16 @@ export class CheckpointStore {
     await rm(dying, { recursive: true, force: true });
   }
 
-  /** Removes what a killed process left under temporary names. Only for the process that owns the run folder. */
+  /** Removes temporary files of a killed process. Only for the process that owns the run folder. */
   async sweep(): Promise<void> {
     for (const name of await readdir(this.path).catch(() => []))
       if (name.endsWith(".tmp")) await rm(join(this.path, name), { recursive: true, force: true });
   }
 
   /**
-   * The newest checkpoint that is whole, or null when there is none at all.
-   * @param warn gets a text for each damaged checkpoint that was skipped.
-   * @throws DataError when there are checkpoints and all are damaged.
+   * The newest undamaged checkpoint; null if there are no checkpoints.
+   * @param warn called with a text for each damaged checkpoint that was skipped.
+   * @throws DataError when all existing checkpoints are damaged.
    */
   async findNewest(warn: (text: string) => void): Promise<Checkpoint | null> {
     let damage: DataError | undefined;
@@ -193,7 +198,7 @@ export class CheckpointStore {
     return null;
   }
 
-  /** Renames checkpoints after `step`, which a run that goes on from there will make again. Returns their new names. */
+  /** Renames checkpoints after `step`, which a run that continues there will make again. Returns their new names. */
   async setAsideAfter(step: number): Promise<string[]> {
     const names: string[] = [];
     for (const newer of (await this.list()).filter((s) => s > step)) {
@@ -207,7 +212,7 @@ export class CheckpointStore {
   }
 }
 
-/** A damaged checkpoint counts as one to be kept. */
+/** A damaged checkpoint counts as a regular one. */
 async function isInterim(path: string): Promise<boolean> {
   try {
     return (JSON.parse(await readFile(join(path, "data.json"), "utf8")) as { interim?: boolean }).interim === true;
@@ -216,7 +221,10 @@ async function isInterim(path: string): Promise<boolean> {
   }
 }
 
-/** Reads a checkpoint's small files, and all of them against their checksums. @throws DataError naming the file that is wrong. */
+/**
+ * Reads a checkpoint's small files, and verifies all files against their checksums. @throws DataError naming the
+ * damaged file.
+ */
 export async function readCheckpoint(path: string): Promise<Checkpoint> {
   const step = Number(NAME.exec(basename(path))?.[1] ?? Number.NaN);
   if (Number.isNaN(step)) {
@@ -249,7 +257,7 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
   return { path, step, machine, data, rng: draws.rng };
 }
 
-/** Puts weights, moments and step counts back. @throws DataError when they are those of another model, or missing. */
+/** Restores weights, moments and step counts. @throws DataError when they are missing, or belong to another model. */
 export async function restoreEngines(checkpoint: Checkpoint, engines: Record<string, object>): Promise<void> {
   for (const [name, engine] of Object.entries(engines)) {
     const file = join(checkpoint.path, name, STATE_FILE);
@@ -311,13 +319,13 @@ function hashOf(path: string): Promise<string> {
   });
 }
 
-/** Brings a file that was written to the disk. @returns its SHA-256, in hex. */
+/** Syncs a file that was written. @returns its SHA-256, in hex. */
 async function hashSynced(path: string): Promise<string> {
   await syncFolder(path);
   return hashFile(path);
 }
 
-/** A rename or a new file lasts only once its folder is synced. */
+/** A rename or a new file is durable only once its folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path);
   try {
@@ -327,7 +335,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** What a checkpoint's data.json holds of a step whose validation was interrupted. */
+/** Part of a checkpoint's data.json if the step's validation was interrupted. */
 export interface Unvalidated {
   unvalidated?: StepMetrics;
 }

@@ -215,7 +215,8 @@ describe("checkpoints", () => {
     await (await prepare(1)).commit();
     expect(latest()).toBe("1");
     const pending = await prepare(2);
-    // What was written is gone, so it cannot be renamed: to other tools the first one is the newest still.
+    // The written files are removed, so that the rename fails: other tools must still see the first checkpoint as the
+    // newest.
     for (const name of readdirSync(store.path).filter((name) => name.endsWith(".tmp")))
       rmSync(join(store.path, name), { recursive: true });
     await expect(pending.commit()).rejects.toThrow(/global_step_2/);

@@ -1,4 +1,4 @@
-/** A key whose value differs between two configs; `undefined` where a config lacks it. */
+/** A key with different values in two configs; `undefined` if a config lacks it. */
 export interface ConfigDifference {
   key: string;
   before: unknown;

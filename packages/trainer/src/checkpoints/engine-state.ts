@@ -5,12 +5,13 @@ import { DataError } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 
 /**
- * What an engine learned, in one file: every trained tensor with its two AdamW moments, and the optimizer's step count.
+ * The trained state of an engine in one file: every trained tensor with its two AdamW moments, and the optimizer's
+ * step count.
  *
  *   "CRIASTAT" | u32 version | u32 header bytes | header (JSON) | F32 data | SHA-256 of all before
  *
- * The data are value, moment1 and moment2 of each tensor of the header, in its order. Numbers are little-endian, as on
- * every machine that llama.cpp runs on.
+ * The data are value, moment1 and moment2 of each tensor of the header, in its order. Numbers are little-endian, as
+ * on every machine that llama.cpp runs on.
  */
 
 const MAGIC = "CRIASTAT";
@@ -25,7 +26,7 @@ export type StatefulEngine = Pick<LlamaModel, "info" | "listTensors" | "readTens
 export interface EngineStateHeader {
   architecture: string;
   trainable: string;
-  /** Optimizer steps taken. */
+  /** Number of optimizer steps taken. */
   stepCount: number;
   tensors: { name: string; shape: number[] }[];
 }
@@ -35,7 +36,7 @@ export function isStateful(engine: object): engine is StatefulEngine {
 }
 
 /**
- * Writes and syncs; the caller gives a name that nobody reads yet. Errors are those of the file system.
+ * Writes and syncs the file; the caller provides a temporary name. Errors are those of the file system.
  * @returns the checksum at the file's end, in hex.
  */
 export async function writeEngineState(path: string, engine: StatefulEngine): Promise<string> {
@@ -76,7 +77,10 @@ async function append(file: FileHandle, hash: Hash, bytes: Buffer): Promise<void
   await file.writeFile(bytes);
 }
 
-/** Reads the whole file against the checksum at its end, which is given in hex. @throws DataError when it is damaged. */
+/**
+ * Verifies the whole file against the checksum at its end, which is returned in hex. @throws DataError when it is
+ * damaged.
+ */
 export async function verifyEngineState(path: string): Promise<{ header: EngineStateHeader; checksum: string }> {
   const { header, size } = await readHeader(path);
   const hash = createHash("sha256");
@@ -93,8 +97,8 @@ export async function verifyEngineState(path: string): Promise<{ header: EngineS
 }
 
 /**
- * Puts a verified state into an engine.
- * @throws DataError, before anything is changed, when its tensors are not the engine's.
+ * Restores a verified state into an engine.
+ * @throws DataError, before anything is changed, when its tensors differ from the engine's.
  */
 export async function restoreEngineState(path: string, engine: StatefulEngine): Promise<void> {
   const { header, dataOffset } = await readHeader(path);
@@ -106,7 +110,7 @@ export async function restoreEngineState(path: string, engine: StatefulEngine): 
       const bytes = 4 * countElements(shape);
       for (const part of PARTS) {
         const data = await readExactly(file, path, offset, bytes);
-        // A copy: a Buffer may lie unaligned in a shared pool.
+        // A copy: a Buffer may be unaligned within a shared pool.
         const values = new Float32Array(bytes / 4);
         new Uint8Array(values.buffer).set(data);
         await engine.writeTensor(name, values, part);
@@ -190,7 +194,7 @@ export function countElements(shape: readonly number[]): number {
   return shape.reduce((product, n) => product * n, 1);
 }
 
-/** The error for a file of a checkpoint that is not as it was written. */
+/** The error for a damaged file of a checkpoint. */
 export function makeDamaged(path: string, expected: string, received: string): DataError {
   return new DataError("is damaged", {
     code: "data/bad-checkpoint",

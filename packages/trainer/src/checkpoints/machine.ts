@@ -1,22 +1,25 @@
 /**
- * What decides the last bits of a run on a CPU, beside its config. It stands in `config.json` and in a checkpoint's
- * `data.json`.
+ * The properties of a machine that, beside the config, determine the last bits of a run on a CPU. Stored in
+ * `config.json` and in a checkpoint's `data.json`.
  */
 export interface Machine {
   /** The engine's kernel: "portable", "avx2" or "avx512". */
   cpu_kernel: string;
-  /** The build of ggml for the rest: "haswell", ... */
+  /** ggml's build for the other operations: "haswell", ... */
   ggml_build: string;
 }
 
-/** This process's. @throws EngineError when the addon does not load, or CRIA_CPU_KERNEL names no kernel of this CPU. */
+/**
+ * Describes this machine. @throws EngineError when the addon does not load, or CRIA_CPU_KERNEL names no kernel of
+ * this CPU.
+ */
 export async function describeMachine(): Promise<Machine> {
   const { getRuntimeInfo } = await import("@cria/engine");
   const { cpuKernel, ggmlBuild } = getRuntimeInfo();
   return { cpu_kernel: cpuKernel, ggml_build: ggmlBuild };
 }
 
-/** Says that a run goes on with other kernels than before; null if they are the same or were not recorded. */
+/** Describes a change of kernels since the run's earlier part; null if they are equal or were not recorded. */
 export function compareMachines(before: Machine | null, now: Machine): string | null {
   if (!before || (before.cpu_kernel === now.cpu_kernel && before.ggml_build === now.ggml_build)) return null;
   const show = ({ cpu_kernel, ggml_build }: Machine) => `CPU kernel ${cpu_kernel} with ggml's build ${ggml_build}`;

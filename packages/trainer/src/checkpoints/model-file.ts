@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 
-/** What tells a model's file from another: its size, and a hash over its beginning and many places of it. */
+/** Identifies a model's file: its size, and a hash over its beginning and samples of the rest. */
 export interface ModelFile {
   bytes: number;
   /** SHA-256, as hexadecimal. */
   hash: string;
 }
 
-/** Names, shapes and most of the vocabulary. */
+/** The beginning, with names, shapes and most of the vocabulary. */
 const HEAD_BYTES = 1 << 20;
-/** So many places of the weights, evenly spread: reading all of a large file would take longer than loading it. */
+/** Number of samples of the weights, evenly spread: reading all of a large file would take longer than loading it. */
 const PLACES = 64;
 const PLACE_BYTES = 1 << 14;
 

@@ -13,12 +13,12 @@ import { RunLock } from "./run-lock.js";
 export interface OpenedRun {
   folder: RunFolder;
   checkpoints: CheckpointStore;
-  /** What to go on from; null: from the start. */
+  /** Checkpoint to resume from; null: start from the beginning. */
   resume: Checkpoint | null;
   close(): void;
 }
 
-/** The part of a config that says where a run lies and what it goes on from. */
+/** The part of a config that names the run's folder and the checkpoint to resume from. */
 export interface RunConfig {
   trainer: Pick<
     TrainConfig["trainer"],
@@ -31,7 +31,10 @@ export interface RunConfig {
   >;
 }
 
-/** Keys that decide what the saved tensors mean: with another value they would not fit. Those of sft come last. */
+/**
+ * Keys that determine the meaning of the saved tensors: with other values they would not fit. Those of sft come
+ * last.
+ */
 const FIXED_KEYS = [
   "actor_rollout_ref.model.path",
   "actor_rollout_ref.model.mmproj",
@@ -51,11 +54,11 @@ export function findRunPath({ trainer }: RunConfig): string {
 }
 
 /**
- * Makes or enters the run folder by `trainer.resume_mode`, and decides where training starts. Files of an earlier run are
- * never removed: a new run moves them to `<experiment_name>.old-<i>`.
- * @param say gets one text for each thing that is resumed, moved, skipped, or different in the config.
- * @throws DataError when the folder is in use or cannot be written, or no checkpoint is whole; ConfigError when the config
- *   does not fit the checkpoint.
+ * Creates or opens the run folder as `trainer.resume_mode` says, and determines where training starts. Files of an
+ * earlier run are never removed: a new run moves them to `<experiment_name>.old-<i>`.
+ * @param say called with a text for everything that is resumed, moved, skipped, or different in the config.
+ * @throws DataError when the folder is in use or cannot be written, or all checkpoints are damaged; ConfigError when
+ * the config does not fit the checkpoint.
  */
 export async function openRun(config: RunConfig, say: (text: string) => void): Promise<OpenedRun> {
   const path = findRunPath(config);
@@ -88,8 +91,8 @@ export async function openRun(config: RunConfig, say: (text: string) => void): P
 }
 
 /**
- * Throws the errors of `openRun` about the lock and the config, without reading checkpoints or changing anything. So
- * such a mistake is reported before a model is loaded.
+ * Throws the errors of `openRun` about the lock and the config, without reading checkpoints or changing anything, so
+ * that such a mistake is reported before a model is loaded.
  * @throws DataError when the folder is in use; ConfigError when the config does not fit the run to be resumed.
  */
 export async function checkRun(config: RunConfig): Promise<void> {
@@ -103,7 +106,7 @@ export async function checkRun(config: RunConfig): Promise<void> {
   if (newest !== undefined || resume_mode === "resume_path") await checkConfigOf(checkpoint, config, () => undefined);
 }
 
-/** The checkpoint that `trainer.resume_mode` names; null: none. @throws ConfigError or DataError */
+/** Finds the checkpoint that `trainer.resume_mode` names; null: none. @throws ConfigError or DataError */
 export async function findResume(config: RunConfig, say: (text: string) => void): Promise<Checkpoint | null> {
   const { trainer } = config;
   if (trainer.resume_mode === "disable") return null;
@@ -120,7 +123,7 @@ export async function findResume(config: RunConfig, say: (text: string) => void)
   return findCheckpoint(path, say);
 }
 
-/** A checkpoint by its own folder, or the newest whole one of a run folder. @throws DataError */
+/** Finds a checkpoint by its own folder, or the newest whole one of a run folder. @throws DataError */
 export async function findCheckpoint(path: string, say: (text: string) => void): Promise<Checkpoint> {
   if (!existsSync(join(path, "checkpoints"))) return readCheckpoint(resolve(path));
   const newest = await new CheckpointStore(resolve(path)).findNewest(say);
@@ -132,7 +135,10 @@ export async function findCheckpoint(path: string, say: (text: string) => void):
   });
 }
 
-/** @param checkpoint its folder. @throws ConfigError for a key that must not change; others are told. */
+/**
+ * @param checkpoint path of its folder. @throws ConfigError for a key that must not change; other changes are
+ * reported.
+ */
 async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: string) => void): Promise<void> {
   const file = join(dirname(dirname(checkpoint)), "config.json");
   if (!existsSync(file)) return;
@@ -153,7 +159,7 @@ async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: 
       remedy: "set another trainer.project_name or trainer.experiment_name; weights go from one to the other as a GGUF",
     });
   }
-  // The machine that made a checkpoint stands in the checkpoint.
+  // The machine that made a checkpoint is recorded in the checkpoint.
   const differences = compareConfigs(before, JSON.parse(JSON.stringify(config)));
   // A user who names the checkpoint may have moved the model.
   const explicit = config.trainer.resume_mode === "resume_path";
@@ -174,19 +180,19 @@ async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: 
   if (changed.length > 0) say(`the config has changed since ${basename(checkpoint)}:\n${formatDifferences(changed)}`);
 }
 
-/** The command that the config is for; null: for neither. */
+/** The command that a config belongs to; null: neither. */
 export function nameCommand(config: unknown): "cria train" | "cria sft" | null {
   if (!isMapping(config)) return null;
   if ("actor_rollout_ref" in config) return "cria train";
   return "model" in config ? "cria sft" : null;
 }
 
-/** Whether the metrics of the checkpoint's step are complete: a validation may have been interrupted. */
+/** True if the metrics of the checkpoint's step are complete: a validation may have been interrupted. */
 function isValidated({ data }: Checkpoint): boolean {
   return (data as Unvalidated | null)?.unvalidated === undefined;
 }
 
-/** Whether a folder holds something of a run that must not be lost. */
+/** True if a folder contains data of a run that must not be lost. */
 export function hasRun(path: string): boolean {
   return ["metrics.jsonl", "checkpoints", "adapter.gguf", "model.gguf"].some((name) => existsSync(join(path, name)));
 }

@@ -2,22 +2,22 @@ import { rm } from "node:fs/promises";
 import { CriaError } from "@cria/core";
 import type { RunFolder } from "./run-folder.js";
 
-/** How a run ended. `end.json`; there is none while it is under way, or when its process was killed. */
+/** How a run ended, in `end.json`. Missing while the run is in progress, or if its process was killed. */
 export interface RunEnd {
   status: "ended" | "failed" | "interrupted";
-  /** What ended it; null unless it failed. */
+  /** The error that ended it; null unless it failed. */
   error: string | null;
   /** ISO 8601. */
   at: string;
 }
 
-/** Does a run's work, and notes in its folder how it ended. @throws what the work throws */
+/** Does a run's work, and records in its folder how it ended. @throws the errors of the work */
 export async function recordEnd<T>(
   folder: RunFolder,
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
-  // A run that goes on has not ended.
+  // A run that continues has not ended.
   await rm(folder.file("end.json"), { force: true });
   const write = (status: RunEnd["status"], error: string | null) => {
     const end: RunEnd = { status, error, at: new Date().toISOString() };
@@ -27,10 +27,10 @@ export async function recordEnd<T>(
   try {
     result = await work();
   } catch (error) {
-    // Interrupted because something failed elsewhere, or by somebody's wish.
+    // The abort's reason tells an error elsewhere from the user's interruption.
     const failure = !signal?.aborted ? error : signal.reason instanceof CriaError ? signal.reason : null;
     const text = failure instanceof Error ? failure.message : String(failure);
-    // Where the disk is full the run's own error says so.
+    // A full disk is reported by the run's own error.
     await (failure === null ? write("interrupted", null) : write("failed", text)).catch(() => undefined);
     throw error;
   }

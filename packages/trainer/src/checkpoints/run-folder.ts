@@ -8,7 +8,7 @@ import { readMetricLines, readStep } from "../step-metrics.js";
 import { describeMachine } from "./machine.js";
 import { describeModelFile, type ModelFile } from "./model-file.js";
 
-/** Where a run writes: resolved config, metrics, trajectories, adapters. */
+/** The folder of a run's files: resolved config, metrics, trajectories, adapters. */
 export class RunFolder {
   private constructor(readonly path: string) {}
 
@@ -17,7 +17,7 @@ export class RunFolder {
     return new RunFolder(path);
   }
 
-  /** Removes what an earlier run of the same name left. */
+  /** Removes files of an earlier run of the same name. */
   async clear(): Promise<void> {
     const names = [
       "metrics.jsonl",
@@ -33,8 +33,9 @@ export class RunFolder {
   }
 
   /**
-   * Forgets everything after a step, for a run that goes on from there: metrics, rollouts, validations.
-   * @param lastMetrics the last step whose metrics stay; the step itself unless they are still to come.
+   * Removes everything after a step, for a run that continues there: metrics, rollouts, validations.
+   * @param lastMetrics the last step whose metrics are kept; default: `step`. The step before it, if the metrics of
+   * `step` are still to be written.
    */
   async rewindTo(step: number, lastMetrics = step): Promise<void> {
     const metrics = this.file("metrics.jsonl");
@@ -48,12 +49,12 @@ export class RunFolder {
     }
   }
 
-  /** The metrics of steps and validations that were written; none where there is no such file. */
+  /** Written metrics of steps and validations; none if the file does not exist. */
   async readMetrics(): Promise<Record<string, number>[]> {
     return readMetricLines(this.file("metrics.jsonl"));
   }
 
-  /** What a file of the folder holds; undefined where it is missing or damaged. */
+  /** Reads a JSON file of the folder; undefined if it is missing or damaged. */
   readJson(name: string): Promise<unknown> {
     return readJson(this.file(name));
   }
@@ -66,12 +67,12 @@ export class RunFolder {
     await writeAtomically(this.file(name), `${JSON.stringify(value, null, 2)}\n`);
   }
 
-  /** The config, resolved, and the machine that computes by it. `config.json`. */
+  /** Writes the resolved config and the machine to `config.json`. */
   async writeConfig(config: object): Promise<void> {
     await this.writeJson("config.json", { ...config, machine: await describeMachine() });
   }
 
-  /** @param engine the one that trains. */
+  /** @param engine the training engine. */
   async writeOrigin({ info, images }: Pick<PolicyEngine, "info" | "images">, configFolder: string): Promise<void> {
     const path = resolve(info.path);
     const file = await describeModelFile(path).catch(() => undefined);
@@ -90,7 +91,7 @@ export class RunFolder {
     await writeLines(this.file(name), rows);
   }
 
-  /** Appends and syncs. */
+  /** Appends a line and syncs. */
   async appendLine(name: string, row: unknown): Promise<void> {
     const path = this.file(name);
     await guardRunWrite(path, async () => {
@@ -105,33 +106,33 @@ export class RunFolder {
   }
 }
 
-/** What `config.json` does not say of a run: where things lay. `run.json`. */
+/** Facts about a run that `config.json` lacks: locations of its files. `run.json`. */
 export interface RunOrigin {
   /** The model's GGUF. */
   model: string;
-  /** What tells it from another file. */
+  /** Identifies the model's file. */
   model_file?: ModelFile;
-  /** The projector's GGUF, and its SHA-256; left out: the policy reads text alone. */
+  /** The projector's GGUF, and its SHA-256; left out: the policy reads only text. */
   projector?: string;
   projector_hash?: string;
-  /** What computed: "cpu" or "cuda". */
+  /** Computing device: "cpu" or "cuda". */
   device?: string;
-  /** Where relative paths of the config start. */
+  /** Base of the config's relative paths. */
   config_folder: string;
   started: string;
 }
 
-/** JSON lines, written whole or not at all. @throws DataError */
+/** Writes JSON lines atomically. @throws DataError */
 export function writeLines(path: string, rows: readonly unknown[]): Promise<void> {
   return writeAtomically(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 }
 
-/** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
+/** Writes to a temporary name, syncs, renames: a reader never sees a partial file. @throws DataError */
 export function writeAtomically(path: string, text: string): Promise<void> {
   return guardRunWrite(path, () => writeFileAtomically(path, text));
 }
 
-/** For what lies in a run folder: errors of the file system say what to do. @throws DataError */
+/** Adds a remedy to file system errors about a run folder. @throws DataError */
 export function guardRunWrite<T>(path: string, write: () => Promise<T>): Promise<T> {
   return guardWrite(path, write, "set trainer.default_local_dir to another folder");
 }

@@ -63,7 +63,7 @@ describe("the lock of a run folder", () => {
 
   it("never has two holders, however many want it at once", async () => {
     const file = join(folder, "wanted.run.lock");
-    // Whoever holds the lock makes a file that nobody else may find.
+    // The lock's holder creates a file that must not exist yet.
     const code = `
       import { openSync, closeSync, unlinkSync } from "node:fs";
       for (let had = 0; had < 100; ) {

@@ -7,8 +7,8 @@ import { DataError } from "@cria/core";
 import { guardRunWrite } from "./run-folder.js";
 
 /**
- * Keeps two processes from training into one run folder. The lock lies beside the folder, which may be moved while it is
- * held, and ends with the process that holds it.
+ * Keeps two processes from training into one run folder. The lock is next to the folder, which may be moved
+ * meanwhile, and ends with the process that holds it.
  */
 export class RunLock {
   private constructor(readonly release: () => void) {}
@@ -24,7 +24,7 @@ export class RunLock {
     });
     if (!release) throw makeTaken(folder, file);
     try {
-      // For people, and for the error of a second process.
+      // For users, and for the error of a second process.
       await guardRunWrite(file, async () => writeFileSync(file, `process ${process.pid} on ${hostname()}`));
     } catch (error) {
       release();
@@ -33,7 +33,10 @@ export class RunLock {
     return new RunLock(release);
   }
 
-  /** Whether a process of this machine holds it. It only reads: a training that wants the lock just then gets it. */
+  /**
+   * True if a process of this machine holds the lock. Only reads it, so that a training that wants the lock at this
+   * moment gets it.
+   */
   static isHeld(folder: string): boolean {
     const [, process = "", host] = /^process (\d+) on (.*)$/.exec(readHolder(`${folder}.run.lock`)) ?? [];
     return host === hostname() && holdsLocks(Number(process));
@@ -45,7 +48,7 @@ export class RunLock {
   }
 }
 
-/** A killed process leaves the file of its lock, and another process may have its number by now. */
+/** A killed process leaves its lock file behind, and another process may have its id by now. */
 function holdsLocks(id: number): boolean {
   if (!isAlive(id)) return false;
   try {
@@ -53,12 +56,12 @@ function holdsLocks(id: number): boolean {
       .split("\n")
       .some((line) => line.trim().split(/\s+/).includes(String(id)));
   } catch {
-    // Linux alone has this file.
+    // This file exists only on Linux.
     return true;
   }
 }
 
-/** Whether a process of this number runs, whoever's it is. */
+/** True if a process with this id runs, whoever owns it. */
 export function isAlive(id: number): boolean {
   try {
     process.kill(id, 0);

@@ -1,28 +1,28 @@
 import { dirname, resolve } from "node:path";
 import type { Checkpoint, CheckpointStore, PendingCheckpoint, TrainingState } from "./checkpoint-store.js";
 
-/** Saving by the clock takes at most this share of a run. */
+/** Maximum share of a run's time for saving by the clock. */
 const MOST_TIME_SAVING = 0.05;
 
 export interface SavePointOptions {
-  /** Steps between checkpoints that are kept; at most 0: none but the last. */
+  /** Steps between checkpoints that are kept; at most 0: only the last is kept. */
   saveFreq: number;
   /** Minutes between interim checkpoints; 0: none. */
   saveMinutes: number;
   total: number;
-  /** Without it only weights are written. */
+  /** Left out: only weights are written. */
   checkpoints?: CheckpointStore;
   resume?: Checkpoint | null;
   saveWeights: () => Promise<unknown>;
-  /** After each checkpoint that is committed; the run waits for it. */
+  /** Called after each committed checkpoint; the run waits for it. */
   share?: (step: number) => Promise<void>;
 }
 
-/** Decides after which steps a run is saved, and saves it: weights for use, and the state to go on from. */
+/** Decides after which steps a run is saved, and saves it: weights for use, and the state to resume from. */
 export class SavePoints {
   private savedAt = performance.now();
   private secondsOfLast = 0;
-  /** Step of the newest checkpoint of this run. */
+  /** Step of this run's newest checkpoint. */
   private newest: number | null;
 
   constructor(private readonly options: SavePointOptions) {
@@ -31,7 +31,7 @@ export class SavePoints {
     this.newest = isOwn ? resume.step : null;
   }
 
-  /** "kept": by save_freq, or at the end; "interim": by save_minutes; null: not now. */
+  /** "kept": due by save_freq, or at the end; "interim": due by save_minutes; null: not due. */
   isDue(step: number): "kept" | "interim" | null {
     const { total, saveFreq, saveMinutes, checkpoints } = this.options;
     if (step === total || (saveFreq > 0 && step % saveFreq === 0)) return "kept";
@@ -40,7 +40,7 @@ export class SavePoints {
     return performance.now() - this.savedAt >= 1000 * wait ? "interim" : null;
   }
 
-  /** Writes everything; the checkpoint has its name only when it is committed. */
+  /** Writes everything; the checkpoint gets its name when it is committed. */
   async prepare(state: TrainingState, kind: "kept" | "interim"): Promise<PendingCheckpoint | undefined> {
     const started = performance.now();
     await this.options.saveWeights();
@@ -63,7 +63,7 @@ export class SavePoints {
 
   /**
    * Saves a run that ends early, unless its step is saved already.
-   * @returns the checkpoint; null where there is none to go on from.
+   * @returns the checkpoint; null if there is none to resume from.
    */
   async saveLast(state: TrainingState): Promise<string | null> {
     const { checkpoints } = this.options;

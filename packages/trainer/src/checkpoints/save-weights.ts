@@ -1,7 +1,7 @@
 import type { PolicyEngine } from "@cria/core";
 import type { RunFolder } from "./run-folder.js";
 
-/** The file of a run's trained weights, in its folder: adapter.gguf with LoRA, model.gguf with full training. */
+/** Name of the file of a run's trained weights: adapter.gguf with LoRA, model.gguf with full training. */
 export function nameWeights({ info }: Pick<PolicyEngine, "info">): string {
   return info.trainable === "lora" ? "adapter.gguf" : "model.gguf";
 }

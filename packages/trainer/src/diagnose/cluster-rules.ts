@@ -2,7 +2,7 @@ import { average } from "./average.js";
 import { percent, type Rule } from "./rule.js";
 import { WINDOW } from "./run-history.js";
 
-/** What goes wrong where the work is shared with other machines. */
+/** Rules about work that is shared with other machines. */
 export const clusterRules: readonly Rule[] = [
   {
     name: "audit_failed",

@@ -6,8 +6,8 @@ const TOOL_SECONDS = "timing_s/tool/";
 const MULTI_TURN = "actor_rollout_ref.rollout.multi_turn";
 
 /**
- * Whether a share is too high: from `silent` on in a run that learns nothing; from `learning` on, in every recent step, in one whose
- * reward does not rise.
+ * True if a share is too high: at least `silent` in a run that learns nothing; at least `learning` in every recent
+ * step in a run whose reward does not rise.
  */
 function isTooHigh(run: RunHistory, share: number, least: number, { silent, learning }: Limits): boolean {
   if (run.silence !== null) return share >= silent;
@@ -19,7 +19,7 @@ interface Limits {
   learning: number;
 }
 
-/** Of the tool calls, the share that counters have: over the recent steps, and in the step with the least. */
+/** Share of tool calls that the counters count: over the recent steps, and the smallest of any recent step. */
 function shareOfCalls(run: RunHistory, ...counters: string[]): { share: number; least: number } {
   const shares = run.recent.map((step) => {
     const calls = step["tool_call_counts/mean"] ?? 0;
@@ -34,8 +34,8 @@ function shareOfCalls(run: RunHistory, ...counters: string[]): { share: number; 
 }
 
 /**
- * Whether for five steps every conversation that calls a tool ends because no token is left, which lets none say what the tool
- * answered. Some call several times, so that there may be more calls than callers.
+ * True if for five steps every conversation that calls a tool runs out of tokens, so that none can use the tool's
+ * answer. Some call several times, so that there may be more calls than callers.
  */
 function endsCallers(run: RunHistory): boolean {
   if (run.recent.length < WINDOW || run.isRising) return false;
@@ -51,7 +51,7 @@ function remarkOn(run: RunHistory, share: number, remark: Omit<Remark, "severity
   return { ...remark, severity, weight: 0.9 * share, isCause: true };
 }
 
-/** The name that most of a family of metrics is about; null where there is none. */
+/** The name with the largest mean in a family of metrics; null if there is none. */
 function findWorst(run: RunHistory, prefix: string, suffix = ""): string | null {
   const names = new Set(run.recent.flatMap((step) => Object.keys(step)));
   const [worst] = [...names]
@@ -60,7 +60,7 @@ function findWorst(run: RunHistory, prefix: string, suffix = ""): string | null 
   return worst === undefined ? null : worst.slice(prefix.length, worst.length - suffix.length);
 }
 
-/** What goes wrong in conversations: calls, tools, lengths. */
+/** Rules about conversations: calls, tools, lengths. */
 export const conversationRules: readonly Rule[] = [
   {
     name: "unknown_tool",

@@ -8,10 +8,10 @@ import type { Finding } from "./finding.js";
 import { PROBLEMS, ProblemLog } from "./problem-log.js";
 import { readBeginning } from "./read-beginning.js";
 
-/** Steps after which a run that is asked about by its folder is judged: it may be over. */
+/** Minimum number of steps for judging a run by its folder: it may be over. */
 const FEWEST = 3;
 
-/** As `diagnoseRun` in when-called.ts. */
+/** Implements `diagnoseRun` of when-called.ts. */
 export async function diagnoseRun(folder: string): Promise<Finding[]> {
   const metrics = await readMetricLines(join(folder, "metrics.jsonl"));
   if (metrics.length === 0) return [];
@@ -43,12 +43,12 @@ function findDumpFolder(folder: string, config: Record<string, unknown> | null):
   return typeof trainer.rollout_data_dir === "string" ? trainer.rollout_data_dir : join(folder, "rollouts");
 }
 
-/** Whether the first conversation of a dump has tools. */
+/** True if the first conversation of a dump has tools. */
 async function offersTools(file: string): Promise<boolean> {
   try {
     for await (const { tools } of readDump(file)) return tools.length > 0;
   } catch {
-    // Missing or damaged: nothing is known.
+    // Missing or damaged: unknown.
   }
   return false;
 }

@@ -1,6 +1,6 @@
 import { percent, type Rule, shorten } from "./rule.js";
 
-/** What goes wrong between text, tokens and the two engines. */
+/** Rules about text, tokens and the two engines. */
 export const engineRules: readonly Rule[] = [
   {
     name: "tokenization",

@@ -14,7 +14,7 @@ import type { RunContext } from "./run-history.js";
 const folder = join(import.meta.dirname, "..", "..", "fixtures", "recorded-runs");
 const docs = join(import.meta.dirname, "..", "..", "..", "..", "docs");
 
-/** What fixtures/recorded-runs/record-runs.mjs wrote: a list, or a value that never changes, by metric. */
+/** Output of fixtures/recorded-runs/record-runs.mjs: by metric, a list, or a value that never changes. */
 interface RecordedRun {
   config: unknown;
   lines: number;
@@ -53,7 +53,7 @@ describe("runs that learn", () => {
   });
 });
 
-/** What a run says of itself, after each of its steps. */
+/** Judges a run after each of its steps. */
 function follow(history: readonly StepMetrics[], context: RunContext) {
   const log = new ProblemLog();
   let now: Finding[] = [];
@@ -82,7 +82,7 @@ const makeRun = (more: StepMetrics = {}, steps = 5) => Array.from({ length: step
 const learning = { "critic/advantages/max": 1.5, "critic/rewards/frac_zero_std": 0.5 };
 const options = { hasTools: true };
 
-/** What must be found first, what it says, and which conversations it shows. */
+/** First finding of each run: its rule, its sentence, and the filter of the conversations shown. */
 const expected: [run: string, rule: string, sentence: RegExp, filter: string | null][] = [
   ["bonus-alone", "bonus_alone", /judged 0 in all 15 steps, so that only tools/, "reward>0 && !success"],
   [

@@ -6,8 +6,8 @@ import { type RunContext, RunHistory, WINDOW } from "./run-history.js";
 const order = { high: 0, medium: 1, low: 2 };
 
 /**
- * What is wrong with a run, the gravest and likeliest first; nothing for one that learns, has learned, or has not gone far enough
- * to tell.
+ * Finds the problems of a run, by severity, then by likelihood; none for a run that learns, has learned, or is too
+ * short to judge.
  * @param history metrics of its steps and validations, in order.
  */
 export function findProblems(history: readonly StepMetrics[], context: RunContext): Finding[] {
@@ -36,7 +36,7 @@ export function findProblems(history: readonly StepMetrics[], context: RunContex
   });
 }
 
-/** The gravest first; those of one severity as they were. */
+/** Sorts by severity, the highest first; equal ones keep their order. */
 export function sortFindings(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => order[a.severity] - order[b.severity]);
 }

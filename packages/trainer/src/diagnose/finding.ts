@@ -1,29 +1,32 @@
-/** What the coach has to say of a run: one sentence, what shows it, and what to do. Also in files and `--json`. */
+/** A finding of the coach: one sentence, evidence, and a remedy. Also in files and `--json`. */
 export interface Finding {
   /** Stable name of the rule. */
   rule: string;
   severity: Severity;
-  /** What is wrong, with numbers: one sentence. */
+  /** The problem, with numbers: one sentence. */
   sentence: string;
-  /** What to do: a sentence. */
+  /** The remedy: one sentence. */
   remedy: string;
-  /** The config keys that the remedy turns. */
+  /** Config keys that the remedy changes. */
   keys: string[];
-  /** Where it can be seen. */
+  /** Conversations that show it. */
   evidence: Evidence[];
-  /** The steps after which it held: from and to, in order. */
+  /** Ranges of steps after which it held, in order. */
   steps: [from: number, to: number][];
-  /** Whether it holds now; what held once and does no longer is said all the same. */
+  /** True if it holds now; a finding that no longer holds is reported, too. */
   holds: boolean;
 }
 
-/** high: nothing is learned, or the wrong thing. medium: much of the work is wasted. low: something to look at. */
+/** high: nothing is learned, or the wrong thing. medium: much of the work is wasted. low: worth a look. */
 export type Severity = "high" | "medium" | "low";
 
 export interface Evidence {
-  /** A file of conversations: the step of a training's, "20", or "validation-20". */
+  /** Id of a file of conversations: "20" for a training step, or "validation-20". */
   dump: string;
-  /** Which of them, in the language of `cria show --filter`; null: those listed, or the worst where none is. */
+  /**
+   * Selects conversations, in the language of `cria show --filter`; null: those listed, or the worst if none is
+   * listed.
+   */
   filter: string | null;
   conversations: { uid: string; sample: number }[];
 }

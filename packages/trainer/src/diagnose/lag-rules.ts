@@ -3,10 +3,10 @@ import type { RunHistory } from "./run-history.js";
 
 const KEYS = ["trainer.v1.trainer_mode", "trainer.v1.colocate_async.num_warmup_batches"];
 
-/** Updates between the policy that sampled a step and the one that learned from it; 0 without a lag. */
+/** Number of updates between the policy that sampled a step and the one that trained on it; 0 without a lag. */
 const readStaleness = (run: RunHistory): number => run.mean("training/off_policy/trajectory_staleness/mean");
 
-/** What a lag is good for: it hides the time in which conversations wait, and makes what is learned older. */
+/** Rules about a lag: it hides the time in which conversations wait, at the cost of older samples. */
 export const lagRules: readonly Rule[] = [
   {
     name: "idle_lag",

@@ -1,15 +1,15 @@
 import type { StepMetrics } from "../step-metrics.js";
 import { average } from "./average.js";
 
-/** What the names in a line of metrics say. */
+/** Facts that follow from the metric names of a line. */
 export interface LineFacts {
-  /** Success of the line's validation: accuracy where it is judged, else the reward; null without one. */
+  /** Success of the line's validation: accuracy if judged, else the reward; null without a validation. */
   heldOut: number | null;
-  /** The parts that scores are made of. */
+  /** Names of the parts of scores. */
   parts: readonly string[];
 }
 
-/** A running training asks about all of its lines after each step: each is looked through once. Lines do not change. */
+/** Cached, because a running training asks about all of its lines after each step. Lines do not change. */
 const known = new WeakMap<StepMetrics, LineFacts>();
 
 export function readFacts(line: StepMetrics): LineFacts {
@@ -27,7 +27,7 @@ function findFacts(line: StepMetrics): LineFacts {
   };
 }
 
-/** Of a validation of one sample a prompt, or the mean over several. */
+/** True for validation metrics: of one sample per prompt, or the mean over several. */
 function isCore(name: string, kind: string): boolean {
   return /^val-(core|aux)\//.test(name) && new RegExp(`/${kind}/mean@\\d+$`).test(name);
 }

@@ -1,12 +1,12 @@
 import { adviseExamples, percent, type Rule } from "./rule.js";
 import { FEW, type RunHistory, SCORE } from "./run-history.js";
 
-/** Whether some lucky conversations alone are given more than nothing. */
+/** True if only a few lucky conversations get more than nothing. */
 function areFew(run: RunHistory): boolean {
   return run.min("critic/score/min") <= 0 && run.place(run.mean(SCORE)) < FEW;
 }
 
-/** Why a run without a learning signal has none. None of them speaks of one that has. */
+/** Rules for runs without a learning signal; they report nothing about others. */
 export const noSignalRules: readonly Rule[] = [
   {
     name: "no_calls",
@@ -51,7 +51,7 @@ export const noSignalRules: readonly Rule[] = [
     look: (run) => {
       const heldOut = run.heldOut.at(-1);
       if (run.silence === null || heldOut === undefined || heldOut < FEW) return null;
-      // What a broken policy could do once says nothing.
+      // The earlier success of a policy that is now broken does not count.
       const isPoor = run.min("critic/score/min") <= 0 && run.place(run.max(SCORE, run.steps)) < 2 * FEW;
       if (!isPoor || !run.isOff("actor_rollout_ref.rollout.val_kwargs.do_sample")) return null;
       const temperature = run.readConfig("actor_rollout_ref.rollout.temperature") ?? 1;

@@ -5,11 +5,11 @@ import type { Finding } from "./finding.js";
 /** The log's file in a run folder. */
 export const PROBLEMS = "problems.json";
 
-/** What was found in a run, by rule, with the steps at which it held: trouble that passes is trouble too. */
+/** Findings of a run by rule, with the steps at which they held: problems that have passed are kept, too. */
 export class ProblemLog {
   private readonly found = new Map<string, Finding>();
 
-  /** @param known what an earlier log holds; anything else is an empty one. @param last the last step that counts. */
+  /** @param known content of an earlier log; anything else counts as empty. @param last the last step that counts. */
   constructor(known: unknown = [], last = Number.POSITIVE_INFINITY) {
     for (const finding of z.array(findingSchema).safeParse(known).data ?? []) {
       const steps = finding.steps.flatMap(([from, to]): [number, number][] =>
@@ -19,17 +19,17 @@ export class ProblemLog {
     }
   }
 
-  /** Notes what holds after a step. */
+  /** Records the findings after a step. */
   note(step: number, findings: readonly Finding[]): void {
     for (const finding of findings) this.found.set(finding.rule, { ...finding, steps: this.addStep(finding, step) });
   }
 
-  /** What to keep in a file. */
+  /** All findings, for a file. */
   get all(): Finding[] {
     return [...this.found.values()];
   }
 
-  /** What holds now and what held before, the gravest first; of one severity that which holds now. */
+  /** Current and earlier findings, by severity; current ones first within a severity. */
   list(now: readonly Finding[]): Finding[] {
     const rules = new Set(now.map(({ rule }) => rule));
     const past = this.all.filter(({ rule }) => !rules.has(rule));
@@ -43,7 +43,7 @@ export class ProblemLog {
     const steps = this.found.get(rule)?.steps ?? [];
     const [from, to] = steps.at(-1) ?? [step, step];
     if (step <= to && steps.length > 0) return steps;
-    // Steps that were judged follow one upon another.
+    // Consecutive judged steps form one range.
     return step === to + 1 || steps.length === 0 ? [...steps.slice(0, -1), [from, step]] : [...steps, [step, step]];
   }
 }

@@ -4,21 +4,22 @@ import { readKey } from "../config/raw-config.js";
 import { readMetricLines } from "../step-metrics.js";
 import { average } from "./average.js";
 
-/** The supervised fine-tuning that a run's policy comes from. */
+/** The supervised fine-tuning from which a run's policy started. */
 export interface Beginning {
   /** Its run folder. */
   path: string;
   steps: number;
-  /** At its end, on held-out conversations if there were any: nats a token. */
+  /** Loss at its end in nats per token, on held-out conversations if there were any. */
   loss: number;
 }
 
-/** Of so many last steps the loss is the mean. */
+/** Number of last steps over which the loss is averaged. */
 const LAST = 5;
 
 /**
- * Whether a run began with what `cria sft` trained: adapter or model lie in that run's folder. null where they do not.
- * @param configFolder where relative paths of the config start.
+ * Finds the run of `cria sft` whose adapter or model a run started from: the one whose folder contains the file.
+ * null if there is none.
+ * @param configFolder base of the config's relative paths.
  */
 export async function readBeginning(config: unknown, configFolder: string): Promise<Beginning | null> {
   const model = "actor_rollout_ref.model";

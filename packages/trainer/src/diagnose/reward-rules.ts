@@ -5,7 +5,10 @@ import { type RunHistory, SCORE } from "./run-history.js";
 /** Steps before trends are judged. */
 const LONG = 15;
 
-/** Success beside the reward that is trained on: of validations, else what reward functions call `acc`. First and last. */
+/**
+ * First and last success, as opposed to the reward that is trained on: of validations, else the reward function's
+ * `acc`.
+ */
 function compareSuccess(run: RunHistory): { before: number; after: number; where: string } | null {
   const { heldOut } = run;
   if (heldOut.length >= 3)
@@ -15,7 +18,7 @@ function compareSuccess(run: RunHistory): { before: number; after: number; where
   return { before: run.mean(name, run.first), after: run.mean(name), where: "success" };
 }
 
-/** Mean and spread, over the whole run, of each part that scores are made of. */
+/** Mean and spread of each part of the scores, over the whole run. */
 function describeParts(run: RunHistory): { name: string; spread: number; mean: number }[] {
   return run.parts
     .filter((name) => name !== "overlong")
@@ -26,7 +29,7 @@ function describeParts(run: RunHistory): { name: string; spread: number; mean: n
     }));
 }
 
-/** What goes wrong with rewards that do differ. */
+/** Rules about rewards that differ between conversations. */
 export const rewardRules: readonly Rule[] = [
   {
     name: "reward_hacking",

@@ -1,27 +1,27 @@
 import type { Severity } from "./finding.js";
 import type { RunHistory } from "./run-history.js";
 
-/** What a rule has to say of a run. */
+/** Result of a rule for a run. */
 export interface Remark {
   severity: Severity;
-  /** How much of the trouble it explains, 0 to 1: of findings of one severity the heaviest comes first. */
+  /** Share of the problem that it explains, 0 to 1: within a severity, the largest comes first. */
   weight: number;
-  /** What is wrong, with numbers: a sentence without its full stop. */
+  /** The problem, with numbers: a sentence without its full stop. */
   sentence: string;
-  /** Whether it is why a run learns nothing, where one does: the first of them has that symptom in front. */
+  /** True if it may be the reason why a run learns nothing; the first of these is then prefixed with that symptom. */
   isCause?: boolean;
-  /** What to do: a sentence without its full stop. */
+  /** The remedy: a sentence without its full stop. */
   remedy: string;
   keys: string[];
-  /** Which conversations show it, for `cria show`; null: the worst. */
+  /** Filter for `cria show` of conversations that show it; null: the worst. */
   filter: string | null;
 }
 
-/** Something that goes wrong in runs. */
+/** A rule of the coach. */
 export interface Rule {
-  /** Stable: findings, docs and scripts name it. */
+  /** Stable name: findings, docs and scripts use it. */
   name: string;
-  /** When it speaks, for docs: a sentence. */
+  /** Condition of the rule, for docs: a sentence. */
   when: string;
   look: (run: RunHistory) => Remark | null;
 }
@@ -31,14 +31,14 @@ export function percent(share: number): string {
   return `${(100 * Math.min(1, share)).toFixed(share < 0.1 ? 1 : 0)} %`;
 }
 
-/** A number with at most three digits that count. */
+/** A number with at most three significant digits. */
 export function shorten(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
 /**
- * The advice to teach by example, as the end of a sentence. A policy that has seen examples already needs more of them: sampled at
- * temperature 1 it repeats a conversation of so many tokens once in e^(tokens x loss).
+ * Advice to teach by example, as the end of a sentence. A policy that has already seen examples needs more of them:
+ * at temperature 1 it repeats a conversation with probability e^(-tokens x loss).
  */
 export function adviseExamples(run: RunHistory): string {
   const { beginning } = run.context;

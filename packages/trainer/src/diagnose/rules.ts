@@ -7,7 +7,7 @@ import { rewardRules } from "./reward-rules.js";
 import type { Rule } from "./rule.js";
 import { updateRules } from "./update-rules.js";
 
-/** All that the coach looks for. */
+/** All rules of the coach. */
 export const rules: readonly Rule[] = [
   ...noSignalRules,
   ...conversationRules,

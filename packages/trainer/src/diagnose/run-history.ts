@@ -4,49 +4,49 @@ import { average } from "./average.js";
 import { readFacts } from "./line-facts.js";
 import type { Beginning } from "./read-beginning.js";
 
-/** What is known of a run beside its metrics. */
+/** Facts about a run beside its metrics. */
 export interface RunContext {
-  /** Whether conversations have tools. */
+  /** True if conversations have tools. */
   hasTools: boolean;
-  /** The resolved config, as `config.json` has it; rules that need a value of it are silent where it is missing. */
+  /** The resolved config, as in `config.json`; rules that need a missing value report nothing. */
   config?: unknown;
-  /** The supervised fine-tuning that the policy comes from; default: none is known. */
+  /** The supervised fine-tuning from which the policy started; default: unknown. */
   beginning?: Beginning | null;
-  /** Steps that are needed before any rule speaks; default 5. */
+  /** Minimum number of steps before any rule applies; default 5. */
   fewest?: number;
 }
 
-/** Steps that are compared: the first and the last of a run. */
+/** Number of first and of last steps that are compared. */
 export const WINDOW = 5;
-/** A mean score that rises by this much since the beginning is learning. */
+/** A rise of the mean score by this much since the beginning counts as learning. */
 const PROGRESS = 0.05;
-/** A mean reward so low in its range is that of some lucky conversations. */
+/** Mean rewards below this share of their range come from a few lucky conversations. */
 export const FEW = 0.05;
 export const SCORE = "critic/score/mean";
 
-/** The metrics of a run as rules ask for them. */
+/** The metrics of a run, with the statistics that rules use. */
 export class RunHistory {
-  /** All steps, in order, without lines of validations alone. */
+  /** All steps, in order, without lines that only have a validation. */
   readonly steps: readonly StepMetrics[];
-  /** The last ones. */
+  /** The last `WINDOW` steps. */
   readonly recent: readonly StepMetrics[];
-  /** The first ones. */
+  /** The first `WINDOW` steps. */
   readonly first: readonly StepMetrics[];
-  /** The symptom of a run that has learned nothing lately, in words; null: it has. */
+  /** Description of the symptom that a run has learned nothing recently; null: it has learned. */
   readonly silence: string | null;
 
   constructor(
     private readonly lines: readonly StepMetrics[],
     readonly context: RunContext,
   ) {
-    // A run of cria rescore is judged anew and learns nothing, which is no fault of it.
+    // A run of cria rescore is judged again and learns nothing, which is not its fault.
     this.steps = lines.filter((metrics) => "rollout/kept" in metrics && !("rescore/changed_ratio" in metrics));
     this.recent = this.steps.slice(-WINDOW);
     this.first = this.steps.slice(0, WINDOW);
     this.silence = this.describeSilence();
   }
 
-  /** The last step whose conversations can be looked at; 0 before the first. */
+  /** The last step with conversations to look at; 0 before the first. */
   get lastStep(): number {
     return this.steps.at(-1)?.["training/global_step"] ?? 0;
   }
@@ -56,33 +56,36 @@ export class RunHistory {
     return steps.flatMap((step) => step[name] ?? []);
   }
 
-  /** Mean of a metric over the steps that have it; 0 where none has. */
+  /** Mean of a metric over the steps that have it; 0 if none has. */
   mean(name: string, steps = this.recent): number {
     return average(this.values(name, steps)) ?? 0;
   }
 
-  /** Its middle value, which a single step does not move; 0 where none has it. */
+  /** Median of a metric, which a single step does not move; 0 if no step has it. */
   median(name: string, steps = this.recent): number {
     const values = this.values(name, steps).sort((a, b) => a - b);
     return values[Math.floor((values.length - 1) / 2)] ?? 0;
   }
 
-  /** Its largest value; -Infinity where no step has it. */
+  /** Largest value of a metric; -Infinity if no step has it. */
   max(name: string, steps = this.recent): number {
     return this.values(name, steps).reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
   }
 
-  /** Its smallest value; Infinity where no step has it. */
+  /** Smallest value of a metric; Infinity if no step has it. */
   min(name: string, steps = this.recent): number {
     return this.values(name, steps).reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
   }
 
-  /** Whether the mean reward is higher than it was. */
+  /** True if the mean reward has risen since the beginning. */
   get isRising(): boolean {
     return this.mean(SCORE) > this.mean(SCORE, this.first) + PROGRESS;
   }
 
-  /** Mean reward of the last three steps, and the best that three in a row had; null where there are fewer than six. */
+  /**
+   * Mean reward of the last three steps, and the best mean of three consecutive ones; null if there are fewer than
+   * six.
+   */
   get fall(): { best: number; now: number } | null {
     const scores = this.values(SCORE, this.steps);
     if (scores.length < 6) return null;
@@ -90,36 +93,36 @@ export class RunHistory {
     return { best: Math.max(...means), now: means.at(-1)! };
   }
 
-  /** How far up the range of all rewards of the run a mean is: 0 to 1. */
+  /** Position of a mean within the range of all rewards of the run: 0 to 1. */
   place(score: number): number {
     const low = this.min("critic/score/min", this.steps);
     const high = this.max("critic/score/max", this.steps);
     return high > low ? (score - low) / (high - low) : 0;
   }
 
-  /** Success of the validations, in order: accuracy where it is judged, else the reward. */
+  /** Success of the validations, in order: accuracy if judged, else the reward. */
   get heldOut(): number[] {
     return this.lines.flatMap((line) => readFacts(line).heldOut ?? []);
   }
 
-  /** Names of the parts that scores are made of, in any step. */
+  /** Names of the parts of scores, in any step. */
   get parts(): string[] {
     return [...new Set(this.steps.flatMap((step) => readFacts(step).parts))];
   }
 
-  /** A number of the config by its path; null where there is none. */
+  /** A number in the config, by its path; null if there is none. */
   readConfig(path: string): number | null {
     const node = readKey(this.context.config, path);
     return typeof node === "number" ? node : null;
   }
 
-  /** A text of the config by its path; null where there is none. */
+  /** A text in the config, by its path; null if there is none. */
   readText(path: string): string | null {
     const node = readKey(this.context.config, path);
     return typeof node === "string" ? node : null;
   }
 
-  /** Whether a key of the config is false, or not there. */
+  /** True if a key of the config is false or missing. */
   isOff(path: string): boolean {
     return !readKey(this.context.config, path);
   }
@@ -127,7 +130,7 @@ export class RunHistory {
   private describeSilence(): string | null {
     if (this.recent.length === 0 || this.isRising) return null;
     const count = (steps: readonly StepMetrics[]) => steps.filter(isSilent).length;
-    // One lucky conversation among hundreds does not make a run that learns; nor do more of them, if nothing comes of it.
+    // One lucky conversation among hundreds is not learning; neither are several, if nothing follows from them.
     const isStill = count(this.recent) >= this.recent.length - (this.recent.length >= WINDOW ? 1 : 0);
     const long = this.steps.slice(-2 * WINDOW);
     const isPoor = long.length === 2 * WINDOW && long.every((step) => isSilent(step) || this.isLucky(step));
@@ -146,13 +149,13 @@ export class RunHistory {
     return `In ${where} no conversation had an advantage${groups} (mean reward ${mean})`;
   }
 
-  /** Whether next to none of a step's conversations were given more than the least. */
+  /** True if hardly any of a step's conversations got more than the least. */
   private isLucky(step: StepMetrics): boolean {
     return (step["critic/rewards/frac_zero_std"] ?? 0) >= 0.6 && this.place(step[SCORE] ?? 0) < FEW;
   }
 }
 
-/** Whether a step gave the policy nothing to learn from. */
+/** True if a step gave the policy nothing to learn from. */
 function isSilent(step: StepMetrics): boolean {
   const highest = Math.max(Math.abs(step["critic/advantages/max"] ?? 0), Math.abs(step["critic/advantages/min"] ?? 0));
   return highest < 1e-6;

@@ -4,20 +4,20 @@ import { type RunHistory, SCORE, WINDOW } from "./run-history.js";
 
 const LEARNING_RATE = "actor_rollout_ref.actor.optim.lr";
 const ENTROPY = "actor_rollout_ref.actor.entropy_coeff";
-/** Steps before a run can be said to stand still. */
+/** Minimum number of steps before a run counts as standing still. */
 const LONG = 30;
 
-/** A KL that the updates of healthy runs pass now and then, and in the middle of five steps never. */
+/** A KL per update that healthy runs exceed now and then, but never in the median of five steps. */
 const FAR = 0.03;
-/** Below it an update does not move the policy. */
+/** Below this KL, an update does not move the policy. */
 const NEAR = 1e-6;
 
-/** How far the updates of the recent steps move the policy: as their loss says, or as is measured behind them. */
+/** KL by which the recent updates move the policy: from their loss, or as measured after them. */
 function findMove(run: RunHistory): number {
   return Math.max(run.mean("actor/ppo_kl"), run.median("actor/update_kl"));
 }
 
-/** How a policy that has broken differs from what it was in the first two steps, in words. */
+/** Describes the differences between a broken policy and its first two steps. */
 function describeBreak(run: RunHistory): string[] {
   const begin = run.steps.slice(0, 2);
   const change = (name: string) => {
@@ -37,10 +37,10 @@ function describeBreak(run: RunHistory): string[] {
   ];
 }
 
-/** From what to what the mean reward has fallen; null where it has not, or not so far that it says something. */
+/** Fall of the mean reward, from its best to now; null if it has not fallen, or not significantly. */
 function findFall(run: RunHistory): { best: number; now: number } | null {
   const { fall } = run;
-  // Two thirds of what was learned is gone: that needs no other sign.
+  // Three fifths of the gains are lost: no other sign is needed.
   if (fall && run.place(fall.best) >= 0.3 && run.place(fall.now) <= 0.4 * run.place(fall.best)) return fall;
   const isFar = run.steps.length >= 2 * WINDOW && run.median("actor/update_kl") > FAR;
   const last = run.recent.at(-1)?.[SCORE];
@@ -52,8 +52,8 @@ function findFall(run: RunHistory): { best: number; now: number } | null {
 }
 
 /**
- * How much the entropy bonus weighs beside the rewards: what a token's entropy is worth against the largest advantages of the steps
- * that have any; null where the config has no bonus.
+ * Weight of the entropy bonus relative to the rewards: coefficient, mean entropy per token, and mean of the largest
+ * advantages over the steps that have any; null without a bonus.
  */
 function weighBonus(run: RunHistory): { coefficient: number; entropy: number; advantage: number } | null {
   const coefficient = run.readConfig(ENTROPY);
@@ -62,14 +62,17 @@ function weighBonus(run: RunHistory): { coefficient: number; entropy: number; ad
   return { coefficient, entropy: run.mean("actor/entropy"), advantage: average(highest) ?? 0 };
 }
 
-/** Whether the entropy bonus, and not the rewards, moves the policy: entropy rises, and the bonus is no small part of the loss. */
+/**
+ * True if the entropy bonus, rather than the rewards, moves the policy: entropy rises, and the bonus is a
+ * considerable part of the loss.
+ */
 function isBonusTooHigh(run: RunHistory): boolean {
   const bonus = weighBonus(run);
   if (!bonus || bonus.coefficient * bonus.entropy < 0.05 * bonus.advantage) return false;
   return (run.values("actor/entropy").at(-1) ?? 0) > 1.3 * run.mean("actor/entropy", run.first);
 }
 
-/** What goes wrong in updates. */
+/** Rules about updates. */
 export const updateRules: readonly Rule[] = [
   {
     name: "entropy_bonus",
@@ -150,7 +153,7 @@ export const updateRules: readonly Rule[] = [
       const [before, after] = [run.mean("actor/entropy", run.first), run.mean("actor/entropy")];
       const alike = run.mean("critic/rewards/frac_zero_std");
       const score = run.mean(SCORE);
-      // A group that is all alike has no entropy measured: then its last value stands.
+      // Groups whose rewards are all equal have no measured entropy: use the last value.
       const measured = run.values("actor/entropy", run.steps).at(-1);
       const last = run.values("actor/entropy").length > 0 ? after : (measured ?? before);
       if (before <= 0 || last > 0.2 * before || alike < 0.8 || run.place(score) > 0.8) return null;
@@ -178,7 +181,7 @@ export const updateRules: readonly Rule[] = [
       const [begin, end] = [run.steps.slice(0, third), run.steps.slice(-third)];
       const [from, to] = [run.mean(SCORE, begin), run.mean(SCORE, end)];
       const [before, after] = [run.mean("actor/entropy", begin), run.mean("actor/entropy", end)];
-      // Where nearly all is solved nothing has to move.
+      // If nearly everything is solved, nothing needs to move.
       if (
         run.place(to) > 0.8 ||
         run.place(to) - run.place(from) > 0.05 ||

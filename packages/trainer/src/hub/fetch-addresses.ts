@@ -11,8 +11,8 @@ export interface FetchAddressesOptions {
 }
 
 /**
- * Downloads the files that a config names by addresses and that are not in the cache; who opens them later finds them
- * in the cache. `except`: keys that a command does without.
+ * Downloads the files that a config names by addresses and that are not cached, so that later opening finds them in
+ * the cache. `except`: keys that a command does not need.
  * @throws HubError
  */
 export async function fetchTrainAddresses(
@@ -31,17 +31,19 @@ export async function fetchAddresses(
   for (const { kind, address } of addresses) await fetchers[kind](address, options);
 }
 
-/** The file of a model's address, downloaded if need be; a path as it is. @throws HubError */
+/**
+ * Resolves a model's address to its file, which is downloaded if necessary; a path stays unchanged. @throws HubError
+ */
 export function fetchModel(path: string, options: FetchAddressesOptions = {}): Promise<string> {
   return withReports(options, (given) => resolveModel(path, given));
 }
 
-/** The file of a projector's address likewise. @throws HubError */
+/** The same for a projector. @throws HubError */
 export function fetchProjector(path: string, options: FetchAddressesOptions = {}): Promise<string> {
   return withReports(options, (given) => resolveProjector(path, given));
 }
 
-/** The files of a dataset's split, downloaded if need be. @throws HubError */
+/** Resolves a dataset's split to its files, which are downloaded if necessary. @throws HubError */
 export function fetchData(address: string, options: FetchAddressesOptions = {}): Promise<string[]> {
   return withReports(options, (given) => resolveData(address, given));
 }

@@ -2,7 +2,10 @@ import type { HubError } from "@cria/core";
 import { resolveModel } from "@cria/hub";
 import { isAddress, readHubSettings } from "@cria/hub/internal";
 
-/** Where a model lies, that of an address in the cache; null: nowhere yet. @throws HubError for what is no address. */
+/**
+ * Path of a model's file, for an address in the cache; null: it does not exist yet. @throws HubError for an invalid
+ * address.
+ */
 export async function findModelFile(path: string): Promise<string | null> {
   if (!isAddress(path)) return path;
   try {

@@ -4,32 +4,32 @@ import { z } from "zod";
 import { isAlive } from "../checkpoints/run-lock.js";
 import { type ClusterView, clusterViewSchema } from "./cluster-view.js";
 
-/** File of a run folder that says what a running training does now. It is there while it runs, and after a kill. */
+/** File in a run folder with the state of a running training. It exists while the training runs, and after a kill. */
 export const LIVE_FILE = "live.json";
 
 export type LivePhase = "loading" | "rollout" | "scoring" | "training" | "validation" | "saving" | "idle";
 
-/** What a running training does now. */
+/** Present state of a running training. */
 export interface LiveState {
-  /** When this was written, in milliseconds since 1970. */
+  /** Time of writing, in milliseconds since 1970. */
   at: number;
-  /** Id of the process that trains. */
+  /** Id of the training process. */
   process: number;
-  /** The step under way, and how many there are. */
+  /** Current step, and the total number of steps. */
   step: number;
   total: number;
   phase: LivePhase;
-  /** Of the rollouts or the validation under way. */
+  /** Conversations of the current rollouts or validation. */
   conversations: { done: number; generating: number; waitingForTools: number; total: number };
   /** Sampled tokens per second over the last seconds; in supervised fine-tuning trained ones. */
   tokensPerSecond: number;
-  /** Seconds of the run so far, by what they went into. */
+  /** Seconds of the run so far, by activity. */
   seconds: { rollout: number; scoring: number; training: number; validation: number; other: number };
   /** Seconds of this process in which every running conversation waited for tools. */
   waitingForTools: number;
   /** Seconds until the last step; null before the first is done. */
   eta: number | null;
-  /** Null: all is done in one process. */
+  /** Null: one process does all the work. */
   cluster: ClusterView | null;
 }
 
@@ -56,7 +56,7 @@ const liveFileSchema = z.object({
   cluster: clusterViewSchema.nullable().default(null),
 });
 
-/** The state as it stands in the file. */
+/** Formats the state for the file. */
 export function formatLiveState(state: LiveState): string {
   const { conversations, tokensPerSecond, waitingForTools, ...same } = state;
   const { waitingForTools: waiting, ...counts } = conversations;
@@ -71,8 +71,8 @@ export function formatLiveState(state: LiveState): string {
 }
 
 /**
- * What the training of a run folder does now. Null where none runs: there is no such file, it cannot be read, or the process that
- * wrote it is gone. Nothing is thrown.
+ * Reads the present state of a run folder's training. Null if none runs: the file is missing or unreadable, or the
+ * process that wrote it has ended. Never throws.
  */
 export async function readLiveState(folder: string): Promise<LiveState | null> {
   try {

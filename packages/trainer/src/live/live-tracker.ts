@@ -7,7 +7,7 @@ import type { LivePhase, LiveState } from "./live-state.js";
 /** Seconds over which the speed is measured. */
 const SPEED_SECONDS = 5;
 
-/** What each measured part of a step is. */
+/** Phase of each measured part of a step. */
 const phases: Record<string, LivePhase> = {
   gen: "rollout",
   reward: "scoring",
@@ -20,12 +20,12 @@ const phases: Record<string, LivePhase> = {
   update_kl: "scoring",
 };
 
-/** In place of a step: conversations of a validation. */
+/** Key of a validation's conversations, instead of a step. */
 const VALIDATION = 0;
 
 type Spent = LiveState["seconds"];
 
-/** Follows a training: it is told of phases and conversations, and says at any time what is going on. */
+/** Follows a training: receives its phases and conversations, and reports the present state at any time. */
 export class LiveTracker {
   private phase: LivePhase = "loading";
   private step = 0;
@@ -33,25 +33,25 @@ export class LiveTracker {
   private total = 0;
   private readonly spent: Spent = { rollout: 0, scoring: 0, training: 0, validation: 0, other: 0 };
   private allWaiting = 0;
-  /** By the step they belong to, steps under way alone; 0: those of a validation. */
+  /** Counts by step, only for current steps; 0: those of a validation. */
   private readonly conversations = new Map<number, LiveState["conversations"]>();
-  /** When seconds were last added up. */
+  /** Time when seconds were last added up. */
   private since: number;
-  /** When the first step of this process began, and how many are done since. */
+  /** Start of this process's first step, and the number of steps done since. */
   private began: number | null = null;
   private done = 0;
   private samples: { at: number; tokens: number }[] = [];
-  /** Tokens that it was told of, for engines that do not count. */
+  /** Tokens reported to it, for engines that do not count. */
   private told = 0;
 
   /**
-   * @param engine counts what it samples; null: nothing is sampled, and `addTokens` tells of what is trained.
+   * @param engine counts sampled tokens; null: nothing is sampled, and `addTokens` reports trained tokens.
    * @param now milliseconds since 1970.
    */
   constructor(
     private readonly engine: PolicyEngine | null,
     private readonly now: () => number = Date.now,
-    /** What the machines do that share the work; null: there is one. */
+    /** Returns the state of the machines that share the work; left out: there is only one. */
     private readonly viewCluster?: () => ClusterView,
   ) {
     this.since = now();
@@ -96,7 +96,7 @@ export class LiveTracker {
     this.done++;
   }
 
-  /** @returns what is told when a conversation of a step enters a state: `before` is null for a new one. */
+  /** @returns a listener for state changes of the step's conversations; `before` is null for a new conversation. */
   watchStep(step: number): (state: RequestState, before: RequestState | null) => void {
     return (state, before) => {
       this.addUp();
@@ -108,10 +108,10 @@ export class LiveTracker {
     };
   }
 
-  /** The same of a validation. */
+  /** The listener for a validation's conversations. */
   readonly onValidation = this.watchStep(VALIDATION);
 
-  /** A conversation is over. */
+  /** Called when a conversation has ended. */
   readonly onTrajectory = ({ metrics }: Pick<Trajectory, "metrics">): void => {
     this.addTokens(metrics.decode_tokens ?? 0);
   };
@@ -138,7 +138,7 @@ export class LiveTracker {
     };
   }
 
-  /** Of the validation while there is one, else of all steps under way. */
+  /** Counts of the validation during one, else of all current steps. */
   private sumConversations(): LiveState["conversations"] {
     const sum = { done: 0, generating: 0, waitingForTools: 0, total: 0 };
     for (const [step, counts] of this.conversations) {
@@ -148,7 +148,7 @@ export class LiveTracker {
     return sum;
   }
 
-  /** Adds the time since the last change to what it went into. */
+  /** Adds the time since the last change to the current phase. */
   private addUp(): void {
     const now = this.now();
     const passed = Math.max(0, now - this.since) / 1000;

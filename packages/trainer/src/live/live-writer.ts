@@ -6,8 +6,8 @@ import type { LiveTracker } from "./live-tracker.js";
 const INTERVAL_MS = 1000;
 
 /**
- * Writes what a tracker says into a run folder, once a second, for whoever looks on. What cannot be written is dropped: nobody's
- * training depends on it.
+ * Writes a tracker's state into a run folder once a second, for observers. Failures to write are ignored: no
+ * training depends on the file.
  */
 export class LiveWriter {
   private writing: Promise<void> | null = null;
@@ -23,7 +23,7 @@ export class LiveWriter {
     this.write();
   }
 
-  /** Ends the writing, and takes the file away. */
+  /** Stops writing, and removes the file. */
   async close(): Promise<void> {
     this.isOver = true;
     clearInterval(this.timer);
@@ -32,7 +32,7 @@ export class LiveWriter {
   }
 
   private write(): void {
-    // A slow disk gets fewer of them.
+    // A slow disk gets fewer writes.
     if (this.writing || this.isOver) return;
     this.writing = this.replace()
       .catch(() => undefined)
@@ -41,7 +41,7 @@ export class LiveWriter {
       });
   }
 
-  /** A reader never meets half a file. It is not synced: after a power cut nobody asks for it. */
+  /** Replaces the file atomically. Not synced: after a power cut nobody needs it. */
   private async replace(): Promise<void> {
     const file = join(this.folder, LIVE_FILE);
     const temporary = `${file}.${process.pid}.tmp`;

@@ -8,8 +8,8 @@ export function nameLine({ uid, sample, step }: DumpLine): string {
 }
 
 /**
- * @param loop that held it, and what a record has of its conversations.
- * @throws ConfigError where a dumped conversation does not say enough to be held again, or a loop outside held it.
+ * @param loop the agent loop that held it, and the recorded inputs of its conversations.
+ * @throws ConfigError if a dump lacks data for a replay, or a loop outside of Cria held the conversation.
  */
 export function checkLineReplays(
   line: DumpLine,
@@ -52,7 +52,7 @@ function listMissing({ step, token_ids, rollout_logprobs, turns }: DumpLine): st
   ];
 }
 
-/** @throws ConfigError for a conversation of an agent: what it would ask next, only the agent knows. */
+/** @throws ConfigError for a conversation of an agent: only the agent knows its next request. */
 export function checkGoesOn(line: DumpLine): void {
   if (!listLineCalls(line)) return;
   throw refuseReplay("own-loop", "does not go on without its agent", {
@@ -63,7 +63,7 @@ export function checkGoesOn(line: DumpLine): void {
   });
 }
 
-/** @throws ConfigError where the data no longer has the row, and its tools or interaction may be told by it. */
+/** @throws ConfigError if the row is missing from the data, but its tools or interaction may depend on it. */
 export function findRow(
   line: DumpLine,
   rows: ReadonlyMap<string, DatasetRow>,

@@ -9,12 +9,12 @@ import { describeModelFile } from "../checkpoints/model-file.js";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
 
-/** What every refusal to replay is. */
+/** Makes the error for a replay that is refused. */
 export function refuseReplay(name: string, summary: string, details: Omit<ErrorDetails, "code">): ConfigError {
   return new ConfigError(summary, { code: `replay/${name}`, ...details });
 }
 
-/** @throws ConfigError where what was sampled depended on chance. */
+/** @throws ConfigError if sampling depended on chance. */
 export function checkDeterministic(path: string, config: TrainConfig): void {
   if (config.actor_rollout_ref.rollout.deterministic) return;
   throw refuseReplay("not-deterministic", "was not sampled deterministically", {
@@ -25,7 +25,7 @@ export function checkDeterministic(path: string, config: TrainConfig): void {
   });
 }
 
-/** @throws ConfigError where the run's model or its projector is another file now, or none. */
+/** @throws ConfigError if the run's model or projector is missing, or is another file now. */
 export async function checkModel(config: TrainConfig, origin: RunOrigin | null): Promise<void> {
   await checkProjector(config, origin);
   const model = origin?.model ?? config.actor_rollout_ref.model.path;
@@ -64,9 +64,9 @@ async function checkProjector({ actor_rollout_ref }: TrainConfig, origin: RunOri
 }
 
 /**
- * @param step whose conversations are to be held again.
- * @param device of the engine that would.
- * @throws ConfigError where they were held on another class of kernels: last bits differ there.
+ * @param step step of the conversations to replay.
+ * @param device device of the replaying engine.
+ * @throws ConfigError if they ran on another class of kernels, whose last bits differ.
  */
 export async function checkMachine(
   path: string,
@@ -94,7 +94,7 @@ export async function checkMachine(
   });
 }
 
-/** The machine that took a step: that of the first checkpoint after it, else the one that trained last. */
+/** Finds the machine that took a step: from the first checkpoint after it, else the machine that trained last. */
 async function findMachine(path: string, step: number, store: CheckpointStore): Promise<Machine | null> {
   const after = (await store.list()).filter((saved) => saved >= step).at(-1);
   const file = after === undefined ? join(path, "config.json") : join(store.folderOf(after), "data.json");

@@ -7,26 +7,30 @@ export interface RecordedToken {
   logprob: number;
 }
 
-/** Whether a conversation was the same again. */
+/** Result of replaying a conversation. */
 export interface ReplayResult {
   uid: string;
   sample: number;
   step: number;
   /**
-   * Token ids and masks are equal, logprobs bit for bit (of runs of earlier versions: to the six digits that they wrote), and
-   * messages and segments too, where all of the conversation was compared and its line says how it was drawn.
+   * True if token ids and masks are equal, logprobs bit for bit (for runs of earlier versions: to the six digits
+   * that they wrote), and also messages and segments, if the whole conversation was compared and its line records
+   * its sampling.
    */
   equal: boolean;
-  /** Tokens that were compared, and those of them that the policy sampled. */
+  /** Number of compared tokens, and the sampled ones among them. */
   tokens: number;
   sampled: number;
-  /** The first token that differs; null: none. Null on a side that has no token there. */
+  /** The first token that differs; null: none. A side without a token there is null. */
   difference: { token: number; recorded: RecordedToken | null; replayed: RecordedToken | null } | null;
-  /** What else differs first, by its name in the line (`response_mask[7]`, `messages[2].content`); null: nothing, or a token does. */
+  /**
+   * The first other difference, by its name in the line (`response_mask[7]`, `messages[2].content`); null: none, or
+   * a token differs.
+   */
   otherwise: { field: string; recorded: unknown; replayed: unknown } | null;
 }
 
-/** @param until tokens before this index are compared; default: all. */
+/** @param until number of leading tokens to compare; default: all. */
 export function compareReplay(
   line: DumpLine,
   replayed: Pick<UnjudgedTrajectory, "tokenIds" | "rolloutLogprobs" | "responseMask" | "messages" | "segments">,
@@ -84,7 +88,7 @@ const describeSegment = ({ messages, ...segment }: TrajectorySegment) => ({
   messages: describeMessages(messages),
 });
 
-/** The first place where two values differ that JSON can hold. */
+/** The first difference between two JSON values. */
 function findDifference(field: string, recorded: unknown, replayed: unknown): ReplayResult["otherwise"] {
   if (Object.is(recorded, replayed)) return null;
   const isBranch = isObject(recorded) && isObject(replayed) && Array.isArray(recorded) === Array.isArray(replayed);

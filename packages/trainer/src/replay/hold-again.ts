@@ -13,26 +13,26 @@ import { type ConversationReplay, type DatasetRow, startRollouts } from "@cria/r
 import type { Training } from "../run/training.js";
 import type { Environment } from "../task/environment.js";
 
-/** A recorded conversation that is to be held again. */
+/** A recorded conversation to replay. */
 export interface HeldAgain {
   line: DumpLine;
   row: DatasetRow;
-  /** Where it leaves the record; null: nowhere. */
+  /** Deviation from the record; null: none. */
   change: Change | null;
   answers: Omit<RecordedAnswersOptions, "readCalls">;
 }
 
 export interface HoldOptions {
-  /** That of all of them; each has a seed of its own. */
+  /** Sampling parameters common to all; each has its own seed. */
   sampling: Omit<TrajectorySampling, "seed">;
   seeds: readonly number[];
   step: number;
-  /** Whether rewards are computed. */
+  /** True if rewards are computed. */
   isJudged: boolean;
   signal?: AbortSignal;
 }
 
-/** Holds recorded conversations again with the policy as it is. @throws what ends a rollout; the signal's reason. */
+/** Replays recorded conversations with the current policy. @throws errors that end a rollout; the signal's reason. */
 export async function holdAgain(
   { policy, environment }: Pick<Training, "policy" | "environment">,
   held: readonly HeldAgain[],
@@ -44,7 +44,7 @@ export async function holdAgain(
     held.map(({ row }) => row),
     {
       ...environment,
-      // What a text became was checked when it was recorded, and only the first finding would be new.
+      // Tokenization was checked when the conversation was recorded.
       multiTurn: { ...environment.multiTurn, tokenizationSanityCheckMode: "disable" },
       ...(isJudged ? {} : { reward: () => 0, aggregate: undefined }),
       onFailure: "drop",
@@ -52,7 +52,7 @@ export async function holdAgain(
       tokenizer: policy.tokenizer,
       n: 1,
       ...sampling,
-      // Each has its own.
+      // Unused: each conversation has its own seed.
       seed: 0,
       step,
       signal,

@@ -14,13 +14,13 @@ import { Replay } from "./replay.js";
 import { RunWeights } from "./run-weights.js";
 
 export interface OpenReplayOptions {
-  /** What the program gave to `train`, where it trained the run with values in memory: task, held-out rows, loss. */
+  /** The program's options of `train`, if it trained the run with values in memory: task, held-out rows, loss. */
   train?: TrainOptions;
   report?: Report;
   signal?: AbortSignal;
 }
 
-/** As `openReplay` in when-called.ts. */
+/** Implements `openReplay` of when-called.ts. */
 export async function openReplay(path: string, { train, report, signal }: OpenReplayOptions = {}): Promise<Replay> {
   const run = readRun(path);
   const config = makeReplayConfig(run);
@@ -40,15 +40,15 @@ async function readInMemory(given: TrainOptions, config: TrainConfig, folder: st
 }
 
 /**
- * Checks, without loading anything, that a run's model is there and is the one that it had.
- * @throws DataError for a folder of no run; ConfigError "replay/no-model", "replay/other-model".
+ * Checks, without loading anything, that a run's model exists and is the same file.
+ * @throws DataError for a folder without a run; ConfigError "replay/no-model", "replay/other-model".
  */
 export async function checkReplayModel(path: string): Promise<void> {
   const run = readRun(path);
   await checkModel(makeReplayConfig(run), run.origin);
 }
 
-/** The run's config, its paths absolute, its model where the run had it. */
+/** The run's config with absolute paths, and the model at its recorded path. */
 function makeReplayConfig({ raw, configFolder, origin, path }: SavedRun): TrainConfig {
   const made = structuredClone(raw);
   resolveAllPaths(made, configFolder);
@@ -64,7 +64,7 @@ function makeReplayConfig({ raw, configFolder, origin, path }: SavedRun): TrainC
         mmproj: origin?.projector ?? actor.model.mmproj,
       },
     },
-    // Nothing of a replay goes elsewhere.
+    // A replay sends nothing elsewhere.
     trainer: { ...trainer, tracing: "off", val_only: false },
   };
 }

@@ -4,7 +4,7 @@ import { importSampling, importValidation } from "../config/import/sampling.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { VALIDATION_SEED } from "../validation/validate.js";
 
-/** How a conversation's tokens were drawn: as its line says, or for lines of earlier versions as the run's config does. */
+/** Sampling parameters of a conversation: from its line or, for lines of earlier versions, from the run's config. */
 export function readSampling(line: DumpLine, config: TrainConfig, validation: boolean): TrajectorySampling {
   const { sampling, step, uid, sample, metrics } = line;
   if (sampling) {

@@ -146,7 +146,7 @@ describe("replay", () => {
     const old = (line: DumpLine): DumpLine => ({
       ...line,
       sampling: undefined,
-      // Of the float itself: its nine digits in the dump may lie on the other side of a half.
+      // Rounded from the float itself: its nine digits in the dump may round differently.
       rollout_logprobs: line.rollout_logprobs.map((x) => Number(Math.fround(x).toFixed(6))),
     });
     const lines = (await readLines("rollouts/1.jsonl")).map(old);
@@ -189,7 +189,7 @@ describe("a changed token", () => {
     expect(changed.rollout_logprobs[token]).toBeLessThan(0);
     expect(changed.reward).toEqual(expect.any(Number));
     expect(said[0]).toEqual(["assistant", digit]);
-    // What was said from there on is what the conversation has.
+    // The reported texts are those in the conversation.
     const spoken = said.filter(([role]) => role === "assistant").map(([, text]) => text);
     const text = changed.messages.slice(changed.prompt_messages).map(({ content }) => content);
     expect(text.filter((_, i) => changed.messages[changed.prompt_messages + i]!.role === "assistant").join("")).toMatch(
@@ -208,7 +208,7 @@ describe("a changed token", () => {
     expect(same.messages.slice(0, -1)).toEqual(line.messages.slice(0, -1));
     expect([same.reward, same.score, same.success]).toEqual([null, null, null]);
     const digit = replay.engine.detokenize([line.token_ids[token]!]) === "7" ? "8" : "7";
-    // Where the call is still one, it is another one: nobody recorded its answer.
+    // If the text is still a call, it is another one, without a recorded answer.
     const changed = replay.fork(line, token, { replacement: replay.tokenize(digit)[0] });
     await expect(changed).rejects.toMatchObject({
       code: "replay/needs-live-tools",

@@ -15,36 +15,39 @@ import { readSampling } from "./read-sampling.js";
 import type { RunWeights } from "./run-weights.js";
 import { nameDump, placeImages, type ShownLine, showLines } from "./show-line.js";
 
-/** Where a conversation is from. */
+/** Origin of a conversation. */
 export interface ReplayPlace {
-  /** Whether from a validation, which is made after its step, and not from the training. */
+  /** True if it is from a validation, which runs after its step, rather than from the training. */
   validation?: boolean;
   signal?: AbortSignal;
 }
 
 export interface ReplayOptions extends ReplayPlace {
-  /** Tokens before this index only; default: all. */
+  /** Number of leading tokens to compare; default: all. */
   until?: number;
 }
 
 export interface ForkOptions extends ReplayPlace {
-  /** The token to put there; left out: it is sampled. */
+  /** The token to insert; left out: it is sampled. */
   replacement?: number;
-  /** Of what is drawn from there on, 32-bit; default: it follows from the conversation's and the token. */
+  /** 32-bit seed for sampling from there on; default: derived from the conversation's seed and the token. */
   seed?: number;
-  /** Whether tools and interaction really run, and the reward is computed. Default: recorded answers, while the calls are equal. */
+  /**
+   * True: tools and interaction run, and the reward is computed. Default false: recorded answers, as long as the
+   * calls are equal.
+   */
   liveTools?: boolean;
-  /** Called with what is said from that token on: the policy's words as they come, those of others whole. */
+  /** Called with all text from that token on: the policy's in pieces as sampled, others' as a whole. */
   onText?: (role: "assistant" | "tool" | "user", text: string) => void;
-  /** Called where somebody answers otherwise than in the record, before that token; the record's answer is what counts. */
+  /** Called if a live answer before that token differs from the recorded one, which is used. */
   onOtherAnswer?: (recorded: string, live: string) => void;
 }
 
-/** A conversation as it went on. */
+/** The continued conversation. */
 export interface ForkResult {
-  /** Without live tools it has no reward, score and success. */
+  /** Without live tools, it has no reward, score or success. */
   line: DumpLine;
-  /** Tokens before this index are the record's. */
+  /** Number of leading tokens that are from the record. */
   token: number;
 }
 
@@ -55,29 +58,30 @@ export interface ReplayParts {
   weights: RunWeights;
 }
 
-/** A run that is open for replays. Its calls wait for each other, for there is one copy of the weights. */
+/** A run opened for replays. Calls run one after another, because there is one copy of the weights. */
 export class Replay {
-  /** Steps that were trained again, for all calls so far. */
+  /** Number of steps trained again by all calls so far. */
   trainedSteps = 0;
   private readonly turn = new Semaphore(1);
 
   constructor(private readonly parts: ReplayParts) {}
 
-  /** The engine's, for texts of tokens. */
+  /** The engine, for texts of tokens. */
   get engine(): Pick<Training["policy"]["engine"], "detokenize" | "info"> {
     return this.training.policy.engine;
   }
 
-  /** A text as tokens, as it would stand in a conversation. */
+  /** Tokenizes a text as part of a conversation. */
   tokenize(text: string): Int32Array {
     return this.training.policy.tokenizer.tokenizePlain(text);
   }
 
   /**
-   * Holds recorded conversations again, with the weights that the policy had and the recorded answers of others, and compares every
-   * token. Those of one step are held together.
-   * @returns a result for each, in their order.
-   * @throws ConfigError "replay/..." for a conversation that cannot be replayed, or a wrong token; the signal's reason.
+   * Replays recorded conversations, with the weights that the policy had and the recorded answers of others, and
+   * compares every token. Conversations of one step run together.
+   * @returns one result per conversation, in order.
+   * @throws ConfigError "replay/..." for a conversation that cannot be replayed, or a wrong token; the signal's
+   * reason.
    */
   replay(lines: readonly DumpLine[], options: ReplayOptions = {}): Promise<ReplayResult[]> {
     const { validation = false, until, signal } = options;
@@ -95,7 +99,7 @@ export class Replay {
         const rows = await this.check(batch, validation);
         const held = batch.map((line, k) => {
           const stop = until === undefined ? null : stopAt(line, until);
-          // Which of an agent's conversations is trained on depends on all of them.
+          // An agent's training mask depends on all of its conversations, so none may stop early.
           const change = listLineCalls(line) ? null : stop;
           return { line, row: rows[k]!, change, answers: { onOtherTurn: "abort" as const } };
         });
@@ -112,10 +116,10 @@ export class Replay {
   }
 
   /**
-   * Holds a conversation again up to a token, and lets it go on from there.
-   * @param token index of a token that the policy sampled.
-   * @throws ConfigError "replay/..." as `replay`, also "replay/needs-live-tools" where the policy calls a tool that it did not call in
-   * the record; the signal's reason.
+   * Replays a conversation up to a token, and continues it from there.
+   * @param token index of a sampled token.
+   * @throws ConfigError "replay/..." as `replay`, and "replay/needs-live-tools" if the policy makes a tool call that
+   * is not in the record; the signal's reason.
    */
   fork(given: DumpLine, token: number, options: ForkOptions = {}): Promise<ForkResult> {
     const { validation = false, replacement, liveTools = false, onText, onOtherAnswer, signal } = options;
@@ -149,7 +153,7 @@ export class Replay {
       checkPrefix(this.place(shown!), trajectory.tokenIds, token);
       const { engine } = this.training.policy;
       if (replacement !== undefined && trajectory.responseMask[token] === 1) {
-        // It was not sampled: its logprob is the trainer's.
+        // The token was inserted, not sampled: its logprob is the trainer's.
         const temperature = sampling.temperature || 1;
         const [scores] = await engine.score([{ tokenIds: trajectory.tokenIds, from: token }], { temperature, signal });
         trajectory.rolloutLogprobs[token] = scores!.logprobs[token]!;
@@ -159,7 +163,7 @@ export class Replay {
     });
   }
 
-  /** What could have stood in the place of a token, the likeliest first, with the weights that the policy had. */
+  /** The most likely tokens at a token's position, with the weights that the policy had. */
   alternatives(
     line: DumpLine,
     token: number,
@@ -190,8 +194,8 @@ export class Replay {
   }
 
   /**
-   * Logprobs of a conversation by the newest weights that the run saved, at the temperature that it was sampled at; 0 where nothing
-   * was sampled. `step`: that of the weights.
+   * Logprobs of a conversation by the newest weights that the run saved, at its own sampling temperature; 0 at
+   * tokens that were not sampled. `step`: step of these weights.
    */
   scoreNow(
     line: DumpLine,
@@ -222,7 +226,7 @@ export class Replay {
     });
   }
 
-  /** Frees the model, after the call under way. */
+  /** Frees the model after the current call. */
   close(): Promise<void> {
     return this.inTurn(() => this.parts.weights.close());
   }
@@ -248,7 +252,10 @@ export class Replay {
     }
   }
 
-  /** Rows of conversations of one step, before anything is trained again. @throws ConfigError where one cannot be replayed. */
+  /**
+   * Finds the rows of one step's conversations, before anything is trained again. @throws ConfigError if one cannot
+   * be replayed.
+   */
   private async check(lines: readonly DumpLine[], validation: boolean): Promise<DatasetRow[]> {
     const { path, config, origin, weights } = this.parts;
     checkDeterministic(path, config);
@@ -270,7 +277,7 @@ export class Replay {
     this.trainedSteps += await this.parts.weights.goTo(this.findWeights(line, validation), signal);
   }
 
-  /** How many steps the policy had learned from that sampled a conversation. */
+  /** Number of training steps that the policy had taken when it sampled a conversation. */
   private findWeights({ step }: DumpLine, validation: boolean): number {
     return validation ? step! : versionOf(step!, this.training.settings);
   }
@@ -292,7 +299,7 @@ export class Replay {
   }
 }
 
-/** The assistant's turn that a token lies in, from 1, and how many of its tokens come before. @throws ConfigError */
+/** Finds the assistant's turn that contains a token, from 1, and the token's index in the turn. @throws ConfigError */
 function findPlace(line: DumpLine, token: number): { turn: number; keep: number } {
   const said = line.turns.filter(({ role }) => role === "assistant");
   const at = said.findIndex(({ start, end }) => token >= start && token < end);
@@ -301,7 +308,7 @@ function findPlace(line: DumpLine, token: number): { turn: number; keep: number 
   throw refuseToken(line, token, `one that the policy sampled: ${spans}`);
 }
 
-/** The conversation ends before a token: at once where others speak there. */
+/** Ends the conversation before a token; if others speak there, at the beginning of the assistant's next turn. */
 function stopAt(line: DumpLine, until: number): Change | null {
   if (!(Number.isInteger(until) && until >= 1)) throw refuseToken(line, until, "a whole number of at least 1");
   const said = line.turns.filter(({ role }) => role === "assistant");

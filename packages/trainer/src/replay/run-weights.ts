@@ -6,22 +6,22 @@ import { readSchedule, StepsAhead } from "../run/steps-ahead.js";
 import type { Training } from "../run/training.js";
 import { runTrainingStep } from "../step/training-step.js";
 
-/** A training of the run, and where its training stands. */
+/** A training of the run, and its current step. */
 interface Opened {
   training: Training;
   state: RunState;
   ahead: StepsAhead;
-  /** Steps done; null: a step was interrupted, and nothing is known. */
+  /** Number of steps done; null: a step was interrupted, so the state is unknown. */
   at: number | null;
 }
 
-/** A run's policy, with the weights of any of its steps: from the checkpoint before it, the steps between trained again. */
+/** A run's policy with the weights of any step: restored from the checkpoint before it, then trained up to it. */
 export class RunWeights {
   readonly store: CheckpointStore;
 
   private constructor(
     private opened: Opened,
-    /** Opens a training whose weights are those of the start. */
+    /** Opens a training with the initial weights. */
     private readonly open: () => Promise<Training>,
     path: string,
     private readonly report: Report | undefined,
@@ -37,15 +37,15 @@ export class RunWeights {
     return this.opened.training;
   }
 
-  /** Steps whose weights were saved, the newest first. */
+  /** Steps with saved weights, the newest first. */
   listSaved(): Promise<number[]> {
     return this.store.list();
   }
 
   /**
-   * Goes to the weights that a step left; 0: those of the start.
-   * @returns how many steps were trained for that.
-   * @throws the signal's reason; what training throws.
+   * Restores the weights after a step; 0: the initial weights.
+   * @returns the number of steps that were trained for this.
+   * @throws the signal's reason; errors of training.
    */
   async goTo(step: number, signal?: AbortSignal): Promise<number> {
     const checkpoint = await this.findCheckpoint(step);
@@ -60,7 +60,7 @@ export class RunWeights {
     await this.opened.training.dispose();
   }
 
-  /** The newest whole checkpoint that is not after a step. */
+  /** The newest whole checkpoint at or before a step. */
   private async findCheckpoint(step: number): Promise<Checkpoint | null> {
     for (const saved of (await this.store.list()).filter((each) => each <= step)) {
       try {

@@ -11,13 +11,13 @@ export interface ShownLine {
   images: readonly TrajectoryImage[];
 }
 
-/** A file in the folder of a run's dumps. */
+/** Path of a file in a run's dump folder. */
 export function nameDump(path: string, { trainer }: Pick<TrainConfig, "trainer">, validation: boolean): string {
   const own = validation ? trainer.validation_data_dir : trainer.rollout_data_dir;
   return join(own ?? join(path, validation ? "validation" : "rollouts"), "dump.jsonl");
 }
 
-/** @param dump the dump's file. @throws DataError where an image's file is gone, or another one. */
+/** @param dump path of the dump. @throws DataError if an image's file is missing, or has another hash. */
 export function showLines(lines: readonly DumpLine[], dump: string): Promise<ShownLine[]> {
   const files = new DumpImages(dump);
   return Promise.all(
@@ -32,7 +32,9 @@ export function showLines(lines: readonly DumpLine[], dump: string): Promise<Sho
   );
 }
 
-/** The line with the ids that its images have in an engine. @throws DataError where they have other tokens there. */
+/**
+ * Replaces image placeholders in a line by an engine's ids. @throws DataError if the images have other tokens there.
+ */
 export function placeImages({ line, images }: ShownLine, engine: Pick<PolicyEngine, "images" | "info">): DumpLine {
   if (images.length === 0) return line;
   return { ...line, token_ids: [...showVectors(line.token_ids, images, engine, nameLine(line))] };

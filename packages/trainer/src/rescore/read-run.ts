@@ -5,7 +5,7 @@ import { nameCommand } from "../checkpoints/open-run.js";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import { isMapping } from "../config/raw-config.js";
 
-/** Dumps of one kind, by the folder that a run keeps them in. */
+/** Kinds of dumps, by their folder in a run. */
 export const dumpFolders = ["rollouts", "validation"] as const;
 
 export interface SavedDump {
@@ -15,20 +15,20 @@ export interface SavedDump {
   path: string;
 }
 
-/** What a finished or interrupted run left. */
+/** Files of a finished or interrupted run. */
 export interface SavedRun {
   path: string;
-  /** Its config, as written: not checked. */
+  /** Its config as written, unchecked. */
   raw: Record<string, unknown>;
-  /** What it noted of its model and its folder; null: nothing. */
+  /** Its record of model and folder; null: none. */
   origin: RunOrigin | null;
-  /** Where relative paths of its config start. */
+  /** Base of the config's relative paths. */
   configFolder: string;
-  /** By folder and step. */
+  /** Sorted by folder and step. */
   dumps: SavedDump[];
 }
 
-/** @throws DataError when the folder is none of a run of `cria train`, or has no conversations. */
+/** @throws DataError when the folder is not that of a `cria train` run, or has no conversations. */
 export function readRun(path: string): SavedRun {
   const file = join(path, "config.json");
   const refuse = (received: string) =>
@@ -42,7 +42,7 @@ export function readRun(path: string): SavedRun {
   if (!existsSync(file)) throw refuse("no config.json");
   const json = readJson(file);
   if (!isMapping(json) || nameCommand(json) !== "cria train") throw refuse("the config of another command");
-  // What the run notes beside its config is no key of it.
+  // Notes that the run stores beside its config are not keys.
   const { machine: _, ...raw } = json;
   const noted = join(path, "run.json");
   const origin = existsSync(noted) ? (readJson(noted) as RunOrigin) : null;
@@ -64,7 +64,7 @@ function listDumps(folder: SavedDump["folder"], path: string): SavedDump[] {
     .map((name) => ({ folder, name, path: join(path, name) }));
 }
 
-/** The step whose dump has this name; null: it is of no step. */
+/** Step of a dump, from its name; null: it belongs to no step. */
 export function readStep(name: string): number | null {
   const step = /^(\d+)\.jsonl$/.exec(name)?.[1];
   return step === undefined ? null : Number(step);

@@ -9,23 +9,26 @@ import { isMapping } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { SavedRun } from "./read-run.js";
 
-/** Sections that say how conversations are judged. */
+/** Config sections about judging conversations. */
 const SECTIONS = ["reward_model", "custom_reward_function"] as const;
 
-/** Another reward than a run had. At least one of them. */
+/** A reward that replaces the run's. At least one field must be given. */
 export interface OtherReward {
-  /** A reward function by path, as `./reward.ts#score`; it takes the place of `custom_reward_function`. */
+  /** Path of a reward function, such as `./reward.ts#score`; replaces `custom_reward_function`. */
   reward?: string;
-  /** A YAML file whose sections reward_model and custom_reward_function take the place of the run's; it may have others. */
+  /**
+   * A YAML file whose sections reward_model and custom_reward_function replace the run's; other sections are
+   * ignored.
+   */
   config?: string;
   /** `key.path=value` of those two sections. */
   overrides?: readonly string[];
 }
 
 /**
- * The run's config with another reward. What stays of its rewards stays as it was: weights, bonuses, reward models. All paths of
- * the config are absolute.
- * @throws ConfigError when nothing else is given, or what is given is wrong.
+ * The run's config with another reward. Parts that are not replaced stay: weights, bonuses, reward models. All paths
+ * in the config are absolute.
+ * @throws ConfigError if nothing is replaced, or a given value is wrong.
  */
 export function makeRescoreConfig(
   { raw, configFolder, path }: Pick<SavedRun, "raw" | "configFolder" | "path">,
@@ -54,7 +57,7 @@ export function makeRescoreConfig(
       expected: `keys of ${SECTIONS.join(" and ")}`,
     });
   }
-  // What was typed starts at the working directory; what is absolute stays as it is.
+  // Typed paths are relative to the working directory; absolute ones stay.
   resolveAllPaths(made, process.cwd());
   if (reward !== undefined) made.custom_reward_function = { ...readKwargs(typed), ...splitName(reward) };
   return checkConfig(trainConfigSchema, made, path);
@@ -78,12 +81,12 @@ function readSections(file: string): Record<string, unknown> {
   return found;
 }
 
-/** Arguments of the function that were typed beside it; those of the run's own function are not for another one. */
+/** Typed arguments of the function; those of the run's own function do not apply to another one. */
 function readKwargs({ custom_reward_function: typed }: Record<string, unknown>): object {
   return isMapping(typed) && "reward_kwargs" in typed ? { reward_kwargs: typed.reward_kwargs } : {};
 }
 
-/** "./reward.ts#score" as the keys of `custom_reward_function`. */
+/** Converts "./reward.ts#score" to the keys of `custom_reward_function`. */
 function splitName(reward: string): { path: string; name?: string } {
   const at = reward.lastIndexOf("#");
   if (at < 0) return { path: resolveTyped(reward) };

@@ -37,11 +37,11 @@ import {
 } from "./summarize.js";
 
 export interface RescoreOptions extends OtherReward {
-  /** The new run folder, which must not exist or be empty; default: the run's path with "-rescored" behind it. */
+  /** The new run folder, which must not exist or be empty; default: the run's path followed by "-rescored". */
   out?: string;
-  /** How many of the conversations whose judgement changed most the result names; default 5. */
+  /** Number of most-changed conversations to name in the result; default 5. */
   most?: number;
-  /** They get the metrics, step by step; default: none. */
+  /** Trackers that get the metrics, step by step; default: none. */
   trackers?: readonly Tracker[];
   report?: Report;
   signal?: AbortSignal;
@@ -50,7 +50,7 @@ export interface RescoreOptions extends OtherReward {
 export interface RescoreResult {
   /** The new run folder. */
   path: string;
-  /** Of the training's conversations, and of the validations'. */
+  /** Counts for the training's conversations, and for the validations'. */
   rollouts: RescoreCounts;
   validation: RescoreCounts;
   mostChanged: ChangedJudgement[];
@@ -58,11 +58,12 @@ export interface RescoreResult {
 }
 
 /**
- * Judges the conversations that a run saved with another reward, and writes them as a run of its own: dumps, metrics.jsonl,
- * config.json, run.json and the result as rescore.json. The first run stays as it is. When it fails nothing is left.
+ * Judges the saved conversations of a run with another reward, and writes them as a separate run: dumps,
+ * metrics.jsonl, config.json, run.json and the result as rescore.json. The original run is not changed. On failure
+ * the new folder is removed.
  * @param path a run folder of `cria train`.
- * @throws DataError when it is none; ConfigError for a wrong reward, or a folder that is not free; ToolError when the judge fails at
- * every conversation of the first file; the signal's reason.
+ * @throws DataError when it is none; ConfigError for a wrong reward, or a folder that is not empty; ToolError when
+ * the judge fails at every conversation of the first file; the signal's reason.
  */
 export function rescoreRun(path: string, options: RescoreOptions): Promise<RescoreResult> {
   providePackages();
@@ -76,7 +77,7 @@ export function rescoreRun(path: string, options: RescoreOptions): Promise<Resco
       await fetchAddresses(listAddresses({ reward_model: config.reward_model }), { report, signal });
     const judge = await openJudge(config, run, report);
     open.add(judge.dispose);
-    // Only once all is open: whatever stops it before leaves nothing to clean up.
+    // Created last, so that an earlier failure leaves nothing to clean up.
     const folder = await RunFolder.create(out);
     try {
       return await rescoreDumps(run, config, folder, judge, options);
@@ -111,7 +112,7 @@ async function openJudge(config: TrainConfig, run: SavedRun, report: Report | un
   const rules = await openRewards(rewards, run.configFolder, {
     registries: openRegistries(),
     responseLength: Math.min(rollout.response_length, config.data.max_response_length),
-    // What a conversation's tools and interaction said of it stands in its dump.
+    // Scores of a conversation's tools and interaction are in its dump.
     rows: [],
     tools: new Map(),
     interactions: null,
@@ -126,11 +127,11 @@ async function openJudge(config: TrainConfig, run: SavedRun, report: Report | un
   };
 }
 
-/** Rows by uid, for what dumps do not have of them. A run can be judged without. */
+/** Rows by uid, for data that dumps lack. A run can be judged without them. */
 async function openRows(config: TrainConfig, folder: string, report: Report | undefined): Promise<Judge["rows"]> {
   const byUid = (rows: readonly DatasetRow[]) => new Map(rows.map((row) => [row.uid, row]));
   try {
-    // All of them: which ones were sampled does not matter.
+    // All rows, because it is unknown which ones were sampled.
     const data = { ...importData(config), trainMaxSamples: -1, valMaxSamples: -1 };
     const environment = { images: trainKeys.read(config, imageOptions) };
     const { train, val } = await openData({ data, environment }, folder, { section: config.data });
@@ -176,7 +177,7 @@ async function rescoreDumps(
     if (skipped > 0) progress.update(done, total);
     rowless += judged.filter(({ hasRow }) => !hasRow).length;
     const file = join(dump.folder, dump.name);
-    // A judge that is broken must not look like a strict one; a later outage loses nothing of what was judged.
+    // A broken judge must not look like a strict one; a later outage loses nothing that was judged.
     const known = judged.flatMap(({ trajectory }) => trajectory ?? []);
     if (!hasJudged && known.length > 0 && known.every(hasFailed)) throw makeAllFailedError(file, known);
     hasJudged ||= known.length > 0;
@@ -204,7 +205,7 @@ async function rescoreDumps(
   return result;
 }
 
-/** By step, in metrics.jsonl and at the trackers. */
+/** Writes metrics by step, to metrics.jsonl and to the trackers. */
 async function writeMetrics(
   steps: ReadonlyMap<number, StepMetrics>,
   config: TrainConfig,
@@ -220,7 +221,7 @@ async function writeMetrics(
   await tracked.finish("finished");
 }
 
-/** The config of the run that is written: its dumps lie in its own folder. */
+/** Config of the new run: its dumps are in its own folder. */
 function nameRun(config: TrainConfig, path: string): TrainConfig {
   const { trainer } = config;
   return {
@@ -242,7 +243,7 @@ async function readLines(file: string, images: DumpImages): Promise<DumpLine[]> 
   return lines;
 }
 
-/** The files of images, also of those that no message shows. */
+/** Image files, including those that no message shows. */
 async function listFiles(lines: readonly DumpLine[], files: DumpImages): Promise<LoadedImage[]> {
   const shown = lines.flatMap(({ images = [] }) => images);
   return Promise.all(shown.map(({ mime_type: mimeType, ...image }) => files.load({ ...image, mimeType })));

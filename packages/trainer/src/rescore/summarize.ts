@@ -10,31 +10,31 @@ export interface ChangedJudgement {
   file: string;
   uid: string;
   sample: number;
-  /** Scores; null: the conversation had none. */
+  /** Scores; null: the conversation has none. */
   before: number | null;
   after: number | null;
-  /** Why there is none now. */
+  /** Why there is no score now. */
   error: string | null;
 }
 
-/** Means over conversations; null where none has a value. */
+/** Means over conversations; null if none has a value. */
 export interface Means {
   score: number | null;
   reward: number | null;
-  /** Share of those that were judged. */
+  /** Share of successes among the judged. */
   success: number | null;
 }
 
-/** What became of the conversations of one kind. */
+/** Counts for the conversations of one kind. */
 export interface RescoreCounts {
   conversations: number;
-  /** That had failed before a judge saw them, and stay so. */
+  /** Conversations that had failed before they were judged; unchanged. */
   skipped: number;
-  /** That the new judge failed at. */
+  /** Conversations at which the new judge failed. */
   failed: number;
-  /** Whose score is another one now. */
+  /** Conversations with another score now. */
   changed: number;
-  /** Whose success is another one now. */
+  /** Conversations with another success now. */
   flipped: number;
   before: Means;
   after: Means;
@@ -42,11 +42,11 @@ export interface RescoreCounts {
 
 type Judged = Pick<DumpLine, "score" | "reward" | "success">;
 
-/** What counts of a conversation: a run's conversations need not fit into memory together. */
+/** Result for a conversation without its texts: a run's conversations need not fit into memory together. */
 export interface Outcome {
-  /** null: no judge saw the conversation. */
+  /** null: the conversation was not judged. */
   judged: { before: Judged; after: Judged } | null;
-  /** Whether the new judge failed. */
+  /** True if the new judge failed. */
   hasFailed: boolean;
 }
 
@@ -77,7 +77,10 @@ function average(lines: readonly Judged[]): Means {
   return { score: mean("score"), reward: mean("reward"), success: mean("success") };
 }
 
-/** Those whose score changed most, the largest change first: what has a score now and had none, or the other way round, comes first. */
+/**
+ * Conversations with the largest changes of score; a score that appeared or disappeared counts as the largest
+ * change.
+ */
 export function findMostChanged(
   changed: readonly ChangedJudgement[],
   more: readonly ChangedJudgement[],
@@ -97,7 +100,7 @@ export function listChanged(file: string, lines: readonly JudgedAgain[]): Change
   });
 }
 
-/** Metrics of a step's conversations, by the names that a training gives them, and what they were before. */
+/** Metrics of a step's conversations under training's names, and the earlier values. */
 export function measureDump(folder: "rollouts" | "validation", lines: readonly JudgedAgain[]): StepMetrics {
   const trajectories = lines.flatMap(({ trajectory }) => trajectory ?? []);
   if (folder === "validation") return makeValidationMetrics(trajectories);

@@ -5,21 +5,22 @@ import { hideVectors } from "@cria/rollout";
 
 const BATCHES_A_BUCKET = 8;
 
-/** How many batches were handed out, and of what. Plain JSON, for checkpoints. */
+/** Number of batches handed out, and everything that determines them. Plain JSON, for checkpoints. */
 export interface BatchesState {
   batches: number;
   batchSize: number;
   seed: number;
   examples: number;
-  /** Left out by earlier versions: true. */
+  /** Missing in states of earlier versions: true. */
   grouped?: boolean;
   /** Hash of the examples' tokens and images, in order. */
   tokens: string;
 }
 
 /**
- * Endless batches of examples, of similar length where they are grouped, so that little is padded: eight batches' worth are drawn in an
- * order that the seed decides, sorted, cut, and handed out in random order. Every example comes once an epoch.
+ * Endless batches of examples; grouped by similar length if requested, to reduce padding. Eight batches' worth of
+ * examples are drawn in a seeded order, sorted by length, cut into batches, and handed out in random order. Every
+ * example occurs once per epoch.
  */
 export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; images?: readonly LoadedImage[] }> {
   private queue: Example[][] = [];
@@ -31,8 +32,8 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
   private hash: string | undefined;
 
   /**
-   * @param vocabSize ids from here on are of images, in this process alone.
-   * @param isGrouped false: batches are of any length.
+   * @param vocabSize image-vector ids start here; they are only valid within this process.
+   * @param isGrouped false: batches mix all lengths.
    */
   constructor(
     private readonly examples: readonly Example[],
@@ -48,13 +49,13 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
     return this.queue.pop()!;
   }
 
-  /** @param batches how many had been handed out; default: as many as were. */
+  /** @param batches number of batches handed out at that time; default: the current number. */
   save(batches = this.handedOut): BatchesState {
     return { batches, ...this.describe() };
   }
 
   /**
-   * Goes on where `state` was saved. Call it before the first batch is taken.
+   * Continues exactly where `state` was saved. Call it before taking the first batch.
    * @throws DataError when it was saved over other conversations, or with another batch size or seed.
    */
   restore(state: BatchesState): void {
@@ -70,7 +71,7 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
           "resume with the same files, data.max_length, data.train_batch_size, data.group_by_length and trainer.seed, or start a new run: trainer.resume_mode=disable",
       });
     }
-    // The order is cheap to make again; a batch is a list of references.
+    // Replaying the order is cheap: a batch is a list of references.
     while (this.handedOut < state.batches) this.next();
   }
 

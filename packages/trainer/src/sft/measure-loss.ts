@@ -2,14 +2,14 @@ import type { PolicyEngine } from "@cria/core";
 import type { SftExample } from "./read-examples.js";
 
 export interface MeasureLossOptions {
-  /** Conversations scored at once. */
+  /** Number of conversations scored at once. */
   batchSize: number;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
 
 /**
- * Negative mean logprob of the assistants' tokens, over all of them, by the weights as they are.
+ * Negative mean logprob of all assistant tokens under the current weights.
  * @throws the signal's reason when it aborts.
  */
 export async function measureLoss(

@@ -14,12 +14,12 @@ import { loadRowMap, resolveFiles } from "../task/open-data.js";
 import { providePackages } from "../user-code/provide-packages.js";
 import { readExamples, type SftExample } from "./read-examples.js";
 
-/** The model and data of a config of `cria sft`, loaded. */
+/** The loaded model and data of a `cria sft` config. */
 export interface SftTraining {
   config: SftConfig;
   engine: LlamaModel;
   examples: SftExample[];
-  /** Held out; empty without data.val_files. */
+  /** Held-out conversations; empty without data.val_files. */
   valExamples: SftExample[];
 }
 
@@ -31,7 +31,7 @@ export interface OpenSftOptions {
   onNote?: (note: string) => void;
 }
 
-/** The model that a config of `cria sft` trains: a new adapter, or with full training none. @throws EngineError */
+/** Loads the model that a `cria sft` config trains: with a new adapter, or fully trainable. @throws EngineError */
 export function loadSftModel(
   { model, trainer }: SftConfig,
   folder: string,

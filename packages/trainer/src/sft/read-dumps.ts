@@ -13,10 +13,11 @@ export interface ReadDumpsOptions {
 }
 
 /**
- * Makes conversations of the records of dumps, as `cria rollout --as messages` writes them; records of other files stay as they are.
- * @param files records, file by file: a dump describes each of its tools once, and has its images beside it.
- * @returns `unusable`: how many records of dumps were left out.
- * @throws DataError when a filter is given and a file is no dump, or a line of a dump is broken.
+ * Converts the records of dumps to conversations, as `cria rollout --as messages` writes them; records of other
+ * files stay unchanged.
+ * @param files records by file: a dump describes each of its tools once, and has its images beside it.
+ * @returns `unusable`: number of dump records that were left out.
+ * @throws DataError for a filter on a file that is no dump, or for a broken line of a dump.
  */
 export async function readDumps(
   files: readonly { path: string; records: readonly DatasetRecord[] }[],
@@ -47,7 +48,7 @@ export async function readDumps(
   return { records: read, unusable };
 }
 
-/** Rows of conversations have none of these columns. */
+/** Conversation rows have none of these columns. */
 function isDumpLine(value: unknown): boolean {
   return typeof value === "object" && value !== null && "token_ids" in value && "response_mask" in value;
 }

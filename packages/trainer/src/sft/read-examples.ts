@@ -18,11 +18,11 @@ import type { ToolParser } from "@cria/tools";
 import { z } from "zod";
 import { readDumps } from "./read-dumps.js";
 
-/** One conversation as training sees it; the mask is 1 on assistant tokens, and as long as the tokens. */
+/** A tokenized conversation; the mask is 1 on assistant tokens, and as long as the tokens. */
 export interface SftExample {
   tokenIds: Int32Array;
   lossMask: Uint8Array;
-  /** Its images, whose ids hold as long as they do. */
+  /** Its images; their ids stay valid as long as these objects. */
   images?: readonly LoadedImage[];
 }
 
@@ -31,15 +31,15 @@ export interface ReadExamplesOptions {
   toolsKey: string;
   /** Column of images; default "images". */
   imagesKey?: string;
-  /** Limits of images, and what fetches addresses. */
+  /** Limits of images, and the function that fetches web addresses. */
   images?: ImageAccess;
-  /** In tokens; longer conversations are left out. */
+  /** Maximum number of tokens; longer conversations are left out. */
   maxLength: number;
-  /** Makes a conversation of each record; default: the records are conversations. */
+  /** Maps each record to a conversation; default: the records are conversations. */
   map?: RowMap;
-  /** Which conversations of files that are dumps; default: all that ended by themselves. */
+  /** Selects conversations of dumps; default: all that ended by themselves. */
   keep?: Filter | null;
-  /** How the model writes tool calls, for files that are dumps; default: it writes none. */
+  /** Parser of the model's tool calls, for dumps; default: no calls. */
   parse?: ToolParser;
   onProgress?: (done: number, total: number) => void;
 }
@@ -51,9 +51,9 @@ const conversation = z
 const toolList = z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).nullish();
 
 /**
- * Reads conversations and tokenizes them with masks; `dropped` counts those that were too long, `unsplit` those in which
- * users or tools spell control tokens and the template does not show where (they are then control tokens), `unusable` those of
- * dumps that are not kept, failed, or were cut in their last turn.
+ * Reads conversations and tokenizes them with masks. `dropped` counts conversations that were too long; `unsplit`
+ * those in which users or tools spell control tokens and the template does not show where, so that they become
+ * control tokens; `unusable` those of dumps that were filtered out, failed, or were cut in their last turn.
  * @throws DataError naming file, line and column of a malformed row, or when no conversation fits.
  */
 export async function readExamples(
@@ -81,7 +81,7 @@ export async function readExamples(
     const asked = check(conversation, value, options.messagesKey, place);
     const messages = await showImages(asked, value, place, { ...options, folder: folders.get(place) });
     check(toolList, value, options.toolsKey, place);
-    // As they came: templates print them, so that not even the order of their keys may change.
+    // Unchanged, even in the order of keys, because templates print them.
     const tools = (readColumn(value, options.toolsKey) ?? []) as ToolSchema[];
     let isUnsplit = false;
     const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(messages, tools, () => {
@@ -110,7 +110,7 @@ export async function readExamples(
   });
 }
 
-/** The messages with the images of their row, in memory. */
+/** Puts the row's loaded images into its messages. */
 function showImages(
   messages: readonly ChatMessage[],
   row: unknown,

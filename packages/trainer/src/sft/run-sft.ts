@@ -26,11 +26,11 @@ export interface SftResult {
   steps: number;
   /** Moving average over the last steps, each the mean over its batch's tokens. */
   loss: number;
-  /** On held-out conversations, at the end; null where there are none, or nothing was left to train. */
+  /** Loss on held-out conversations at the end; null if there are none, or if nothing was left to train. */
   valLoss: number | null;
   /** Tokens in the loss, mean over the conversations. */
   conversationTokens: number;
-  /** Of this process, loading aside. */
+  /** Duration in this process, without loading. */
   seconds: number;
   tokensPerSecond: number;
 }
@@ -38,7 +38,7 @@ export interface SftResult {
 export interface RunSftOptions {
   signal?: AbortSignal;
   report?: Report;
-  /** Default: what `trainer.logger` names. */
+  /** Default: the trackers in `trainer.logger`. */
   trackers?: readonly Tracker[];
 }
 
@@ -48,7 +48,7 @@ const sftChecks: ChecksOf<Required<RunSftOptions>> = {
   trackers: [Array.isArray, "a list of trackers"],
 };
 
-/** As `runSft` in when-called.ts. */
+/** Implements `runSft` of when-called.ts. */
 export async function runSft(config: SftConfig, folder: string, options: RunSftOptions = {}): Promise<SftResult> {
   checkOptions("runSft", options, sftChecks);
   const { trainer } = config;
@@ -179,7 +179,7 @@ async function validateFirst(training: SftTraining, total: number, options: Para
   }
 }
 
-/** Reports each validation: while conversations are scored, and its loss. */
+/** Reports a validation's progress and its loss. */
 function reportValidations(report: Report | undefined, conversations: number) {
   const reporter = new WorkReporter(report, "validate");
   return {
@@ -197,7 +197,7 @@ async function saveTo({ engine }: SftTraining, file: string): Promise<void> {
   await (engine.info.trainable === "lora" ? engine.saveAdapter(file) : engine.saveModel(file));
 }
 
-/** Found out before the training, not after it. @throws ConfigError */
+/** Fails before the training rather than after it. @throws ConfigError */
 async function checkWritable(file: string): Promise<void> {
   try {
     await mkdir(dirname(file), { recursive: true });

@@ -170,7 +170,7 @@ describe("a run of cria sft", () => {
       expect(step["train/loss"]).toBeCloseTo(batch.loss, 5);
     }
     await model.dispose();
-    // What is minimized is not that: a batch of long conversations weighs more.
+    // The minimized loss is different: there, a batch of long conversations weighs more.
     const lengths = steps.map((step) => step["train/loss_tokens"]!);
     expect(Math.max(...lengths) / Math.min(...lengths)).toBeGreaterThan(4);
   });

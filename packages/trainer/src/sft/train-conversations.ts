@@ -23,13 +23,13 @@ import type { SftExample } from "./read-examples.js";
 export interface TrainConversationsOptions {
   signal?: AbortSignal;
   checkpoints: CheckpointStore;
-  /** A state to go on from. */
+  /** Checkpoint to resume from. */
   resume: Checkpoint | null;
-  /** After each step; `average` is the moving average of the loss. */
+  /** Called after each step; `average` is the moving average of the loss. */
   onStep?: (step: number, metrics: StepMetrics, average: number) => void;
-  /** Before each part of a step. */
+  /** Called before each part of a step. */
   onPhase?: (phase: LivePhase, step: number) => void;
-  /** While held-out conversations are scored. */
+  /** Called while held-out conversations are scored. */
   onValidation?: (done: number, total: number) => void;
   /** Called with every step's metrics, validation included. */
   onMetrics?: (step: number, metrics: StepMetrics) => void;
@@ -50,10 +50,10 @@ export function countSftSteps({
 }
 
 /**
- * Trains on the conversations to the end; the loss is on assistant tokens and their end-of-turn tokens. Metrics, weights
- * and state go to the run folder. A resumed run computes what an uninterrupted one does.
+ * Trains on the conversations to the end, with the loss on assistant tokens and their end-of-turn tokens. Metrics,
+ * weights and state go to the run folder. A resumed run computes the same as an uninterrupted one.
  * @returns the metrics of the steps taken here, and the average of the loss.
- * @throws TrainingInterrupted when the signal aborted: the update that ran is finished, and saved.
+ * @throws TrainingInterrupted when the signal aborted; the current update is then finished and saved.
  */
 export async function trainConversations(
   training: SftTraining,
@@ -95,7 +95,7 @@ export async function trainConversations(
     describe: ({ step, ...place }): { engines: Record<string, object>; data: ResumedData; rng: unknown } => ({
       engines: { actor: engine },
       data: place,
-      // No generator runs through a training: the order is made from a hash of the seed and the number of the batch.
+      // There is no generator state: the order follows from a hash of the seed and the batch number.
       rng: { seed: trainer.seed, step },
     }),
     take: async (step) => {
@@ -121,7 +121,7 @@ export async function trainConversations(
   return { history, average: average.value };
 }
 
-/** The loss on held-out conversations as metrics; none where there are none. @throws the signal's reason */
+/** Loss on held-out conversations as metrics; none without such conversations. @throws the signal's reason */
 export async function validateSft(
   { config, engine, valExamples }: SftTraining,
   { signal, onValidation }: Pick<TrainConversationsOptions, "signal" | "onValidation">,
@@ -136,11 +136,11 @@ export async function validateSft(
   return { "val/loss": loss, "val/loss_tokens": tokens, "timing_s/testing": (performance.now() - started) / 1000 };
 }
 
-/** One step on one batch; its metrics. */
+/** Makes the function that takes one step on a batch and returns its metrics. */
 function makeUpdate({ config, engine, examples }: SftTraining, total: number) {
   const { data, optim }: SftConfig = config;
-  // Batches hold dialogs of like length. Were each divided by its own tokens, those of short dialogs would weigh more,
-  // and the model would prefer what is said in them.
+  // Batches contain conversations of similar length. Divided by its own tokens, a batch of short ones would weigh more
+  // per token, and the model would prefer their content.
   const tokensPerBatch = data.train_batch_size * averageLossTokens(examples);
   const loss: LossFunction = (inputs) =>
     crossEntropyLoss({ ...inputs, totals: { ...inputs.totals, tokens: tokensPerBatch } });
@@ -155,7 +155,7 @@ function makeUpdate({ config, engine, examples }: SftTraining, total: number) {
   return async (step: number, batch: readonly SftExample[]): Promise<StepMetrics> => {
     const started = performance.now();
     const learningRate = computeLearningRate(rate, step, total);
-    // No signal: an update is finished, whatever ends the run.
+    // No signal: an update is always finished.
     const result = await engine.train(batch, loss, {
       learningRate,
       betas: optim.betas,
@@ -167,7 +167,7 @@ function makeUpdate({ config, engine, examples }: SftTraining, total: number) {
     return {
       "training/global_step": step,
       "training/epoch": Math.floor(((step - 1) * data.train_batch_size) / examples.length),
-      // The batch's own mean over its tokens: what is minimized is divided by an average batch's.
+      // Mean over the batch's own tokens; the minimized loss is divided by an average batch's tokens.
       "train/loss": (result.loss * tokensPerBatch) / Math.max(1, result.lossTokens),
       "train/grad_norm": result.gradNorm,
       "train/lr": learningRate,

@@ -1,6 +1,6 @@
 import type { AgentEndpoint, AgentOptions } from "@cria/rollout";
 
-/** How agents reach the policy: functions as a model of the AI SDK, programs over HTTP. Both are loaded by the first that needs them. */
+/** Connects agents to the policy: functions through the AI SDK, programs over HTTP. Each is loaded on first use. */
 export function makeAgentConnections(): Required<Pick<AgentOptions, "loadModel" | "loadEndpoint">> {
   let endpoint: Promise<AgentEndpoint> | null = null;
   return {

@@ -11,14 +11,14 @@ import {
 import { isTool, isToolFormatName, listToolFormatNames } from "@cria/tools/light";
 import type { TaskDefinition } from "./task-definition.js";
 
-/** Whether rows are files of rows. */
+/** True if the rows are files of rows. */
 export function areFiles(rows: readonly unknown[] | string): rows is string | readonly string[] {
   return typeof rows === "string" || rows.every((row) => typeof row === "string");
 }
 
 const { count, text } = optionChecks;
 
-/** Of each field of a task. */
+/** Checks of each field of a task. */
 export const taskChecks: ChecksOf<Required<TaskDefinition<object>>> = {
   rows: [
     (rows) =>
@@ -47,8 +47,8 @@ export const taskChecks: ChecksOf<Required<TaskDefinition<object>>> = {
 };
 
 /**
- * Checks at run time what the types say, for callers in JavaScript, and what types cannot say. @throws ConfigError that
- * names the field.
+ * Checks at run time what the types state, for callers in JavaScript, and what types cannot express. @throws
+ * ConfigError that names the field.
  */
 export function checkDefinition(definition: TaskDefinition<object>): void {
   checkOptions("defineTask", definition, taskChecks);
@@ -59,20 +59,20 @@ export function checkDefinition(definition: TaskDefinition<object>): void {
   if (toolFormat !== undefined && !toolFormat.includes("#")) checkFormat(toolFormat);
 }
 
-/** @throws ConfigError for what is no whole number of at least `least`. */
+/** @throws ConfigError unless it is a whole number of at least `least`. */
 export function checkCount(subject: string, value: number, least: number): void {
   if (Number.isInteger(value) && value >= least) return;
   throw refuseOption(subject, "is no count", `a whole number of at least ${least}`, value);
 }
 
-/** An agent says by itself what is asked and by whom. */
+/** An agent makes its own prompts, and needs no user. */
 function checkAgent(definition: TaskDefinition<object>): void {
   for (const key of ["prompt", "system", "tools", "interaction"] as const)
     if (definition[key] !== undefined)
       throw refuse(key, "stands beside an agent", "a task of an agent, or one of tools and prompts", definition[key]);
 }
 
-/** Tools of the AI SDK and of servers are checked when they are opened. */
+/** AI SDK tools and servers are checked when they are opened. */
 function checkNames(tools: readonly unknown[]): void {
   const seen = new Map<string, number>();
   for (const [i, tool] of tools.entries()) {

@@ -1,8 +1,8 @@
-/** Closes what was opened, once and in reverse order; when one part fails to close, the others are still closed. */
+/** Closes opened parts, once and in reverse order; if one fails to close, the others are still closed. */
 export class Disposables {
   private readonly closers: (() => unknown)[] = [];
 
-  /** Opens parts one after another; when a later one cannot be opened, those that are open are closed. */
+  /** Opens parts one after another; if one cannot be opened, those already open are closed. */
   static async open<T>(openParts: (open: Disposables) => Promise<T>): Promise<T> {
     const open = new Disposables();
     try {

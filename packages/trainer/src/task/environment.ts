@@ -1,7 +1,10 @@
 import type { SamplingOptions } from "@cria/core";
 import type { RolloutOptions } from "@cria/rollout";
 
-/** What conversations take place in: tools, interactions, rewards and limits. Policy and sampling are given beside it. */
+/**
+ * Everything around a conversation: tools, interactions, rewards and limits. Policy and sampling are passed
+ * separately.
+ */
 export type Environment = Omit<
   RolloutOptions,
   keyof SamplingOptions | "tokenizer" | "n" | "step" | "concurrency" | "signal" | "onTrajectory"

@@ -5,7 +5,7 @@ import type { Policy } from "../policy/policy.js";
 import type { Environment } from "./environment.js";
 import { findPromptCache } from "./open-data.js";
 
-/** What is opened when prompts are measured. */
+/** Opened parts of a task that are needed to measure prompts. */
 interface OpenedTask {
   settings: Pick<Settings, "data">;
   policy: Policy;
@@ -19,9 +19,9 @@ interface OpenedTask {
 const FEW = 1000;
 
 /**
- * A warning that names the prompts for which `data.truncation: error` will end the run, perhaps hours later, when it
- * draws such a row; null when all prompts fit.
- * @param folder where relative paths of the config start.
+ * Warns of prompts for which `data.truncation: error` will end the run, perhaps hours later, when such a row is
+ * drawn; null if all prompts fit.
+ * @param folder base of the config's relative paths.
  */
 export async function findOverlongPrompts(
   { settings: { data }, policy, environment, trainRows, valRows, signal }: OpenedTask,

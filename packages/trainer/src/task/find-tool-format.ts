@@ -3,18 +3,18 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolFormat } from "@cria/tools";
 import { listToolFormats } from "@cria/tools/internal";
 
-/** Renders a conversation by a model's chat template. */
+/** Renders a conversation with a model's chat template. */
 export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSchema[], prompt: boolean) => string;
 
 export interface TemplateAbilities {
   /**
-   * `multi_turn.format`: the format whose parser reads the calls that the template prints. Where it prints none, the one whose calls
-   * begin with a token of the model. Null when there is neither.
+   * `multi_turn.format`: the format whose parser reads the calls that the template prints. If it prints none, the
+   * format whose calls begin with a token of the model. Null if neither exists.
    */
   format: string | null;
-  /** Whether the template tells the model which tools there are. */
+  /** True if the template tells the model which tools there are. */
   listsTools: boolean;
-  /** Whether it prints what a tool answers: conversations with tools need it. */
+  /** True if it prints tools' answers: conversations with tools need it. */
   showsAnswers: boolean;
 }
 
@@ -65,12 +65,13 @@ export function probeTemplate(
   };
 }
 
-/** What the assistant says in a rendering: the text behind the prompt, without the turn's end. */
+/** The assistant's text in a rendering: after the prompt, without the end of the turn. */
 function cutTurn(rendered: string, prompt: string, endTexts: readonly string[]): string {
-  // Prompts may open what the rendering of a whole turn leaves out, such as thinking: only what they share is cut.
+  // The prompt may open something that the rendering of a whole turn omits, such as thinking: only the common part is
+  // cut.
   let start = 0;
   while (start < prompt.length && rendered[start] === prompt[start]) start++;
-  // Two marks may begin alike (<think>, <tool_call>): back to where they begin.
+  // Two marks may begin alike (<think>, <tool_call>): go back to the beginning of the mark.
   if (start < prompt.length) while (start > 0 && !"\n>]".includes(rendered[start - 1]!)) start--;
   let text = rendered.slice(start).trimEnd();
   for (let end: string | undefined; ; text = text.slice(0, -end.length).trimEnd()) {
@@ -88,11 +89,11 @@ function findFormat(turn: string): string | null {
   return listToolFormats().find(reads)?.name ?? null;
 }
 
-/** The only format whose calls begin with one of these texts; null where there is none, or several. */
+/** The only format whose calls begin with one of these texts; null if there is none, or several. */
 function findMarkedFormat(texts: readonly string[]): string | null {
   const begins = ({ callStart }: ToolFormat, text: string) => callStart?.look(text, 0, false) === "call";
   const found = listToolFormats().filter((format) => {
-    // Of some formats any text may be a call.
+    // Some formats accept any text as a call.
     return !begins(format, "a") && texts.some((text) => begins(format, text));
   });
   return found.length === 1 ? found[0]!.name : null;
@@ -102,7 +103,7 @@ function attempt<T>(work: () => T): T | null {
   try {
     return work();
   } catch {
-    // A template's own complaint: it cannot render such a conversation.
+    // The template refuses such a conversation.
     return null;
   }
 }

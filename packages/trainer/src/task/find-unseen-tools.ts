@@ -3,12 +3,12 @@ import { agentLoops, type DatasetRow, listToolSchemas } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import type { Environment } from "./environment.js";
 
-/** Rows that are looked at: what a template leaves out it leaves out of each. */
+/** Number of rows to check: a template that omits tools omits them for every row. */
 const FEW = 16;
 
 /**
- * A warning where the model is not told which tools there are: its chat template lists none, and nor do the rows' own messages.
- * Null when some prompt names a tool, or when conversations have none.
+ * Warns if the model is not told which tools there are: its chat template lists none, and neither do the rows' own
+ * messages. Null if some prompt names a tool, or if conversations have no tools.
  */
 export function findUnseenTools(
   { tokenizer }: Pick<Policy, "tokenizer">,
@@ -20,7 +20,7 @@ export function findUnseenTools(
     const takesTools = loops.find(row.agentName ?? defaultAgentLoop)?.traits.tools ?? false;
     const schemas = takesTools ? listToolSchemas(tools, row) : [];
     if (schemas.length === 0) continue;
-    // Images are not read yet, and name no tool.
+    // Images are not loaded yet, and name no tool.
     const texts = row.prompt.map((message) => ({ ...message, content: contentText(message.content) }));
     const prompt = tokenizer.render(texts, schemas, true);
     if (schemas.some(({ function: { name } }) => prompt.includes(name))) return null;

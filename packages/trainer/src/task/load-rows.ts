@@ -6,7 +6,10 @@ import { separateUids, toDatasetRow } from "./task-rows.js";
 
 export { DataLoader } from "@cria/rollout";
 
-/** The rows of a task as rollouts take them. @param name what errors call them. @throws DataError or HubError, as `Task.load`. */
+/**
+ * Loads a task's rows for rollouts. @param name name of the rows in errors. @throws DataError or HubError, as
+ * `Task.load`.
+ */
 export async function loadRows<Row extends object>(
   definition: TaskDefinition<Row>,
   name: string,

@@ -7,7 +7,7 @@ import { resolvePath } from "../config/paths.js";
 import { agentLoopEntrySchema } from "../config/sections/agent-loops-config.js";
 import type { Registries } from "../user-code/registries.js";
 
-/** @throws ConfigError when `format` names none. */
+/** @throws ConfigError for an unknown `format`. */
 export async function openMultiTurn(
   { format, ...options }: EnvironmentOptions["multiTurn"],
   folder: string,
@@ -16,7 +16,7 @@ export async function openMultiTurn(
   return { ...options, format: await loadToolFormat(format, folder, toolFormats) };
 }
 
-/** The interactions that a file names; null when rows have none. @throws ConfigError or ToolError */
+/** Loads the interactions that a file names; null if rows have none. @throws ConfigError or ToolError */
 export async function loadInteractions(
   { hasInteractions, interactionConfigPath }: EnvironmentOptions,
   folder: string,

@@ -29,10 +29,10 @@ export interface OpenedRows {
 }
 
 export interface OpenDataOptions {
-  /** Rows in memory, in place of those that the settings name. */
+  /** Rows in memory, which replace those of the settings. */
   train?: readonly DatasetRow[];
   val?: readonly DatasetRow[];
-  /** The section `data` of a config, for a class of the user's. */
+  /** The config's section `data`, for a user's dataset class. */
   section: Readonly<Record<string, unknown>>;
 }
 
@@ -66,7 +66,8 @@ export async function openData(
 }
 
 /**
- * Checks that the model sees the images of rows. An agent that calls the policy by itself may have other uses for them.
+ * Checks that the model takes images if rows have any. An agent that calls the policy itself may use them in another
+ * way.
  * @throws ConfigError
  */
 export function checkSeen(
@@ -78,13 +79,13 @@ export function checkSeen(
   checkProjector(asked, engine);
 }
 
-/** Files of rows, those of a hub's datasets in the cache. @throws HubError */
+/** Files of rows; datasets of a hub are downloaded to the cache. @throws HubError */
 export async function resolveFiles(files: readonly string[], folder: string): Promise<string[]> {
   const resolved = files.map((file) => (isAddress(file) ? resolveData(file) : [resolvePath(folder, file)]));
   return (await Promise.all(resolved)).flat();
 }
 
-/** The user's function behind `data.map`. @throws ConfigError when it cannot be loaded or is none. */
+/** Loads the user's function in `data.map`. @throws ConfigError when it cannot be loaded or is no function. */
 export async function loadRowMap(name: string | null, folder: string): Promise<RowMap | undefined> {
   if (name === null) return undefined;
   const map = await importExport(name, folder, "data.map");
@@ -116,13 +117,13 @@ async function loadDatasetClass(
 export interface FilterDataOptions {
   engine: PolicyEngine;
   tokenizer: DeltaTokenizer;
-  /** Of the run: how long prompts may be, and what is rendered with them. */
+  /** Limits and tools of the run: they determine the length of prompts. */
   environment: Pick<Environment, "tools" | "images" | "maxPromptLength">;
   report?: Report;
   signal?: AbortSignal;
 }
 
-/** Leaves out rows whose prompts are too long, if the settings say so. */
+/** Drops rows whose prompts are too long, if the settings say so. */
 export async function filterData(
   rows: OpenedRows,
   data: DataOptions,

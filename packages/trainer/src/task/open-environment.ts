@@ -20,30 +20,30 @@ import type { TaskDefinition } from "./task-definition.js";
 import { toRewardFunction } from "./task-rows.js";
 
 export interface OpenEnvironmentOptions {
-  /** Values of the names in the options. */
+  /** Registries of the names in the options. */
   registries: Registries;
   /** All rows that may be rolled out, for training and for validation. */
   rows: readonly DatasetRow[];
-  /** What it gives in memory overrides what the options name. */
+  /** A task in memory, which overrides the options. */
   task?: TaskDefinition<object>;
-  /** Whether rewards and judges are opened. Default true; false: conversations are judged elsewhere, and here by nobody. */
+  /** True: open rewards and judges. Default true; false: another process judges the conversations. */
   judges?: boolean;
-  /** Of models that judge; default: chosen. */
+  /** Device of judging models; default: chosen automatically. */
   device?: JudgeDevice;
   report?: Report;
 }
 
 export interface OpenedEnvironment {
   environment: Environment;
-  /** `environment.reward` where models judge beside the rules; null without. */
+  /** The same as `environment.reward` if reward models judge in addition to the rules; else null. */
   judgedRewards: JudgedRewards | null;
-  /** Ends tools, interactions and judges. */
+  /** Closes tools, interactions and judges. */
   dispose(): Promise<void>;
 }
 
 /**
- * Opens what the options name: tools, interactions, agent loops, rewards.
- * @param folder where relative paths start.
+ * Opens the tools, interactions, agent loops and rewards that the options name.
+ * @param folder base of relative paths.
  * @throws ConfigError or ToolError
  */
 export function openEnvironment(
@@ -118,8 +118,8 @@ async function openParts(
 }
 
 /**
- * Opens a task for an own loop, with defaults for all that it does not say.
- * @throws ConfigError, also where the policy's context cannot hold a conversation of the task; ToolError.
+ * Opens a task for an own loop, with defaults for everything that it leaves out.
+ * @throws ConfigError, also if no conversation of the task fits into the policy's context; ToolError.
  */
 export async function openTaskEnvironment(
   definition: TaskDefinition<object>,
@@ -146,7 +146,7 @@ export async function openTaskEnvironment(
   return opened;
 }
 
-/** Tool calls are read as the model's chat template prints them; where it prints none, as by default. */
+/** Selects the tool-call format that the model's chat template prints; if it prints none, the default. */
 export function fitToolFormat(environment: Environment, { tokenizer }: Policy): void {
   if (environment.tools.size === 0 && environment.defaultAgentLoop !== AGENT_IN_MEMORY) return;
   const { format } = probeModel(tokenizer);
@@ -172,17 +172,17 @@ async function openInteractions(
   task: TaskDefinition<object> | undefined,
   open: Disposables,
 ): Promise<Map<string, BaseInteraction> | null> {
-  // Whoever made an interaction in memory disposes of it, as with tools.
+  // As with tools, the maker of an interaction in memory disposes of it.
   if (typeof task?.interaction === "object") return new Map([[task.interaction.name, task.interaction]]);
   const interactions = await loadInteractions(options, folder, registries);
   open.add(() => disposeTools(interactions?.values() ?? []));
   return interactions;
 }
 
-/** In the place of rewards that another process gives. */
+/** Stands in for rewards that another process computes. */
 const judgedElsewhere: RewardManager = makeRewardManager("naive", { reward: () => 0 });
 
-/** Reports each kind of warning once in a run, however many batches have it. */
+/** Reports each kind of warning once per run. */
 function reportOnce(report: Report | undefined): (warning: string) => void {
   const seen = new Set<string>();
   return (warning) => {

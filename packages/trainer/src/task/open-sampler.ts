@@ -4,17 +4,17 @@ import type { DataOptions } from "../config/options/data.js";
 import { resolvePath } from "../config/paths.js";
 import type { Registries } from "../user-code/registries.js";
 
-/** What decides which rows each step is given, in place of passes over all of them. */
+/** Makes the sampler that chooses the rows of each step, instead of passes over all rows. */
 export interface RowSamplerSource {
-  /** What errors call it: the key of the config with the export or name that it has. */
+  /** Name in errors: the config key with its value. */
   name: string;
-  /** One that knows nothing yet, for a training. @throws ConfigError when it does not sample rows. */
+  /** Makes a new sampler without any history. @throws ConfigError when it does not sample rows. */
   make(options: Pick<RowSamplerOptions, "batchSize" | "seed">): RowSampler;
 }
 
 /**
- * Loads the sampler that the options name, for rows that are not there yet; null where they name none.
- * @throws ConfigError when it cannot be loaded, or no built-in one has this name.
+ * Loads the sampler that the options name, before the rows are known; null if they name none.
+ * @throws ConfigError when it cannot be loaded, or the name is unknown.
  */
 export async function loadSampler(
   { path, name, kwargs }: DataOptions["sampler"],
@@ -31,7 +31,7 @@ export async function loadSampler(
     });
   const given =
     path === null ? rowSamplers.get(name) : await loadExport(resolvePath(folder, path), name, "data.sampler");
-  // Not the path: a run that goes on in a moved folder has the same sampler.
+  // Without the path: a run that continues in a moved folder has the same sampler.
   const subject = `data.sampler ${name}`;
   return (rows) => ({
     name: subject,

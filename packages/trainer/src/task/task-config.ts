@@ -9,13 +9,13 @@ import type { Registries } from "../user-code/registries.js";
 import { areFiles } from "./check-definition.js";
 import type { TaskDefinition } from "./task-definition.js";
 
-/** What stands in a config for rows that lie in memory. */
+/** Placeholder in a config for rows in memory. */
 export const ROWS_IN_MEMORY = "(rows in memory)";
 
-/** Name of the loop of an agent that lies in memory. */
+/** Name of the agent loop of an agent in memory. */
 export const AGENT_IN_MEMORY = "(agent in memory)";
 
-/** The options of a task's environment; those that it leaves out have defaults. */
+/** Environment options of a task; left-out ones have defaults. */
 export function describeEnvironment(task: TaskDefinition<object>): z.input<typeof environmentOptions> {
   const { agent, tools, interaction, reward, toolFormat, maxTurns, maxPromptLength, maxResponseLength } = task;
   const [path, name] = typeof reward === "string" ? splitExport(reward) : [];
@@ -30,22 +30,22 @@ export function describeEnvironment(task: TaskDefinition<object>): z.input<typeo
   };
 }
 
-/** Writes what a task says into a raw config. */
+/** Writes a task's settings into a raw config. */
 export function exportTask(task: TaskDefinition<object>, raw: Record<string, unknown>): void {
   const { maxPromptLength, maxResponseLength } = task;
   writeKey(raw, "data.train_files", nameFiles(task.rows));
   trainKeys.write(raw, environmentOptions, describeEnvironment(task));
-  // In a config these are two keys each.
+  // In a config, each of these has two keys.
   if (maxPromptLength !== undefined) writeKey(raw, "actor_rollout_ref.rollout.prompt_length", maxPromptLength);
   if (maxResponseLength !== undefined) writeKey(raw, "actor_rollout_ref.rollout.response_length", maxResponseLength);
 }
 
-/** Rows as `data.train_files` and `data.val_files` name them. */
+/** Values of `data.train_files` and `data.val_files` for rows. */
 export function nameFiles(rows: TaskDefinition<object>["rows"]): string[] {
   return areFiles(rows) ? [rows].flat().map(resolveFile) : [ROWS_IN_MEMORY];
 }
 
-/** Addresses of a hub stay as they are. */
+/** Makes a path absolute; hub addresses stay unchanged. */
 export const resolveFile = (file: string) => (isAddress(file) ? file : resolve(file));
 
 function splitExport(path: string): [string, string | undefined] {

@@ -5,9 +5,10 @@ import { type DatasetRow, parseRow, type RewardFunction } from "@cria/rollout";
 import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";
 
 /**
- * A row as rollouts take it. One of `loadDataset` or of a file keeps its uid, and its columns where the task says nothing else.
- * @param name what errors call the rows: "rows", "validation.rows".
- * @throws DataError naming the row and what is wrong with it.
+ * Converts a task's row to one for rollouts. A row of `loadDataset` or of a file keeps its uid, and its columns
+ * unless the task overrides them.
+ * @param name name of the rows in errors: "rows", "validation.rows".
+ * @throws DataError naming the row and the mistake.
  */
 export function toDatasetRow<Row extends object>(
   row: Row,
@@ -20,7 +21,7 @@ export function toDatasetRow<Row extends object>(
   const place = known?.place ?? `${name}[${index}]`;
   const { prompt, system, truth, interaction, agent } = definition;
   const messages = prompt ? callFor("prompt", prompt, row, place) : (given.prompt ?? given.messages ?? given.question);
-  // What an agent asks, it says by itself.
+  // An agent makes its own prompts.
   const asked = agent ? describeForAgent(messages) : messages;
   const groundTruth = truth ? callFor("truth", truth, row, place) : (given.truth ?? given.answer);
   const info = (given.extra_info ?? {}) as Record<string, unknown>;
@@ -37,20 +38,20 @@ export function toDatasetRow<Row extends object>(
         row,
       },
       agent_name: given.agent_name,
-      // Those of a row that was read stand in its messages.
+      // A row from a file already has its images in its messages.
       images: known ? undefined : given.images,
     },
     index,
     place,
-    // Seeds are made of the place: that of the same row in a file of rows.
+    // Seeds depend on the position, which equals that of the same row in a file.
     { position: `0:${index}`, folder: known?.folder ?? process.cwd() },
   );
   return known ? { ...parsed, index: known.index, uid: known.uid } : parsed;
 }
 
 /**
- * Rows whose uids tell them apart: groups and random draws go by them. Rows of two datasets may share one; a later row then has
- * the number of its occurrence behind it.
+ * Makes uids unique, because groups and random draws depend on them. Rows of two datasets may have the same uid; a
+ * later row then gets its occurrence number as a suffix.
  */
 export function separateUids(rows: readonly DatasetRow[]): DatasetRow[] {
   const counts = new Map<string, number>();
@@ -66,7 +67,7 @@ function isDatasetRow(row: object): row is DatasetRow {
   return typeof uid === "string" && typeof dataSource === "string" && Array.isArray(prompt) && extraInfo !== undefined;
 }
 
-/** The columns that a row was read from. */
+/** The columns from which a row was read. */
 function describeRow({ dataSource, prompt, groundTruth, extraInfo, agentName }: DatasetRow): Record<string, unknown> {
   return {
     data_source: dataSource,
@@ -91,7 +92,7 @@ function callFor<Row>(key: "prompt" | "truth", call: (row: Row) => unknown, row:
   }
 }
 
-/** A row's prompt for dumps, where it has one. */
+/** Prompt of an agent's row for dumps, if it has one. */
 function describeForAgent(messages: unknown): unknown {
   return typeof messages === "string" || (Array.isArray(messages) && messages.length > 0) ? messages : "(the agent's)";
 }
@@ -100,11 +101,11 @@ interface GivenPrompt {
   given: Record<string, unknown>;
   system: string | undefined;
   place: string;
-  /** Whether the task's function made it. */
+  /** True if the task's `prompt` function made it. */
   isMade: boolean;
 }
 
-/** Messages themselves are checked with the row. */
+/** The messages themselves are checked with the row. */
 function toMessages(prompt: unknown, { given, system, place, isMade }: GivenPrompt): readonly ChatMessage[] {
   if (typeof prompt !== "string" && !(Array.isArray(prompt) && prompt.length > 0)) {
     throw new DataError(isMade ? "is no prompt" : "has no prompt", {
@@ -120,7 +121,7 @@ function toMessages(prompt: unknown, { given, system, place, isMade }: GivenProm
   return [{ role: "system", content: system }, ...messages];
 }
 
-/** A task's reward as the rollouts call it. */
+/** Adapts a task's reward to rollouts. */
 export function toRewardFunction<Row extends object>(reward: TaskReward<Row>): RewardFunction {
   return async (_source, text, _truth, info) => {
     const { messages, numTurns, finishReason, toolScore, interactionScore, images = [] } = info;

@@ -44,7 +44,7 @@ const failureOf = (work: () => unknown): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** What somebody without types may write. */
+/** Accepts definitions that a user without types may write. */
 const defineAnything = (definition: unknown) => defineTask(definition as TaskDefinition<object>);
 
 describe("a definition that is wrong names the field", () => {

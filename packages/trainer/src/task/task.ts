@@ -12,24 +12,24 @@ const { any } = optionChecks;
 export interface BatchesOptions {
   /** Passes over the rows, at least 1; default 1. */
   epochs?: number;
-  /** Batches in all, instead of `epochs`; there are as many passes as they take. */
+  /** Total number of batches, instead of `epochs`; passes are repeated as needed. */
   steps?: number;
-  /** Whether each pass has an order of its own; default true. */
+  /** True: each pass has another order; default true. */
   shuffle?: boolean;
-  /** Seed of that order; default 0. */
+  /** Seed of the order; default 0. */
   seed?: number;
 }
 
 /**
- * Rows, and the environment that the policy answers them in. Make it with `defineTask`. Several policies and trainings may use
- * it at once; `train` opens and ends tools of its own.
+ * Rows, and the environment in which the policy answers them. Make it with `defineTask`. Several policies and
+ * trainings may use it at once; `train` opens and closes its own tools.
  */
 export class Task<Row extends object = DatasetRow> {
   readonly definition: TaskDefinition<Row>;
   private loaded: Promise<TaskRow<Row>[]> | null = null;
   private readonly opened = new Map<Policy, Promise<OpenedEnvironment>>();
 
-  /** @param rowsName what errors call its rows. @throws ConfigError that names the field that is wrong. */
+  /** @param rowsName name of its rows in errors. @throws ConfigError that names the wrong field. */
   constructor(
     definition: TaskDefinition<Row>,
     private readonly rowsName = "rows",
@@ -40,8 +40,8 @@ export class Task<Row extends object = DatasetRow> {
   }
 
   /**
-   * The same task over other rows, held-out ones for example.
-   * @param rowsName what errors call them; default "rows".
+   * The same task over other rows, for example held-out ones.
+   * @param rowsName name of these rows in errors; default "rows".
    * @throws ConfigError when there are none.
    */
   withRows(rows: TaskDefinition<Row>["rows"], rowsName?: string): Task<Row> {
@@ -49,12 +49,12 @@ export class Task<Row extends object = DatasetRow> {
   }
 
   /**
-   * The rows as rollouts take them, read once; the task's own stand in `extraInfo.row`.
-   * @throws DataError naming row and column; HubError when an address cannot be followed.
+   * Loads the rows for rollouts, once; the task's own rows are in `extraInfo.row`.
+   * @throws DataError naming row and column; HubError when an address cannot be resolved.
    */
   load(): Promise<TaskRow<Row>[]> {
     this.loaded ??= this.read().catch((error: unknown) => {
-      // A file may be there the next time.
+      // A missing file may exist at the next attempt.
       this.loaded = null;
       throw error;
     });
@@ -62,9 +62,9 @@ export class Task<Row extends object = DatasetRow> {
   }
 
   /**
-   * Batches of `size` rows (all rows, where there are fewer), in an order that the seed decides; a smaller rest of a pass is left
-   * out.
-   * @throws ConfigError for a size, steps or epochs that are no whole number of at least 1 (steps: 0).
+   * Yields batches of `size` rows (all rows if fewer) in an order determined by the seed; a smaller rest of a pass
+   * is dropped.
+   * @throws ConfigError unless size, steps and epochs are whole numbers of at least 1 (steps: 0).
    */
   async *batches(size: number, options: BatchesOptions = {}): AsyncGenerator<TaskRow<Row>[]> {
     const { shuffle = true, seed = 0, epochs = 1, steps } = options;
@@ -85,7 +85,7 @@ export class Task<Row extends object = DatasetRow> {
   }
 
   /**
-   * Opens tools and rewards for a policy, once; `rollOut` calls it. `dispose` ends them.
+   * Opens tools and rewards for a policy, once; `rollOut` calls it. `dispose` closes them.
    * @throws ConfigError or ToolError when they cannot be opened, or the policy's context is too small.
    */
   async open({ live: policy }: Policy): Promise<Environment> {
@@ -93,13 +93,13 @@ export class Task<Row extends object = DatasetRow> {
     if (!opened) {
       opened = this.openFor(policy);
       this.opened.set(policy, opened);
-      // It may be tried again.
+      // The next call tries again.
       opened.catch(() => this.opened.delete(policy));
     }
     return (await opened).environment;
   }
 
-  // What runs a task is loaded with its first use: a definition alone is light.
+  // Loaded on first use, so that a definition alone is light.
 
   private async read(): Promise<TaskRow<Row>[]> {
     const { loadRows } = await import("./load-rows.js");
@@ -112,7 +112,7 @@ export class Task<Row extends object = DatasetRow> {
     return openTaskEnvironment(this.definition, rows, policy);
   }
 
-  /** Ends what was opened: servers, sandboxes. It may be opened again. */
+  /** Closes servers and sandboxes. The task may be opened again. */
   async dispose(): Promise<void> {
     const opened = [...this.opened.values()];
     this.opened.clear();
@@ -121,9 +121,9 @@ export class Task<Row extends object = DatasetRow> {
 }
 
 /**
- * A task of rows, tools and a reward. The rows decide the type of `row` that `prompt`, `truth` and `reward` see; rows of files are
- * `DatasetRow`s.
- * @throws ConfigError that names the field that is wrong. Rows are read and checked by `load`, or when they are first needed.
+ * Defines a task of rows, tools and a reward. The rows determine the type of `row` in `prompt`, `truth` and
+ * `reward`; rows of files are `DatasetRow`s.
+ * @throws ConfigError that names the wrong field. Rows are read and checked by `load`, or on first use.
  */
 export function defineTask<Item extends object | string = string>(
   definition: TaskDefinition<RowOf<Item>> & { rows: readonly Item[] | string | readonly string[] },
@@ -131,7 +131,7 @@ export function defineTask<Item extends object | string = string>(
   return new Task<RowOf<Item>>(definition);
 }
 
-/** What rows are made of: values of your own, or files of `DatasetRow`s. */
+/** Type of the rows: your own values, or `DatasetRow`s of files. */
 type RowOf<Item extends object | string> = Item extends object ? Item : DatasetRow;
 
 export function isTask(value: object): value is Task<object> {

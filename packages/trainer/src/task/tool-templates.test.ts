@@ -10,7 +10,7 @@ import { probeModel } from "./find-tool-format.js";
 
 const folder = join(import.meta.dirname, "..", "..", "..", "tokenizer-delta", "fixtures", "tool-templates");
 
-/** What the model of a template adds to a vocabulary, and how its turns end. */
+/** Tokens and turn ends of a template's model. */
 interface Case {
   format: string;
   /** Another framework's or family's name for that. */
@@ -20,9 +20,9 @@ interface Case {
   added: readonly string[];
   /** The tags of its thoughts, where it has them. */
   thinks?: readonly [open: string, close: string];
-  /** What no text of its calls can hold. */
+  /** A text that its calls cannot contain. */
   without?: string;
-  /** Whether the template prints calls. */
+  /** True if the template prints calls. */
   printsCalls?: false;
 }
 
@@ -214,7 +214,7 @@ beforeAll(async () => {
 });
 afterAll(() => vocabulary.dispose());
 
-/** What the model would have sampled for a turn, in tokens and back, without its end. */
+/** The tokens that the model would have sampled for a turn, as text, without the end of the turn. */
 function sampleTurn(name: string, message: ChatMessage): string {
   const tokenizer = tokenizers.get(name)!;
   const { tokenIds, ended } = tokenizer.encodeAssistant(message);
@@ -251,7 +251,7 @@ it.each(names)("%s: its format is found, and no neighbour's", (name) => {
     const { calls } = parse(turn, schemas);
     return detectionRank === 0 && calls.some((call) => call.error === undefined);
   });
-  // What stands alone on a line may be code of other formats; what has marks of its own must not be.
+  // Text without marks on a line of its own may be code of other formats; text with marks must not be.
   expect(readers.map((one) => one.name).filter((one) => one !== format)).toEqual([]);
 });
 

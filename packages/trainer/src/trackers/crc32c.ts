@@ -11,7 +11,7 @@ export function crc32c(bytes: Uint8Array): number {
   return ~crc >>> 0;
 }
 
-/** TFRecord's form: rotated and shifted, so that a CRC of data that holds CRCs stays good. */
+/** TFRecord's masked CRC: rotated and shifted, so that a CRC over data with CRCs in it remains useful. */
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;

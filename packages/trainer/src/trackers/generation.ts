@@ -1,20 +1,20 @@
-/** A conversation of a validation, as trackers show it. */
+/** A conversation of a validation, for trackers. */
 export interface Generation {
   /** The prompt as the model saw it. */
   input: string;
-  /** Everything after it: sampled text, tools, users. */
+  /** Everything after the prompt: sampled text, tools, users. */
   output: string;
-  /** reward_model.ground_truth of its row. */
+  /** The row's reward_model.ground_truth. */
   groundTruth: unknown;
   score: number;
 }
 
-/** One cell's text: strings as they are. */
+/** The ground truth as text for a cell: strings unchanged. */
 export function formatGroundTruth({ groundTruth }: Generation): string {
   return typeof groundTruth === "string" ? groundTruth : (JSON.stringify(groundTruth) ?? "");
 }
 
-/** Metrics have arrived, generations have not: nothing else of the tracker needs to stop. */
+/** Metrics were received, generations were not: the rest of the tracker can continue. */
 export class GenerationsError extends Error {
   constructor(cause: unknown) {
     super(`validation generations: ${(cause as Error).message}`, { cause });

@@ -11,15 +11,15 @@ const MOST_PARAMS = 100;
 const LONGEST_PARAM = 500;
 
 /**
- * MLflow's REST API, https://mlflow.org/docs/latest/rest-api.html: the project is the experiment, the experiment is the
- * run. Where and how: MLFLOW_TRACKING_URI, MLFLOW_TRACKING_TOKEN or MLFLOW_TRACKING_USERNAME and _PASSWORD.
+ * MLflow's REST API, https://mlflow.org/docs/latest/rest-api.html: the project is the experiment, the experiment is
+ * the run. Environment: MLFLOW_TRACKING_URI, MLFLOW_TRACKING_TOKEN or MLFLOW_TRACKING_USERNAME and _PASSWORD.
  */
 export class MlflowTracker implements Tracker {
   readonly name = "mlflow";
   private readonly url: string;
   private readonly headers: Record<string, string>;
   private runId = "";
-  /** Where the run's artifacts lie. */
+  /** Location of the run's artifacts. */
   private artifacts = "";
 
   /** @throws ConfigError when no server is named. */
@@ -95,7 +95,7 @@ export class MlflowTracker implements Tracker {
     }
   }
 
-  /** Through the server's own artifact store; to a store elsewhere only that store's client writes. */
+  /** Uses the server's own artifact store; only that store's client can write to another one. */
   private async putArtifact(name: string, content: unknown, signal: AbortSignal): Promise<void> {
     const root = /^mlflow-artifacts:(?:\/\/[^/]*)?\/(.*)$/.exec(this.artifacts)?.[1];
     if (root === undefined)
@@ -130,7 +130,7 @@ export class MlflowTracker implements Tracker {
   }
 }
 
-/** MLflow's names have letters, digits and `_-. :/` only; `mean@8` becomes `mean_at_8`. */
+/** MLflow's names consist of letters, digits and `_-. :/`; `mean@8` becomes `mean_at_8`. */
 export function makeMetricName(name: string): string {
   return name.replaceAll("@", "_at_").replace(/[^\w\-. :/]/g, "_");
 }

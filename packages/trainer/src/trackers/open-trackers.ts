@@ -30,21 +30,24 @@ interface TrackedConfig {
 export interface OpenTrackersOptions {
   /** The run folder. */
   folder: string;
-  /** The step that training goes on from; null: it starts from the beginning. */
+  /** The step that training resumes from; null: it starts from the beginning. */
   resumedStep: number | null;
   warn: (text: string) => void;
   queue?: Partial<QueueOptions>;
 }
 
 /**
- * Makes the trackers that `trainer.logger` names, without console and file. @throws ConfigError when a tracker lacks
+ * Makes the trackers that `trainer.logger` names, except console and file. @throws ConfigError when a tracker lacks
  * address or key.
  */
 export function makeTrackers(config: TrackedConfig, environment: NodeJS.ProcessEnv = process.env): Tracker[] {
   return [...new Set(config.trainer.logger)].flatMap((name) => makers[name]?.(environment) ?? []);
 }
 
-/** Starts them in the background. Ids of their runs are kept in `trackers.json`, so that a resumed run goes on with them. */
+/**
+ * Starts the trackers in the background. `trackers.json` keeps the ids of their runs, so that a resumed run
+ * continues them.
+ */
 export async function startTrackers(
   trackers: readonly Tracker[],
   config: TrackedConfig,
@@ -56,7 +59,7 @@ export async function startTrackers(
   const save = (name: string, value: unknown) => {
     if (value === null) return;
     saved[name] = value;
-    // One after another: they share the file.
+    // One after another, because they share the file.
     writing = writing.catch(() => undefined).then(() => writeAtomically(file, `${JSON.stringify(saved, null, 2)}\n`));
     return writing;
   };
@@ -91,7 +94,7 @@ async function readSaved(file: string): Promise<Record<string, unknown>> {
   try {
     return JSON.parse(await readFile(file, "utf8")) as Record<string, unknown>;
   } catch {
-    // None yet, or one that cannot be read: the trackers begin new runs.
+    // Missing or unreadable: the trackers begin new runs.
     return {};
   }
 }

@@ -3,8 +3,8 @@ import type { DatasetRow } from "@cria/rollout";
 import type { Generation } from "./generation.js";
 
 /**
- * `count` conversations of a validation, drawn once for the run: every validation shows the same prompts. One that failed has
- * no score, and makes room for another.
+ * Picks `count` conversations of a validation, drawn once for the run, so that every validation shows the same
+ * prompts. A failed conversation has no score and is replaced by another.
  */
 export function pickGenerations(
   engine: Pick<PolicyEngine, "detokenize">,

@@ -2,21 +2,21 @@ import { type Generation, GenerationsError } from "./generation.js";
 import type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./tracker.js";
 
 export interface QueueOptions {
-  /** Most steps that wait; beyond it the oldest are dropped. */
+  /** Maximum number of waiting steps; beyond it the oldest are dropped. */
   capacity: number;
-  /** Most milliseconds that one call of the tracker takes. */
+  /** Time limit of one call of the tracker, in milliseconds. */
   timeoutMs: number;
-  /** Most milliseconds that `finish` waits for all that is left. */
+  /** Milliseconds that `finish` waits at most for the rest. */
   finishMs: number;
-  /** Most steps in one call. */
+  /** Maximum number of steps in one call. */
   batch: number;
 }
 
 const DEFAULTS: QueueOptions = { capacity: 1000, timeoutMs: 15_000, finishMs: 20_000, batch: 50 };
 
 /**
- * Stands between training and a tracker. `log` only puts into a bounded queue. A tracker that fails or hangs loses
- * metrics and nothing else, and causes one warning.
+ * A bounded queue between training and a tracker. `log` only adds to the queue. A tracker that fails or hangs loses
+ * only metrics, and causes one warning.
  */
 export class QueuedTracker {
   private readonly options: QueueOptions;
@@ -28,7 +28,7 @@ export class QueuedTracker {
 
   /**
    * @param warn called once, when the tracker first fails.
-   * @param save keeps what the tracker's `start` returned, for a resumed run.
+   * @param save stores the result of the tracker's `start` for a resumed run.
    */
   constructor(
     readonly tracker: Tracker,
@@ -52,7 +52,7 @@ export class QueuedTracker {
     this.pumping ??= this.pump();
   }
 
-  /** Sends what is in the queue, within a time limit, and reports how much was lost. */
+  /** Sends the rest of the queue within a time limit, and reports the number of lost steps. */
   async finish(status: RunStatus): Promise<void> {
     const deadline = Date.now() + this.options.finishMs;
     const left = () => Math.max(1, deadline - Date.now());
@@ -70,7 +70,7 @@ export class QueuedTracker {
       const steps = this.queue.splice(0, this.options.batch);
       if (!started || !(await this.attempt((signal) => this.tracker.log(steps, signal)))) this.lost += steps.length;
     }
-    // In the same turn as the last look at the queue: no step can slip between.
+    // In the same turn as the last look at the queue, so that no step is missed in between.
     this.pumping = null;
   }
 
@@ -80,7 +80,7 @@ export class QueuedTracker {
   ): Promise<boolean> {
     const controller = new AbortController();
     try {
-      // Raced, too: a tracker that ignores its signal must not hold the queue for ever.
+      // Raced, because a tracker that ignores its signal must not block the queue forever.
       await withTimeout(work(controller.signal), Math.min(timeoutMs, this.options.timeoutMs));
       return true;
     } catch (error) {
@@ -93,7 +93,7 @@ export class QueuedTracker {
   }
 }
 
-/** `fetch failed` says nothing; its cause does. */
+/** `fetch failed` is uninformative; its cause is not. */
 function describe(error: unknown): string {
   const { message, cause } = error as Error & { cause?: Error & { code?: string } };
   return cause ? `${message}: ${cause.message || cause.code}` : message;

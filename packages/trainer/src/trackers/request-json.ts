@@ -5,12 +5,12 @@ export interface JsonRequest {
   signal: AbortSignal;
 }
 
-/** An answer that is not a success. */
+/** A response with an error status. */
 export class HttpError extends Error {
   constructor(
     readonly status: number,
     url: string,
-    /** What the server said. */
+    /** Body of the server's response. */
     readonly body: string,
   ) {
     super(`${new URL(url).host} answered ${status}: ${body.slice(0, 300)}`);

@@ -44,7 +44,7 @@ export function encodeScalars({ time, step, metrics }: TrackedStep): Buffer {
 
 const DT_STRING = 7;
 
-/** Texts under one tag, as the text plugin shows them. */
+/** Texts under one tag, for TensorBoard's text plugin. */
 export function encodeText({ time, step }: TrackedStep, tag: string, texts: readonly string[]): Buffer {
   const dimension = encodeBytes(2, encodeVarintField(1, texts.length));
   const tensor = [
@@ -77,7 +77,7 @@ function encodeBytes(field: number, data: Uint8Array): Buffer {
   return Buffer.concat([encodeVarint((field << 3) | 2), encodeVarint(data.length), data]);
 }
 
-/** Of a number from 0 to 2^53. */
+/** Encodes a number from 0 to 2^53. */
 function encodeVarint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;

@@ -11,7 +11,7 @@ import {
 } from "./tensorboard-events.js";
 import type { TrackedRun, TrackedStep, Tracker } from "./tracker.js";
 
-/** Event files in `<run folder>/tensorboard`, one for each process: `tensorboard --logdir runs` finds them. */
+/** Event files in `<run folder>/tensorboard`, one per process: `tensorboard --logdir runs` finds them. */
 export class TensorboardTracker implements Tracker {
   readonly name = "tensorboard";
   private file = "";
@@ -43,7 +43,7 @@ export class TensorboardTracker implements Tracker {
   }
 }
 
-/** Markdown: TensorBoard shows texts as such. */
+/** Markdown, which TensorBoard renders. */
 function formatGeneration(generation: Generation): string {
   const quote = (text: string) => `\n\n${text.replace(/^/gm, "    ")}\n\n`;
   const parts = { input: generation.input, output: generation.output, gts: formatGroundTruth(generation) };

@@ -1,6 +1,6 @@
 import type { Generation } from "./generation.js";
 
-/** What a tracker gets to know about the run when it starts. */
+/** Information about the run for a starting tracker. */
 export interface TrackedRun {
   project: string;
   experiment: string;
@@ -8,9 +8,9 @@ export interface TrackedRun {
   folder: string;
   /** The resolved config. */
   config: Record<string, unknown>;
-  /** The step that training goes on from; null: it starts from the beginning. */
+  /** The step that training resumes from; null: it starts from the beginning. */
   resumedStep: number | null;
-  /** What this tracker returned from `start` when the run began; null the first time. */
+  /** Result of this tracker's `start` when the run began; null the first time. */
   saved: unknown;
 }
 
@@ -19,23 +19,23 @@ export interface TrackedStep {
   /** Milliseconds since 1970. */
   time: number;
   metrics: Readonly<Record<string, number>>;
-  /** Of the step's validation, with `trainer.log_val_generations`. */
+  /** Conversations of the step's validation, with `trainer.log_val_generations`. */
   generations?: readonly Generation[];
 }
 
 export type RunStatus = "finished" | "failed" | "interrupted";
 
 /**
- * Sends metrics somewhere. It may fail, hang or be slow: `QueuedTracker` keeps that away from training. Calls never
- * overlap; each has a signal that ends it when its time is up.
+ * Sends metrics to a service. It may fail, hang or be slow: `QueuedTracker` keeps that away from training. Calls
+ * never overlap; each has a signal that aborts at its time limit.
  */
 export interface Tracker {
   readonly name: string;
-  /** Returns plain JSON by which a resumed run finds its place again; it comes back as `saved`. */
+  /** Returns plain JSON that identifies the run; a resumed run gets it back as `saved`. */
   start(run: TrackedRun, signal: AbortSignal): Promise<unknown>;
   /**
-   * In the order of steps, at least one. Metrics are finite numbers. @throws GenerationsError when only the generations
-   * are lost.
+   * Sends metrics of at least one step, in step order. Metrics are finite numbers. @throws GenerationsError when
+   * only the generations are lost.
    */
   log(steps: readonly TrackedStep[], signal: AbortSignal): Promise<void>;
   finish(status: RunStatus, signal: AbortSignal): Promise<void>;

@@ -28,10 +28,10 @@ const RESUME_STATUS = `query RunResumeStatus($project: String, $entity: String, 
 }`;
 
 /**
- * Weights & Biases as its own open-source client speaks to it: a GraphQL mutation makes the run, lines of history go to
- * `file_stream`. Where and how: WANDB_API_KEY, WANDB_ENTITY, WANDB_BASE_URL (default https://api.wandb.ai).
- * A history only grows, and its steps rise: of a resumed run's steps those that it has already, computed before the run was
- * cut short, stay as they were first logged, as with W&B's own client.
+ * Weights & Biases, with the protocol of its own open-source client: a GraphQL mutation creates the run, lines of
+ * history go to `file_stream`. Environment: WANDB_API_KEY, WANDB_ENTITY, WANDB_BASE_URL (default
+ * https://api.wandb.ai). A history only grows, and its steps rise. Steps that a resumed run computes again are
+ * therefore not sent: the values first logged stay, as with W&B's own client.
  */
 export class WandbTracker implements Tracker {
   readonly name = "wandb";
@@ -39,9 +39,9 @@ export class WandbTracker implements Tracker {
   private readonly headers: Record<string, string>;
   private readonly entity: string | null;
   private run: SavedRun = { id: "", entity: "", project: "" };
-  /** Lines of history sent so far. */
+  /** Number of history lines sent so far. */
   private lines = 0;
-  /** The last step that the history had when the run was resumed. */
+  /** Last step in the history when the run was resumed. */
   private lastStep = Number.NEGATIVE_INFINITY;
   private readonly summary: Record<string, number> = {};
   private started = 0;
@@ -111,7 +111,7 @@ export class WandbTracker implements Tracker {
     if (failed) throw new GenerationsError(failed.reason);
   }
 
-  /** A table as W&B keeps it: a JSON file among the run's media. Returns its entry in the history. */
+  /** Uploads a table in W&B's form: a JSON file among the run's media. Returns its entry for the history. */
   private async uploadTable({ step, generations = [] }: TrackedStep, signal: AbortSignal): Promise<unknown> {
     const columns = ["step", "input", "output", "ground_truth", "score"];
     const data = generations.map((g) => [step, g.input, g.output, formatGroundTruth(g), g.score]);
@@ -142,7 +142,7 @@ export class WandbTracker implements Tracker {
     );
   }
 
-  /** How long the history is, and up to which step. */
+  /** Finds the history's length and its last step. */
   private async findEnd(signal: AbortSignal): Promise<void> {
     const { id, project, entity } = this.run;
     const { model } = await this.query<{

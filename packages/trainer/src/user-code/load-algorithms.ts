@@ -4,9 +4,9 @@ import { importExport } from "@cria/tools/internal";
 import type { TrainConfig } from "../config/train-config.js";
 
 /**
- * Registers the algorithms that the config names as "module#export", under that name: advantage estimators, policy losses,
- * aggregations, KL estimates. Relative modules start at `folder`.
- * @param algorithms the run's own.
+ * Registers the algorithms that a config names as "module#export", under that name: advantage estimators, policy
+ * losses, aggregations, KL estimates. Relative modules are resolved from `folder`.
+ * @param algorithms the run's own registries.
  * @throws ConfigError when one cannot be loaded or is of another kind.
  */
 export async function loadAlgorithms(

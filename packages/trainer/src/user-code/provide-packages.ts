@@ -8,7 +8,7 @@ import * as tokenizerDelta from "@cria/tokenizer-delta";
 import * as tools from "@cria/tools";
 import { provideHostModules } from "@cria/tools/internal";
 
-/** Gives users' modules the running copy of Cria when they import it. Call it before the first of them is loaded. */
+/** Makes users' modules import the running copy of Cria. Call it before the first of them is loaded. */
 export function providePackages(): void {
   provideHostModules({
     "@cria/algorithms": algorithms,

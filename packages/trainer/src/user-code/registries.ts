@@ -22,10 +22,10 @@ import {
   toolFormats,
 } from "@cria/tools";
 
-/** What the names in a config stand for in one run. */
+/** Registries for the names in the config of one run. */
 export interface Registries extends Algorithms {
   agentLoops: Registry<AgentLoopEntry>;
-  /** By `data_source`. */
+  /** Reward functions by `data_source`. */
   rewards: Registry<RewardFunction>;
   rewardManagers: Registry<RewardManagerFactory>;
   rowSamplers: Registry<RowSamplerClass | RowPicker>;
@@ -34,7 +34,10 @@ export interface Registries extends Algorithms {
   toolFormats: Registry<ToolFormat>;
 }
 
-/** Those of a new run: all that is built in or registered in code. What its config loads by path is added to them alone. */
+/**
+ * Opens the registries of a new run: with everything built in or registered in code. Exports that its config loads
+ * by path are added only to these.
+ */
 export function openRegistries(): Registries {
   return {
     advantageEstimators: defaultAlgorithms.advantageEstimators.extend(),

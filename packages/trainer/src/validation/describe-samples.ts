@@ -6,15 +6,15 @@ const SEED = 42;
 /** Samples of one prompt. */
 export interface PromptSamples {
   values: readonly number[];
-  /** What each sample answered, for the majority vote; null where samples have no such thing. */
+  /** Prediction of each sample, for the majority vote; null if samples have none. */
   predictions: readonly unknown[] | null;
 }
 
 /**
- * Statistics of prompts with `n` samples each, averaged over prompts. A prompt of which samples failed has fewer, and
- * these count as its n. They are `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n `best@k`, `worst@k` and (with
- * predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement. `maj@k` is the value of the
- * first sample that gave the most frequent prediction; of equally frequent ones, the first.
+ * Statistics of prompts with `n` samples each, averaged over prompts. If some samples of a prompt failed, the
+ * remaining number counts as its n. They are `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n `best@k`, `worst@k`
+ * and (with predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement. `maj@k` is the
+ * value of the first sample that gave the most frequent prediction; of equally frequent ones, the first.
  */
 export function describeSamples(prompts: readonly PromptSamples[], n: number): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();

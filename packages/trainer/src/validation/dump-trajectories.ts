@@ -5,9 +5,9 @@ import { guardRunWrite } from "../checkpoints/run-folder.js";
 import type { Environment } from "../task/environment.js";
 
 export interface DumpOptions extends Pick<DumpContext, "advantages" | "tokenDetails" | "times"> {
-  /** Of the training; null: there is none. */
+  /** Training step; null: no training. */
   step: number | null;
-  /** Among them those that the trajectories came from. */
+  /** Rows, including those of the trajectories. */
   rows: readonly DatasetRow[];
 }
 
@@ -21,12 +21,12 @@ export function dumpTrajectories(
   return describeTrajectories(trajectories, { ...options, tools, engine });
 }
 
-/** Writes lines as a dump, whole or not at all, and their images beside it. @throws DataError */
+/** Writes a dump atomically, with its images beside it. @throws DataError */
 export function saveDump(path: string, lines: readonly DumpLine[], images: readonly LoadedImage[]): Promise<void> {
   return guardRunWrite(path, () => writeDump(path, lines, images));
 }
 
-/** Each image of trajectories, as often as it is shown. */
+/** The images of trajectories, one entry for each occurrence. */
 export function listShown(trajectories: readonly Pick<Trajectory, "images">[]): LoadedImage[] {
   return trajectories.flatMap(({ images = [] }) => images.map(({ image }) => image));
 }

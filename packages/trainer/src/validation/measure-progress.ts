@@ -3,29 +3,32 @@ import { readDump } from "@cria/records";
 import { findFirstValidation } from "../checkpoints/first-validation.js";
 import type { StepMetrics } from "../step-metrics.js";
 
-/** How good the policy was at a step. */
+/** Success of the policy at a step. */
 export interface Measurement {
   step: number;
   /** Mean score of the conversations that did not fail. */
   success: number;
 }
 
-/** How far a run came. */
+/** Progress of a run. */
 export interface RunProgress {
-  /** held_out: of validations. training: of the conversations that it learned from, sampled. */
+  /** held_out: success of validations. training: success of the sampled conversations that it trained on. */
   measured: "held_out" | "training";
-  /** Of the run's first measurement, before whatever it resumed. */
+  /** The run's first measurement, also if that was before a resume. */
   before: Measurement;
   after: Measurement;
 }
 
-/** What a run's measurements are collected in, as they come. */
+/** Measurements of a run, collected as they come. */
 export interface Measurements {
   heldOut: Measurement[];
   training: Measurement[];
 }
 
-/** First and last of the validations; of the training where there were fewer than two. Null where there is nothing to compare. */
+/**
+ * First and last measurement: of validations, or of the training if there were fewer than two validations. Null if
+ * there is nothing to compare.
+ */
 export function compareEnds({ heldOut, training }: Measurements): RunProgress | null {
   for (const [measured, list] of [
     ["held_out", heldOut],
@@ -42,8 +45,8 @@ export function measureStep(metrics: StepMetrics): Measurement | null {
 }
 
 /**
- * The earliest validation that lies in a folder: what a resumed run began with. Null where there is none, or none that can be
- * read: a run goes on without it.
+ * Reads the earliest validation in a folder, with which a resumed run began. Null if it is missing or unreadable:
+ * the run continues without it.
  */
 export async function readFirstValidation(folder: string): Promise<Measurement | null> {
   const name = findFirstValidation(folder);

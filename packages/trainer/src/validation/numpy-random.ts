@@ -1,6 +1,6 @@
 /**
- * numpy's legacy generator (`np.random.seed`, `np.random.choice` with replacement): MT19937 of Matsumoto and Nishimura,
- * 1998. Bootstraps of other trainers draw from it, so the same answers give the same numbers here.
+ * numpy's legacy generator (`np.random.seed`, `np.random.choice` with replacement): MT19937 of Matsumoto and
+ * Nishimura, 1998. Other trainers' bootstraps draw from it, so that equal answers give equal numbers here.
  */
 export class NumpyRandom {
   private readonly state = new Uint32Array(624);
@@ -15,7 +15,10 @@ export class NumpyRandom {
     }
   }
 
-  /** `size` whole numbers in [0, n), as `np.random.choice(n, size)`: draws are masked to n's bits, too large ones rejected. */
+  /**
+   * `size` whole numbers in [0, n), as `np.random.choice(n, size)`: draws are masked to n's bits, too large ones
+   * rejected.
+   */
   choice(n: number, size: number): Int32Array {
     const picked = new Int32Array(size);
     if (n <= 1) return picked;

@@ -13,7 +13,7 @@ export interface RunValidationOptions {
   live?: LiveTracker | null;
 }
 
-/** Validates on `data.val_files` by `val_kwargs`; null when there are no such rows. */
+/** Validates on `data.val_files` with `val_kwargs`; null if there are no such rows. */
 export async function runValidation(
   parts: ValidationParts & { config: Pick<TrainConfig, "trainer">; settings: Pick<Settings, "validation"> },
   { step, file, report, live }: RunValidationOptions,

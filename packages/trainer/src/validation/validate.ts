@@ -11,9 +11,9 @@ import { makeValidationMetrics } from "./validation-metrics.js";
 export interface Validation {
   /** Mean score of the conversations that did not fail; null when all did. */
   success: number | null;
-  /** By their names in the field: `val-core/<data_source>/<acc or reward>/mean@<n>`, ... */
+  /** Metrics under verl's names: `val-core/<data_source>/<acc or reward>/mean@<n>`, ... */
   metrics: StepMetrics;
-  /** Conversations that failed or could not be judged: left out of the numbers. */
+  /** Number of conversations that failed or could not be judged; left out of the metrics. */
   failed: number;
   trajectories: Trajectory[];
   seconds: number;
@@ -23,20 +23,20 @@ export interface Validation {
 export interface ValidateOptions extends Omit<SamplingOptions, "seed"> {
   temperature: number;
   n?: number;
-  /** Separates the random draws of validations. */
+  /** Step number; separates the random draws of validations. */
   step: number;
   onTrajectory?: (trajectory: Trajectory) => void;
   /** Called with each state that a conversation enters. */
   onState?: OnRequestState;
 }
 
-/** What a validation is of. */
+/** The parts of a training that a validation uses. */
 export interface ValidationParts {
   policy: Policy;
   environment: Environment;
   /** Held-out rows. */
   valRows: readonly DatasetRow[];
-  /** Hands out conversations; null: all are held in this process. */
+  /** Hands out conversations; null: all run in this process. */
   coordination: Coordination | null;
   signal?: AbortSignal;
 }
@@ -44,7 +44,7 @@ export interface ValidationParts {
 /** Validations draw the same for every training seed, so that runs can be compared. */
 export const VALIDATION_SEED = 42;
 
-/** As `validate` in when-called.ts. */
+/** Implements `validate` of when-called.ts. */
 export async function validate(
   { policy, environment, valRows, coordination, signal }: ValidationParts,
   options: ValidateOptions,
@@ -71,8 +71,9 @@ export async function validate(
 }
 
 /**
- * Success of a validation whose result is needed. (A validation between training steps may fail, and training goes on.)
- * @param subject what it was, for the error.
+ * Success of a validation whose result is required. (A validation between training steps may fail without ending the
+ * training.)
+ * @param subject name of the validation, for the error.
  * @throws ToolError when every conversation failed.
  */
 export function readSuccess({ success, trajectories }: Validation, subject: string): number {
@@ -80,7 +81,7 @@ export function readSuccess({ success, trajectories }: Validation, subject: stri
   return success;
 }
 
-/** Counters of all conversations, those that failed too, as `val-aux/...`. */
+/** Counters of all conversations, failed ones included, as `val-aux/...`. */
 function makeLoopMetrics(trajectories: readonly Trajectory[]): StepMetrics {
   if (trajectories.length === 0) return {};
   const turns = trajectories.map((t) => t.numTurns);

@@ -4,9 +4,9 @@ import type { StepMetrics } from "../step-metrics.js";
 import { describeSamples, type PromptSamples } from "./describe-samples.js";
 
 /**
- * Metrics of a validation by their names in the field, by data source. What the reward function judged ("acc" where it
- * reports one, else the reward itself) is `val-core/<source>/<acc|reward>/{mean@N,best@N/mean,worst@N/mean,maj@N/mean}`;
- * maj needs a `pred` from the reward function. Smaller resample sizes, spreads and other numbers are `val-aux/...`.
+ * Metrics of a validation under verl's names, by data source. The judged value ("acc" if the reward function returns
+ * it, else the reward) is `val-core/<source>/<acc|reward>/{mean@N,best@N/mean,worst@N/mean,maj@N/mean}`; maj needs a
+ * `pred` from the reward function. Smaller resample sizes, spreads and other numbers are `val-aux/...`.
  * Conversations that failed are left out; `val-core/<source>/failed_ratio` is their share.
  */
 export function makeValidationMetrics(trajectories: readonly Trajectory[]): StepMetrics {
@@ -31,7 +31,7 @@ function isCore(statistic: string, samples: number): boolean {
   return [`mean@${samples}`, ...["best", "worst", "maj"].map((name) => `${name}@${samples}/mean`)].includes(statistic);
 }
 
-/** Extras may be ragged: a prompt counts where all its samples have the number. */
+/** Extras may be ragged: a prompt counts only if all of its samples have the number. */
 function readSamples(prompts: readonly Trajectory[][], name: string): PromptSamples[] {
   const whole = prompts.filter((prompt) => prompt.every((t) => readNumber(t, name) !== null));
   return whole.map((prompt) => ({

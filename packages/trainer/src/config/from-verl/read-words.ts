@@ -22,7 +22,7 @@ const NAME = /^[A-Za-z_]\w*/;
 export class ShellReader {
   private at = 0;
   private readonly items: Item[] = [];
-  /** For lines followed by a here-document: the position behind it, by the position of the line's end. */
+  /** Positions behind here-documents, by the position of the newline before each. */
   private readonly documents = new Map<number, number>();
 
   private constructor(private readonly source: string) {}
