@@ -1,7 +1,7 @@
 import type { Finding } from "./diagnose/finding.js";
 import type { StepMetrics } from "./step-metrics.js";
 
-/** Work that takes seconds to hours and can say how far it is. */
+/** Kinds of work that take seconds to hours and report progress. */
 export type WorkName =
   | "download"
   | "filter train"
@@ -14,31 +14,31 @@ export type WorkName =
   | "rescore"
   | "replay";
 
-/** How far a piece of work is. The first event of a piece has what was done before it began; the last has `isEnd`. */
+/** Progress of a piece of work. Its first event has the amount done before it began; the last has `isEnd`. */
 export interface ProgressEvent {
   type: "progress";
   work: WorkName;
   done: number;
   total: number;
-  /** What is counted: rows, conversations and steps are "items". */
+  /** Counted unit: rows, conversations and steps are "items". */
   unit: "items" | "bytes";
-  /** Of many things, which: a file that is downloaded. */
+  /** Name of the current item, such as a downloaded file. */
   name?: string;
-  /** Nothing of this piece follows. */
+  /** True for the last event of this piece of work. */
   isEnd: boolean;
 }
 
-/** Rows whose prompts are too long were left out. */
+/** Rows whose prompts are too long were dropped. */
 export interface FilteredEvent {
   type: "filtered";
   rows: "train" | "val";
   kept: number;
   of: number;
-  /** In tokens. */
+  /** Limit in tokens. */
   maxPromptLength: number;
 }
 
-/** A step is done. */
+/** A step has finished. */
 export interface StepEvent {
   type: "step";
   work: "train" | "sft";
@@ -49,33 +49,33 @@ export interface StepEvent {
   heldOut: number | null;
 }
 
-/** A validation is done. */
+/** A validation has finished. */
 export interface ValidatedEvent {
   type: "validated";
   step: number;
-  /** Mean score of the conversations that did not fail; null when all did, and for sft. */
+  /** Mean score of the conversations that did not fail; null if all did, and for sft. */
   success: number | null;
-  /** Mean loss on held-out conversations, of sft. */
+  /** Mean loss on held-out conversations, for sft. */
   loss: number | null;
   failed: number;
   conversations: number;
-  /** At which the conversations were sampled, 0: greedily; null for sft. */
+  /** Sampling temperature of the conversations, 0: greedy; null for sft. */
   temperature: number | null;
 }
 
-/** What has to be known, but does not end the run. */
+/** A problem that the user should know, which does not end the run. */
 export interface WarningEvent {
   type: "warning";
   text: string;
 }
 
-/** What happens to earlier runs, to damaged checkpoints and to failing trackers. */
+/** A notice about earlier runs, damaged checkpoints or failing trackers. */
 export interface NoticeEvent {
   type: "notice";
   text: string;
 }
 
-/** Something is wrong with the run; it comes once for each rule. */
+/** A finding about the run; reported once per rule. */
 export interface ProblemEvent {
   type: "problem";
   problem: Finding;
@@ -83,7 +83,7 @@ export interface ProblemEvent {
   runPath: string;
 }
 
-/** What a run reports while it works. The library prints nothing: who starts a run decides what becomes of these. */
+/** Events of a run. The library prints nothing: the caller decides what to do with them. */
 export type RunEvent =
   | ProgressEvent
   | FilteredEvent
@@ -100,7 +100,7 @@ export function makeSay(report: Report | undefined): (text: string) => void {
   return (text) => report?.({ type: "notice", text });
 }
 
-/** Reports one piece of work, from its beginning on. */
+/** Reports one piece of work from its beginning. */
 export class WorkReporter {
   private last: Omit<ProgressEvent, "isEnd"> | null = null;
 
@@ -115,7 +115,7 @@ export class WorkReporter {
     this.report?.({ ...this.last, isEnd: false });
   }
 
-  /** Without an update before it there was no work to speak of. */
+  /** Reports nothing unless there was an update before. */
   end(): void {
     if (this.last) this.report?.({ ...this.last, isEnd: true });
     this.last = null;

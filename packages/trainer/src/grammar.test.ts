@@ -14,7 +14,7 @@ import {
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-// What a random model writes under a grammar satisfies the schema that the grammar came from, whatever the schema.
+// Any text that a random model writes under a grammar satisfies the schema that the grammar was made from.
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
 const models = new TinyModels();
@@ -60,7 +60,7 @@ async function write(grammar: string, seed: number, options: Partial<GenerateOpt
   }
 }
 
-/** What is wrong with a value, by the validator that tools use. */
+/** The error in a value, by the validator that tools use; null: none. */
 function findProblem(schema: JsonSchema, value: unknown): string | null {
   return findArgumentError({ type: "function", function: { name: "f", parameters: schema } }, value);
 }

@@ -1,4 +1,4 @@
-// What `cria` has of this package, without what runs it: see `light.ts` of @cria/tools.
+// The part of this package that `cria` loads at start, without the code that runs it: see `light.ts` of @cria/tools.
 
 export { CheckpointStore } from "./checkpoints/checkpoint-store.js";
 export { findCheckpoint, openRun } from "./checkpoints/open-run.js";

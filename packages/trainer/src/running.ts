@@ -1,4 +1,4 @@
-/** Work under way: await it for its result. */
+/** Work in progress: await it for its result. */
 export abstract class Running<Result> implements PromiseLike<Result> {
   protected abstract readonly result: Promise<Result>;
 
@@ -11,20 +11,23 @@ export abstract class Running<Result> implements PromiseLike<Result> {
   }
 }
 
-/** Work under way that gives items as it goes: await its result, iterate over its items, or both. */
+/** Work in progress that yields items: await its result, iterate over its items, or both. */
 export abstract class RunningStream<Result, Item> extends Running<Result> implements AsyncIterable<Item> {
   protected readonly items: Item[] = [];
   protected isOver = false;
   private wake: (() => void)[] = [];
 
-  /** Items from the first on, as they come, also for an iteration that begins late. @throws what ended the work, after its items. */
+  /**
+   * Yields all items from the first on, even if the iteration begins late. @throws the error that ended the work,
+   * after its items.
+   */
   [Symbol.asyncIterator](): AsyncGenerator<Item> {
     // The iteration throws a failure, so the promise need not be awaited as well.
     this.result.catch(() => undefined);
     return this.iterate();
   }
 
-  /** Asks the work to end: an iteration was left. It is also called when the work is over. */
+  /** Asks the work to stop, because an iteration was left. Also called when the work is over. */
   protected abstract leave(): void;
 
   /** Gives an item to every iteration. */

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 
-/** Metrics of one step by their names in the field. */
+/** Metrics of one step, under verl's names. */
 export type StepMetrics = Record<string, number>;
 
-/** Lines of a `metrics.jsonl`; none where it is missing. One that a kill cut short is left out. */
+/** Reads the lines of a `metrics.jsonl`; none if it is missing. A line that a kill cut short is skipped. */
 export async function readMetricLines(file: string): Promise<StepMetrics[]> {
   const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
   return lines.flatMap((line) => {
@@ -12,7 +12,7 @@ export async function readMetricLines(file: string): Promise<StepMetrics[]> {
   });
 }
 
-/** The step of a line of metrics; a line that a kill cut short belongs to none. */
+/** Step of a line of metrics; Infinity for a line that a kill cut short. */
 export function readStep(line: string): number {
   const metrics = parseLine(line);
   return metrics ? stepOf(metrics) : Number.POSITIVE_INFINITY;

@@ -3,7 +3,7 @@ export class Stopwatch {
   private readonly started = performance.now();
   private readonly spent: Record<string, number> = {};
 
-  /** @param onWork told of each piece of work as it begins. */
+  /** @param onWork called with the name of each piece of work as it begins. */
   constructor(private readonly onWork?: (name: string) => void) {}
 
   async time<T>(name: string, work: () => Promise<T>): Promise<T> {

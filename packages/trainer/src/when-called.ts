@@ -19,7 +19,8 @@ import type { ValidateOptions, Validation, ValidationParts } from "./validation/
 /**
  * Loads a model to generate with and to train.
  * @param path a GGUF file, or an address: hf:<owner>/<model>:<quantisation>.
- * @throws ConfigError for an option that is unknown or wrong; EngineError when it cannot be loaded or trained; HubError when its address cannot be followed.
+ * @throws ConfigError for an option that is unknown or wrong; EngineError when it cannot be loaded or trained;
+ * HubError when its address cannot be resolved.
  */
 export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
   return (await import("./policy/load-policy.js")).loadPolicy(path, options);
@@ -42,12 +43,12 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   return (await import("./step/training-step.js")).runTrainingStep(parts, inputs);
 }
 
-/** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
+/** Rolls out the held-out rows. Success is only the score, without step rewards and shaping. */
 export async function validate(parts: ValidationParts, options: ValidateOptions): Promise<Validation> {
   return (await import("./validation/validate.js")).validate(parts, options);
 }
 
-/** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong; nothing stays open then. */
+/** @throws ConfigError, DataError, EngineError or ToolError, each naming the mistake; nothing stays open then. */
 export async function openTraining(
   config: TrainConfig,
   folder: string,
@@ -78,18 +79,19 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
 }
 
 /**
- * Opens a run of `cria train` to hold its conversations again: its model, data, tools and rewards are loaded. The run folder is only
- * read, also while the run trains.
+ * Opens a run of `cria train` to replay its conversations: its model, data, tools and rewards are loaded. The run
+ * folder is only read, also while the run trains.
  * @param path the run folder.
- * @throws DataError when it is none; ConfigError "replay/..." for a run that cannot be replayed; what opening a training throws.
+ * @throws DataError when it is none; ConfigError "replay/..." for a run that cannot be replayed; errors of opening a
+ * training.
  */
 export async function openReplay(path: string, options: OpenReplayOptions = {}): Promise<Replay> {
   return (await import("./replay/open-replay.js")).openReplay(path, options);
 }
 
 /**
- * What is wrong with the run in a folder, the gravest first: of a running one as far as it has come. Files that are missing,
- * damaged or half written count as far as they can be read; nothing is thrown.
+ * Finds the problems of the run in a folder, by severity; of a running one up to now. Missing, damaged or partial
+ * files count as far as they can be read; never throws.
  * @param folder a run folder of `cria train`. Others have no findings.
  */
 export async function diagnoseRun(folder: string): Promise<Finding[]> {

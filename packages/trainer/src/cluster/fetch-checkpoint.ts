@@ -16,10 +16,10 @@ interface FetchOptions {
 }
 
 /**
- * Puts the run's newest checkpoint on the bus into the run folder, where the config asks for it and the folder has none that is
- * as new. One that is damaged is a warning: the run then goes on from what the folder has.
- * @throws DataError when the folder is in use or cannot be written; ClusterError for a bus that cannot be asked; the signal's
- * reason.
+ * Fetches the run's newest checkpoint from the bus into the run folder, if the config asks for it and the folder has
+ * none as new. A damaged one causes a warning, and the run continues from the folder's own.
+ * @throws DataError when the folder is in use or cannot be written; ClusterError when the bus does not answer; the
+ * signal's reason.
  */
 export async function fetchCheckpoint(
   bus: TrainingBus | undefined,
@@ -57,7 +57,7 @@ async function fetchWhole(
   folder: string,
   { signal, report }: FetchOptions,
 ): Promise<string[] | null> {
-  // A killed process leaves its own.
+  // A killed process may have left its folder behind.
   await guardRunWrite(folder, () => rm(folder, { recursive: true, force: true }));
   try {
     return await stored.fetch(folder, { signal, report });
@@ -69,7 +69,7 @@ async function fetchWhole(
   }
 }
 
-/** The checkpoint comes last: without it, `openRun` cuts what lies beside it to the steps that the folder has. */
+/** The checkpoint is installed last: without it, `openRun` cuts the other files back to the folder's own steps. */
 async function install(files: readonly string[], from: string, store: CheckpointStore, step: number): Promise<void> {
   const path = dirname(store.path);
   const checkpoint = relative(path, store.folderOf(step));

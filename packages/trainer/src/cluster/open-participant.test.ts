@@ -21,7 +21,7 @@ describe("who takes part in a training", () => {
   it("opens tools, and neither rewards nor judges", async () => {
     const { config, folder } = await writeTinyRun(models, {
       rollout: { multi_turn: { tool_config_path: "tools.yaml" } },
-      // Nobody reads them here.
+      // This process does not open rewards.
       customRewardFunction: { path: "no-such-reward.mjs" },
       rewardModel: { enable: true, model: { path: "no-such-judge.gguf" } },
     });

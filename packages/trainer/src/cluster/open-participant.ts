@@ -10,17 +10,18 @@ import { loadAlgorithms } from "../user-code/load-algorithms.js";
 import { providePackages } from "../user-code/provide-packages.js";
 import { openRegistries } from "../user-code/registries.js";
 
-/** Conversations of another process's training, held here. */
+/** The environment for conversations of another process's training. */
 export interface OpenedConversations {
-  /** Nobody judges in it. */
+  /** An environment without judges. */
   environment: Environment;
-  /** Ends tools and interactions. */
+  /** Closes tools and interactions. */
   dispose(): Promise<void>;
 }
 
 /**
- * Opens what conversations of a training take place in: tools, interactions, agent loops. Whoever asked for them judges them.
- * @param folder where relative paths of the config start.
+ * Opens the environment of a training's conversations: tools, interactions, agent loops. The requesting process
+ * judges them.
+ * @param folder base of the config's relative paths.
  * @throws ConfigError or ToolError; nothing stays open then.
  */
 export function openConversations(
@@ -34,7 +35,7 @@ export function openConversations(
   if (!task) return openEnvironment(options, folder, { registries, rows: [], judges: false, report });
   const { definition } = task;
   registerAgent(registries, definition);
-  // Files that a task names lie where this process has them.
+  // Files that a task names are at this process's own paths.
   const { toolConfigPath = options.toolConfigPath, interactionConfigPath = options.interactionConfigPath } =
     describeEnvironment(definition);
   const own = { ...options, toolConfigPath, interactionConfigPath };
@@ -42,13 +43,14 @@ export function openConversations(
 }
 
 /**
- * The losses that gradients of a training are computed with: what is built in or registered, and what its config names by path.
- * @throws ConfigError when one cannot be loaded, or nothing has its name.
+ * Opens the losses for a training's gradients: built-in and registered ones, and those that its config names by
+ * path.
+ * @throws ConfigError when one cannot be loaded, or a name is unknown.
  */
 export async function openLosses(config: TrainConfig, folder: string): Promise<Algorithms> {
   providePackages();
   const registries = openRegistries();
-  // Advantages are estimated by whoever coordinates.
+  // Only the coordinator estimates advantages.
   const algorithm = { ...config.algorithm, adv_estimator: "grpo", kl_penalty: "kl" };
   await loadAlgorithms({ ...config, algorithm }, folder, registries);
   const { policy_loss, loss_agg_mode, kl_loss_type } = config.actor_rollout_ref.actor;

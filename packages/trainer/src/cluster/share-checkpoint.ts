@@ -8,13 +8,16 @@ import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import type { Coordination } from "./training-bus.js";
 
-/** What a run that goes on reads of its folder, beside a checkpoint and its first validation. */
+/** Files of its folder that a resumed run reads, beside a checkpoint and its first validation. */
 const RUN_FILES = ["config.json", "metrics.jsonl", "trackers.json"];
 
-/** How a run is called on a bus: the same on each machine, wherever its folder lies. */
+/** Name of a run on a bus: the same on every machine, wherever its folder is. */
 export const nameSharedRun = ({ trainer }: TrainConfig): string => `${trainer.project_name}/${trainer.experiment_name}`;
 
-/** Puts a committed checkpoint into the bus, where the config asks for it. One that the bus does not keep is a warning. */
+/**
+ * Puts a committed checkpoint on the bus, if the config asks for it. If the bus does not keep it, a warning is
+ * reported.
+ */
 export async function shareCheckpoint(
   { config, coordination }: { config: TrainConfig; coordination: Coordination | null },
   { folder, step, report }: { folder: RunFolder; step: number; report?: Report },

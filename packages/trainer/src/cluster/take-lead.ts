@@ -2,20 +2,20 @@ import { hostname } from "node:os";
 import { makeSay, type Report } from "../events.js";
 import type { Leadership, TrainingBus } from "./training-bus.js";
 
-/** How long it takes until people are told what is waited for, in milliseconds. */
+/** Milliseconds before a wait is reported. */
 const PATIENCE_MS = 2000;
 
-/** What a training that shares its work runs under. */
+/** The right to coordinate, as a training uses it. */
 export interface Lead {
-  /** The caller's signal, and that of the right to coordinate. */
+  /** Aborts with the caller's signal, or when the right to coordinate is lost. */
   signal: AbortSignal | undefined;
-  /** What a failure of the training is: once the right is lost, that it was lost is why whatever fails then fails. */
+  /** Returns the cause of a training's failure: the loss of the right to coordinate, if it was lost; else the error. */
   explain(error: unknown): unknown;
   /** Gives the right back. Never rejects. */
   end(): Promise<void>;
 }
 
-/** Takes the lead of a bus, once nobody else has it. Without a bus there is nothing to wait for. */
+/** Takes the lead of a bus once it is free. Without a bus it returns at once. */
 export async function takeLead(
   bus: TrainingBus | undefined,
   { signal, report }: { signal?: AbortSignal; report?: Report },
@@ -44,7 +44,7 @@ export async function takeLead(
   return {
     signal: signal ? AbortSignal.any([signal, lost]) : lost,
     explain: (error) => {
-      // The caller's own wish counts first.
+      // The caller's abort takes precedence.
       if (!lost.aborted || signal?.aborted) return error;
       return lost.reason;
     },

@@ -11,39 +11,39 @@ import type { Environment } from "../task/environment.js";
 import type { Task } from "../task/task.js";
 import type { Registries } from "../user-code/registries.js";
 
-/** Machines that share the work of a training. `openNatsBus` and `openLocalBus` of @cria/cluster give one. */
+/** Machines that share the work of a training. `openNatsBus` and `openLocalBus` of @cria/cluster return one. */
 export interface TrainingBus {
   /**
-   * Waits for the right to coordinate: a standby waits here while another trains.
-   * @param holder who asks, for people.
-   * @param onWait called with what is waited for, and each time that this changes: a sentence for people.
+   * Waits for the right to coordinate: a standby waits here while another process trains.
+   * @param holder name of the waiting process, for users.
+   * @param onWait called with the reason of the wait, and each time that it changes: a sentence for users.
    */
   lead(holder: string, signal?: AbortSignal, onWait?: (reason: string) => void): Promise<Leadership>;
   /**
-   * The newest checkpoint that a coordinator of the run put into the bus (`Coordination.saveCheckpoint`); null: none. Only for who
-   * has the lead: who had it before cannot replace that checkpoint any more.
+   * The newest checkpoint that a coordinator of the run put on the bus (`Coordination.saveCheckpoint`); null: none.
+   * Only the leader may call it; earlier leaders can then no longer replace that checkpoint.
    */
   findCheckpoint(run: string): Promise<StoredCheckpoint | null>;
   /**
-   * Begins to hand out a run's work. Its weights must be those that workers start from: it is called before a checkpoint is
-   * restored.
+   * Begins to hand out a run's work. The weights must be those that workers start from, so call it before a
+   * checkpoint is restored.
    */
   coordinate(run: CoordinatedRun): Promise<Coordination>;
 }
 
 /** The right to coordinate. */
 export interface Leadership {
-  /** Aborted when the right is lost: whoever had it must not write any more. */
+  /** Aborts when the right is lost: its former holder must not write any more. */
   readonly signal: AbortSignal;
   /** Gives it back: a standby takes over at once. Never rejects. */
   release(): Promise<void>;
 }
 
-/** What another machine needs to go on with a run. */
+/** The data that another machine needs to continue a run. */
 export interface SharedCheckpoint {
-  /** Names the run among those of the bus. */
+  /** Name of the run on the bus. */
   run: string;
-  /** Steps done. */
+  /** Number of steps done. */
   step: number;
   /** The run folder. */
   folder: string;
@@ -51,50 +51,50 @@ export interface SharedCheckpoint {
   files: readonly string[];
 }
 
-/** A checkpoint that lies in the bus. */
+/** A checkpoint on the bus. */
 export interface StoredCheckpoint {
   step: number;
   /**
-   * Writes and syncs its files below a folder, which must have none of them.
+   * Writes and syncs its files below a folder, where none of them may exist.
    * @returns their paths within it.
-   * @throws ClusterError when a part is missing or damaged; DataError when a file cannot be written; the signal's reason. Some files may be
-   * there then.
+   * @throws ClusterError when a part is missing or damaged; DataError when a file cannot be written; the signal's
+   * reason. Some files may exist then.
    */
   fetch(folder: string, options?: { report?: Report; signal?: AbortSignal }): Promise<string[]>;
 }
 
-/** What workers need to know of a training, and what is done here. */
+/** The data about a training that workers need, and the parts that this process works with. */
 export interface CoordinatedRun {
   config: TrainConfig;
-  /** Where relative paths of the config start. */
+  /** Base of the config's relative paths. */
   configFolder: string;
-  /** Where the run takes place in memory: workers must have the same task. */
+  /** The task, if it is in memory: workers must have the same one. */
   task?: Task<object>;
   policy: Policy;
   environment: Environment;
-  /** What names in the config stand for. */
+  /** Registries of the names in the config. */
   registries: Registries;
   report?: Report;
   signal?: AbortSignal;
 }
 
 /**
- * Where a training's work is done. Each call takes one job and a function that does it in this process; the bits are the same
- * wherever it is done.
+ * Distributes a training's work. Each call takes one job and a function that does it in this process; the bits are
+ * the same wherever it is done.
  */
 export interface Coordination {
-  /** The weights changed, or may have: scores and gradients that come next are computed with those of now. The engine must be free. */
+  /** Publishes weights that may have changed: later scores and gradients use them. The engine must be idle. */
   readonly publish: () => Promise<void>;
   /**
-   * Holds conversations of a policy, whatever becomes of the weights meanwhile: of the one that is trained, as it is now, or of a
-   * kept version. Publishes what is new. For the one that is trained the engine must be free.
+   * Returns a function that holds conversations of a policy: of the current state of the trained one, or of a kept
+   * version, unaffected by later updates. Publishes new weights; for the trained policy the engine must be idle.
    */
   converseBy(policy: Policy): Promise<NonNullable<RolloutOptions["converse"]>>;
   readonly score: NonNullable<PolicyScoreOptions["compute"]>;
   readonly compute: NonNullable<UpdateOptions["compute"]>;
   /**
-   * Says what the step computed of its conversations' tokens: what workers said of them is compared with that.
-   * @param staleness updates between the policy that sampled them and the one that the step computed with.
+   * Compares the step's logprobs of its conversations with those that workers reported.
+   * @param staleness number of updates between the policy that sampled them and the one that the step computed with.
    */
   checkLogprobs(
     conversations: readonly (Pick<Trajectory, "tokenIds" | "responseMask" | "rolloutLogprobs"> & {
@@ -103,14 +103,14 @@ export interface Coordination {
     staleness: number,
   ): void;
   /**
-   * Puts a checkpoint into the bus, in place of the run's older one. When it throws, that one is still there.
-   * @throws ClusterError, when the bus does not keep it or the lead is lost; what reading its files throws.
+   * Puts a checkpoint on the bus, replacing the run's older one. If it throws, the older one is kept.
+   * @throws ClusterError when the bus does not keep it or the lead is lost; errors of reading its files.
    */
   saveCheckpoint(checkpoint: SharedCheckpoint): Promise<void>;
-  /** What was done since the last call: metrics `cluster/...` of a step. */
+  /** Metrics `cluster/...` since the last call. */
   takeMetrics(): StepMetrics;
-  /** What is going on now, for people. */
+  /** Present state, for users. */
   readonly view: () => ClusterView;
-  /** Withdraws what is under way. The bus stays open. Never rejects. */
+  /** Withdraws jobs in progress. The bus stays open. Never rejects. */
   close(): Promise<void>;
 }

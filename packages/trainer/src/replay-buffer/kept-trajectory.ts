@@ -1,12 +1,15 @@
 import type { Trajectory } from "@cria/core";
 
-/** What an update needs of a conversation. Of its texts nothing: tokens, masks, the sampler's logprobs, rewards and turns. */
+/**
+ * The parts of a trajectory that an update needs: tokens, masks, the sampler's logprobs, rewards and turns, without
+ * texts.
+ */
 export type KeptTrajectory = Omit<Trajectory, "images" | "toolSchemas" | "sampling" | "error">;
 
-/** @returns a copy without texts, times and what only a dump has. */
+/** @returns a copy without texts, times and fields that only dumps need. */
 export function keepTrajectory(trajectory: Trajectory): KeptTrajectory {
   const { timeline, segments, rewards, extraFields, metrics } = trajectory;
-  // Conversations of other machines are weighed by a metric of theirs; parts of the reward are numbers that a judge returned.
+  // Updates weigh conversations of other machines by one of their metrics; reward parts come from the judge as numbers.
   const numbers = Object.entries(extraFields).filter(([, value]) => ["number", "boolean"].includes(typeof value));
   return {
     rowIndex: trajectory.rowIndex,
@@ -34,7 +37,7 @@ export function keepTrajectory(trajectory: Trajectory): KeptTrajectory {
 const arrays = { Int32Array, Uint8Array, Float32Array, Float64Array } as const;
 type ArrayName = keyof typeof arrays;
 
-/** A conversation as JSON, its arrays bit by bit: restored it is the same. */
+/** A trajectory as JSON; its arrays are restored bit by bit. */
 export function toJson(trajectory: KeptTrajectory): unknown {
   return JSON.parse(
     JSON.stringify(trajectory, (_, value: unknown) => {

@@ -73,7 +73,7 @@ describe("a replay buffer", () => {
     addStep(buffer, 2, [1, 1]);
     expect(nameKept(buffer)).toEqual(["1c", "2a", "2b"]);
     addStep(buffer, 3, []);
-    // Of step 1 none is left that step 4 may learn from.
+    // No group of step 1 is left that step 4 may use.
     expect(nameKept(buffer)).toEqual(["2a", "2b"]);
     expect(nameDrawn(buffer, 5, 9)).toEqual([]);
   });

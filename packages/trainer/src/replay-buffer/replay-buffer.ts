@@ -3,30 +3,31 @@ import { shuffleIndices } from "@cria/core/internal";
 import type { ReplayOptions } from "../config/options/algorithm.js";
 import { type KeptTrajectory, keepTrajectory } from "./kept-trajectory.js";
 
-/** Conversations of one prompt that a step has learned from. */
+/** Conversations of one prompt on which a step has trained. */
 export interface KeptGroup {
-  /** That step, from 1. */
+  /** Number of that step, from 1. */
   step: number;
   trajectories: readonly KeptTrajectory[];
 }
 
-/** A group of an earlier step that a step learns from once more. */
+/** A group of an earlier step on which a step trains again. */
 export interface ReplayedGroup {
-  /** Steps since it was learned from first, at least 1. */
+  /** Number of steps since its first use, at least 1. */
   age: number;
-  /** Their uid is of this group alone: a fresh group of the same prompt is another one. */
+  /** Their uid is unique to this group: a fresh group of the same prompt has another one. */
   trajectories: readonly Trajectory[];
 }
 
 /**
- * Groups of earlier steps, at most `size`, of which later steps learn once more, in the manner of RePO (arXiv:2506.09340): beside its
- * own groups a step has some of the buffer's, whose advantages are their own group's. Which ones follows from seed, step and what was
- * learned from before, never from a clock.
+ * At most `size` groups of earlier steps on which later steps train again, in the manner of RePO (arXiv:2506.09340):
+ * a step adds groups of the buffer to its own, with the advantages of their own groups. The choice follows from the
+ * seed, the step and the buffer's content, never from a clock.
  *
- * A token takes 17 bytes, in memory as in a checkpoint (a third more): 256 groups of 8 conversations of 1,000 tokens are 35 MB.
+ * A token takes 17 bytes, in memory as in a checkpoint (a third more): 256 groups of 8 conversations of 1,000 tokens
+ * are 35 MB.
  */
 export class ReplayBuffer {
-  /** The oldest first. Never changed in place: a checkpoint that is being written has its own. */
+  /** The oldest first. Never changed in place, because a checkpoint in progress may hold it. */
   private kept: readonly KeptGroup[] = [];
 
   constructor(
@@ -39,9 +40,9 @@ export class ReplayBuffer {
   }
 
   /**
-   * Takes the groups of a step that taught something, without failed conversations; the oldest go where there is no place, or where
-   * they are too old.
-   * @param advantages mean of each trajectory; null: it taught nothing. It still counts in the baseline of its group.
+   * Adds the groups of a step that were trained on, without failed conversations. The oldest groups are removed if
+   * there is no room, or if they are too old.
+   * @param advantages mean of each trajectory; null: not trained on, but still part of its group's baseline.
    */
   add(step: number, trajectories: readonly Trajectory[], advantages: readonly (number | null)[]): void {
     const groups = new Map<string, number[]>();
@@ -58,12 +59,15 @@ export class ReplayBuffer {
     this.kept = [...young, ...fresh].slice(-this.options.size);
   }
 
-  /** Goes on with the groups of a checkpoint. */
+  /** Restores the groups of a checkpoint. */
   restore(groups: readonly KeptGroup[]): void {
     this.kept = groups.slice(-this.options.size);
   }
 
-  /** Groups for a step that has so many of its own: `share` times as many, or all there are. Each once, the oldest first. */
+  /**
+   * Draws groups for a step with `own` groups: `share` times as many, or all if fewer. Each at most once, the oldest
+   * first.
+   */
   draw(step: number, own: number): ReplayedGroup[] {
     const { share, maxAge } = this.options;
     const young = this.kept.filter((group) => step - group.step <= maxAge);
@@ -78,7 +82,7 @@ export class ReplayBuffer {
     });
   }
 
-  /** Indices of groups, those to be drawn first. */
+  /** Indices of groups, in the order of preference. */
   private rank(step: number, groups: readonly KeptGroup[]): number[] {
     const { sampling } = this.options;
     const newest = [...groups.keys()].reverse();

@@ -5,10 +5,10 @@ import { makeDamaged } from "../checkpoints/engine-state.js";
 import { fromJson, toJson } from "./kept-trajectory.js";
 import type { KeptGroup } from "./replay-buffer.js";
 
-/** The file of a checkpoint that holds the buffer. */
+/** File of a checkpoint with the buffer. */
 export const REPLAY_FILE = "replay.json";
 
-/** Writes groups, a line each. */
+/** Writes one group per line. */
 export async function writeReplayFile(path: string, groups: readonly KeptGroup[]): Promise<void> {
   const lines = groups.map(({ step, trajectories }) =>
     JSON.stringify({ step, trajectories: trajectories.map(toJson) }),
@@ -16,7 +16,10 @@ export async function writeReplayFile(path: string, groups: readonly KeptGroup[]
   await writeFile(path, lines.map((line) => `${line}\n`).join(""));
 }
 
-/** The groups of a checkpoint; none of one that was made without a buffer. @throws DataError when its file is damaged. */
+/**
+ * Reads the groups of a checkpoint; none if it was made without a buffer. @throws DataError when its file is
+ * damaged.
+ */
 export async function readReplayFile(checkpoint: string): Promise<KeptGroup[]> {
   const path = join(checkpoint, REPLAY_FILE);
   if (!existsSync(path)) return [];

@@ -3,27 +3,27 @@ import { HttpError, requestJson } from "../trackers/request-json.js";
 import { JudgementError } from "./reward-model.js";
 
 export interface ChatEndpointOptions {
-  /** Up to and without /chat/completions, for example http://127.0.0.1:8080/v1. */
+  /** Base address, without /chat/completions, for example http://127.0.0.1:8080/v1. */
   baseUrl: string;
   model: string;
   apiKey?: string;
-  /** Further attempts after a network error, HTTP 429 or 5xx. */
+  /** Number of retries after a network error, HTTP 429 or 5xx. */
   retries: number;
-  /** Before the first further attempt; doubled for each one after. */
+  /** Seconds before the first retry; doubled for each later one. */
   retryDelayS: number;
 }
 
 export interface CompletionOptions {
   maxTokens: number;
   temperature: number;
-  /** Asks for the likeliest first tokens, this many. */
+  /** Number of likeliest first tokens to request. */
   topLogprobs?: number;
   signal: AbortSignal;
 }
 
 export interface Completion {
   text: string;
-  /** Of the first token, if they were requested. */
+  /** Likeliest first tokens, if they were requested. */
   topLogprobs: { token: string; logprob: number }[];
 }
 
@@ -34,7 +34,7 @@ interface Answer {
   }[];
 }
 
-/** Statuses by which a server says that no request of this kind will ever succeed. */
+/** HTTP statuses after which no request of this kind can succeed. */
 const hopeless = new Set([401, 403, 404, 405]);
 
 /** A server with OpenAI's chat completions. */
@@ -45,7 +45,7 @@ export class ChatEndpoint {
     this.url = `${options.baseUrl.replace(/\/+$/, "")}/chat/completions`;
   }
 
-  /** @throws ConfigError for a wrong address, key or model; JudgementError for errors that may pass. */
+  /** @throws ConfigError for a wrong address, key or model; JudgementError for transient errors. */
   async complete(messages: readonly ChatMessage[], options: CompletionOptions): Promise<Completion> {
     const { retries, retryDelayS } = this.options;
     for (let attempt = 0; ; attempt++) {
@@ -97,14 +97,14 @@ export class ChatEndpoint {
       return new JudgementError(`${this.url} answered HTTP ${error.status}${times}: ${error.body.slice(0, 300)}`);
     if (error instanceof SyntaxError) return new JudgementError(`${this.url} sent no JSON: ${error.message}`);
     if (!(error instanceof TypeError)) return error;
-    // fetch says "fetch failed"; why is in the cause.
+    // fetch only says "fetch failed"; the cause has the reason.
     const { cause } = error as { cause?: { code?: string; message?: string } };
     const why = cause?.message || cause?.code || error.message;
     return new JudgementError(`${this.url} cannot be reached${times}: ${why}`);
   }
 }
 
-/** Network errors, and the answers of a busy server. */
+/** True for network errors, and for statuses of a busy server. */
 function mayPass(error: unknown): boolean {
   return error instanceof HttpError ? error.status === 429 || error.status >= 500 : error instanceof TypeError;
 }

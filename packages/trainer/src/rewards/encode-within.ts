@@ -2,7 +2,7 @@ import type { ChatMessage } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { JudgementError } from "./reward-model.js";
 
-/** Tokens of a judge's prompt. @throws JudgementError when there are more than `limit`. */
+/** Tokenizes a judge's prompt. @throws JudgementError when it has more than `limit` tokens. */
 export function encodeWithin(tokenizer: DeltaTokenizer, messages: readonly ChatMessage[], limit: number): Int32Array {
   const ids = tokenizer.encodePrompt(messages);
   if (ids.length <= limit) return ids;

@@ -7,7 +7,7 @@ import type { JudgePrompt } from "./judge-prompt.js";
 import { parseScore, type ScoreFormat } from "./parse-score.js";
 import type { ModelScore, RewardModel } from "./reward-model.js";
 
-/** Writes the verdict on a prompt. */
+/** Generates the verdict for a prompt. */
 export type WriteVerdict = (messages: readonly ChatMessage[], signal: AbortSignal) => Promise<string>;
 
 export interface VerdictOptions {
@@ -16,7 +16,8 @@ export interface VerdictOptions {
 }
 
 /**
- * A model that writes a verdict on a conversation, and a score (LLM as a judge; Zheng et al. 2023, arXiv:2306.05685).
+ * A model that writes a verdict with a score for a conversation (LLM as a judge; Zheng et al. 2023,
+ * arXiv:2306.05685).
  */
 export class GenerativeJudge implements RewardModel {
   constructor(
@@ -28,13 +29,13 @@ export class GenerativeJudge implements RewardModel {
 
   async score(request: RewardRequest, signal: AbortSignal): Promise<ModelScore> {
     const verdict = await this.write(this.prompt.render(request), signal);
-    // A text that was cut off is no verdict.
+    // A truncated text is no verdict.
     signal.throwIfAborted();
     return { score: parseScore(verdict, this.format), verdict };
   }
 }
 
-/** Verdicts by a model in this process. */
+/** Generates verdicts with a model in this process. */
 export function writeWithEngine(
   engine: PolicyEngine,
   tokenizer: DeltaTokenizer,
@@ -53,7 +54,7 @@ export function writeWithEngine(
   };
 }
 
-/** Verdicts by a server. */
+/** Generates verdicts with a server. */
 export function writeWithEndpoint(endpoint: ChatEndpoint, options: VerdictOptions): WriteVerdict {
   return async (messages, signal) => (await endpoint.complete(messages, { ...options, signal })).text;
 }

@@ -8,23 +8,23 @@ import type { GroupPrompt } from "./group-prompt.js";
 import { type GroupFormat, makeGroupGrammar, parseGroup } from "./parse-group.js";
 import { type GroupRewardModel, JudgementError, type ModelScore } from "./reward-model.js";
 
-/** Writes verdicts on groups, and knows how long a prompt is. */
+/** Generates verdicts on groups, and measures prompts. */
 export interface GroupWriter {
-  /** @param grammar of the verdict; a writer that cannot follow one leaves it to the prompt. */
+  /** @param grammar grammar of the verdict; ignored by writers that do not support grammars. */
   write(messages: readonly ChatMessage[], grammar: string, attempt: number, signal: AbortSignal): Promise<string>;
   countTokens(messages: readonly ChatMessage[]): number;
 }
 
 export interface GroupJudgeOptions extends GroupFormat {
-  /** Most tokens of a prompt; longer ones are shortened, message by message. */
+  /** Maximum number of tokens of a prompt; longer ones are shortened, message by message. */
   maxGroupTokens: number;
 }
 
 /**
- * A model that sees all attempts at a task in one prompt, and says which are better: relative scores, which is what estimators that
- * compare a group need (after RULER of OpenPipe's ART, 2025; ranks as in Zhu et al. 2023, arXiv:2301.11270). What all attempts begin
- * with stands there once. Each prompt has its own order of attempts, by a seed: judges prefer places (Zheng et al. 2023,
- * arXiv:2306.05685).
+ * A model that sees all attempts at a task in one prompt and compares them: it gives relative scores, as estimators
+ * that compare a group need (after RULER of OpenPipe's ART, 2025; ranks as in Zhu et al. 2023, arXiv:2301.11270).
+ * The common beginning of the attempts appears once. Each prompt has its own seeded order of attempts, because
+ * judges have a position bias (Zheng et al. 2023, arXiv:2306.05685).
  */
 export class GroupJudge implements GroupRewardModel {
   constructor(
@@ -34,7 +34,7 @@ export class GroupJudge implements GroupRewardModel {
     readonly dispose?: () => Promise<void>,
   ) {}
 
-  /** A verdict that cannot be read is asked for once more, in another order. */
+  /** An unreadable verdict is requested once more, in another order. */
   async scoreGroup(group: readonly RewardRequest[], signal: AbortSignal): Promise<ModelScore[]> {
     try {
       return await this.ask(group, 0, signal);
@@ -55,11 +55,11 @@ export class GroupJudge implements GroupRewardModel {
       );
     }
     const verdict = await this.writer.write(messages, makeGroupGrammar(group.length, this.options), attempt, signal);
-    // A text that was cut off is no verdict.
+    // A truncated text is no verdict.
     signal.throwIfAborted();
     const scores = parseGroup(verdict, group.length, this.options);
     const result = new Array<ModelScore>(group.length);
-    // Which id an attempt had is part of the verdict's meaning.
+    // The verdict names attempts by ids, which depend on the order.
     order.forEach((i, place) => {
       result[i] = { score: scores[place]!, verdict: `as ${place + 1} of ${group.length}: ${verdict}` };
     });
@@ -67,7 +67,7 @@ export class GroupJudge implements GroupRewardModel {
   }
 }
 
-/** By a model in this process, whose verdict a grammar shapes. */
+/** Generates verdicts with a model in this process, constrained by a grammar. */
 export function writeGroupsWithEngine(
   engine: PolicyEngine,
   tokenizer: DeltaTokenizer,
@@ -87,10 +87,10 @@ export function writeGroupsWithEngine(
   };
 }
 
-/** Characters of a token, at the least: a server's tokenizer is not known. */
+/** Minimum number of characters per token: a server's tokenizer is unknown. */
 const CHARS_PER_TOKEN = 3;
 
-/** By a server. */
+/** Generates verdicts with a server. */
 export function writeGroupsWithEndpoint(endpoint: ChatEndpoint, options: VerdictOptions): GroupWriter {
   return {
     countTokens: (messages) =>

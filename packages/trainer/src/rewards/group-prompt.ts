@@ -4,7 +4,7 @@ import type { RewardRequest } from "@cria/rollout";
 import { ChatTemplate } from "@cria/tokenizer-delta";
 import { nameImages } from "./judge-prompt.js";
 
-/** What a judge of groups writes of each attempt: its place among them, from 1, or a score. */
+/** Form of a group judge's output for each attempt: its rank, from 1, or a score. */
 export type GroupOutput = "ranks" | "scores";
 
 export const defaultRubric =
@@ -41,13 +41,13 @@ export interface GroupPromptOptions {
   maxScore: number;
 }
 
-/** Most characters of one message, tried one after another until the prompt is short enough. */
+/** Maximum numbers of characters per message, tried in order until the prompt is short enough. */
 const CUTS = [Number.POSITIVE_INFINITY, 16_000, 8000, 4000, 2000, 1000, 500, 250];
 
 /**
- * The prompt that shows a judge all attempts at one task: a Jinja template of one user message. Its variables: `task` (the messages
- * that all attempts begin with), `attempts` (`id` and the further `messages` of each), `ground_truth`, `data_source`, `rubric`,
- * `output` (ranks or scores), `min_score`, `max_score`.
+ * The prompt that shows a judge all attempts at one task: a Jinja template of one user message. Its variables:
+ * `task` (the messages that all attempts begin with), `attempts` (`id` and the further `messages` of each),
+ * `ground_truth`, `data_source`, `rubric`, `output` (ranks or scores), `min_score`, `max_score`.
  */
 export class GroupPrompt {
   private readonly template: ChatTemplate;
@@ -78,8 +78,8 @@ export class GroupPrompt {
 
   /**
    * @param group in the order in which the judge sees it; ids count from 1.
-   * @param fits whether a prompt is short enough. Long messages are cut in their middle until it is.
-   * @returns null when no cut makes it short enough.
+   * @param fits true for a prompt that is short enough. Long messages are cut in their middle until it is.
+   * @returns null if no cut makes it short enough.
    */
   render(group: readonly RewardRequest[], fits: (messages: readonly ChatMessage[]) => boolean): ChatMessage[] | null {
     const [{ groundTruth, dataSource }] = group as [RewardRequest];
@@ -87,7 +87,7 @@ export class GroupPrompt {
     const conversations = group.map(({ extraInfo }) => nameImages(extraInfo.messages));
     const longest = conversations.flat().reduce((most, { content }) => Math.max(most, content.length), 0);
     for (const cut of CUTS) {
-      // A cut above the longest message gives the prompt that was too long already.
+      // A limit above the longest message gives the same prompt, which was too long.
       if (cut !== Number.POSITIVE_INFINITY && cut >= longest) continue;
       const messages = this.renderWith(conversations, truth, dataSource, cut);
       if (fits(messages)) return messages;
@@ -121,10 +121,10 @@ export class GroupPrompt {
   }
 }
 
-/** How many messages all conversations begin with: the prompt, and what more of them is the same. */
+/** Number of messages with which all conversations begin: the prompt, and further equal messages. */
 function countShared(conversations: readonly (readonly ChatMessage[])[]): number {
   const [first, ...others] = conversations.map((messages) => messages.map((message) => JSON.stringify(message)));
-  // A group of one shares its prompt alone, so that its attempt is not empty.
+  // A group of one shares only its prompt, so that its attempt is not empty.
   if (others.length === 0) {
     const answer = conversations[0]!.findIndex(({ role }) => role === "assistant");
     return answer < 0 ? first!.length : answer;

@@ -23,15 +23,15 @@ export const defaultTemplates = {
 };
 
 /**
- * The prompt that asks a model for its judgement: a Jinja template of one user message. Its variables: `messages` (the whole
- * conversation), `question` (the user's last message of the prompt), `answer` (what the policy sampled), `ground_truth`,
- * `data_source`, `extra_info` (the row's), and `constants`.
+ * The prompt that asks a model for its judgement: a Jinja template of one user message. Its variables: `messages`
+ * (the whole conversation), `question` (the user's last message of the prompt), `answer` (the sampled text),
+ * `ground_truth`, `data_source`, `extra_info` (the row's), and `constants`.
  */
 export class JudgePrompt {
   private readonly template: ChatTemplate;
 
   /**
-   * @param subject names the template in errors.
+   * @param subject name of the template in errors.
    * @throws ConfigError when the template does not parse, or cannot render a plain conversation.
    */
   constructor(
@@ -70,7 +70,7 @@ export class JudgePrompt {
   }
 }
 
-/** A conversation for a judge that reads text alone: each image is a word, `[image 640 x 480, 3f2a9c01]`. */
+/** Replaces images by words, for a judge that reads only text: `[image 640 x 480, 3f2a9c01]`. */
 export function nameImages(messages: readonly ChatMessage[]): ChatMessage[] {
   return messages.map((message) => ({ ...message, content: showContent(message.content) }));
 }

@@ -5,7 +5,7 @@ import type { CombinedScore, RewardModels } from "./reward-models.js";
 export interface JudgedRewardsOptions {
   /** The rule-based part. */
   rules: RewardManager;
-  /** 0: the rules are not asked. */
+  /** 0: the rules are not used. */
   ruleWeight: number;
   models: RewardModels;
 }
@@ -32,7 +32,7 @@ export class JudgedRewards implements RewardManager {
   }
 }
 
-/** A part of the rules' score as one of the whole, named apart from the models' parts. */
+/** Scales a part of the rules' score to the total, with a name distinct from the models' parts. */
 function weigh(part: ScorePart, ruleWeight: number): ScorePart {
   const name = part.name === "score" ? "rule" : `rule_${part.name}`;
   return { ...part, name, weight: ruleWeight * part.weight };

@@ -64,7 +64,7 @@ describe("a training step with reward models", () => {
     expect(metrics["critic/score/mean"]).toBeCloseTo(sum / 12, 9);
     expect(metrics["rollout/failed"]).toBe(0);
     expect(metrics["reward_extra/rm_score/mean"]).toBeGreaterThan(0);
-    // Of each part as weighted: the means add up to the score, and the spread is that of the population.
+    // Statistics of the weighted parts: the means add up to the score; the spread is the population's.
     const parts = trajectories.map(({ extraFields }) => 0.5 * (extraFields.rule_score as number));
     const mean = parts.reduce((a, b) => a + b) / 12;
     expect(metrics["reward_part/rule/mean"]).toBeCloseTo(mean, 12);

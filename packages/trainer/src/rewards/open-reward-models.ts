@@ -16,12 +16,12 @@ import { ScoreHead } from "./score-head.js";
 import { weighWithEndpoint, weighWithEngine, YesNoScorer } from "./yes-no-scorer.js";
 
 /**
- * Opens models that judge: the entries of `reward_model.model`.
- * @throws ConfigError for a name given twice, a bad template or pattern, a file without a head; EngineError.
+ * Opens the reward models in `reward_model.model`.
+ * @throws ConfigError for a duplicate name, a bad template or pattern, or a file without a head; EngineError.
  */
 export async function openRewardModels(entries: readonly RewardModelEntry[], load: Loading): Promise<RewardModels> {
   const names = nameModels(entries);
-  // Cheap checks of all before the first is loaded.
+  // Checks all entries before the first model is loaded.
   const opened = entries.map((entry, i) => prepareModel(entry, `reward_model.model[${i}]`, load));
   const models: WeightedRewardModel[] = [];
   try {
@@ -31,7 +31,7 @@ export async function openRewardModels(entries: readonly RewardModelEntry[], loa
         name: names[i]!,
         weight,
         model: await open(),
-        // A forward pass is one job after another in any case; waiting must not count as time that it took.
+        // Forward passes run one after another anyway, and waiting must not count as their time.
         concurrency: type === "judge" || type === "group_rank" || path === null ? max_num_seqs : 1,
         timeoutS: timeout_s ?? load.timeoutS,
       });
@@ -43,7 +43,7 @@ export async function openRewardModels(entries: readonly RewardModelEntry[], loa
   return new RewardModels(models);
 }
 
-/** @throws ConfigError when two have the same, for they would share their metrics. */
+/** @throws ConfigError for two equal names, which would share their metrics. */
 function nameModels(entries: readonly RewardModelEntry[]): string[] {
   const names = entries.map(({ name }, i) => name ?? (entries.length === 1 ? "rm" : `rm_${i}`));
   const twice = names.find((name, i) => name === "rule" || names.indexOf(name) !== i);
@@ -56,17 +56,17 @@ function nameModels(entries: readonly RewardModelEntry[]): string[] {
   });
 }
 
-/** The device and threads of models that judge. */
+/** Device and threads of reward models. */
 export interface JudgeDevice extends Pick<LoadModelOptions, "device" | "threads"> {}
 
 interface Loading extends JudgeDevice {
-  /** Where relative paths start. */
+  /** Base of relative paths. */
   folder: string;
-  /** Seconds for a judgement, where an entry does not say; null: no limit. */
+  /** Default time limit of a judgement in seconds; null: no limit. */
   timeoutS: number | null;
 }
 
-/** Checks an entry. @returns what loads its model. */
+/** Checks an entry. @returns a function that loads its model. */
 function prepareModel(
   entry: RewardModelEntry,
   subject: string,
@@ -116,7 +116,7 @@ async function openYesNo(entry: RewardModelEntry, prompt: JudgePrompt, load: Loa
   return new YesNoScorer(weigh, prompt, () => engine.dispose());
 }
 
-/** Only a trainable model has the scoring graph; its adapter, never trained, changes nothing. */
+/** Only a trainable model has the scoring graph; its untrained adapter changes nothing. */
 const scoring: Partial<LoadModelOptions> = {
   contextSize: 64,
   maxSequences: 1,
@@ -163,14 +163,14 @@ function makeEndpoint(entry: RewardModelEntry): ChatEndpoint | null {
   });
 }
 
-/** @throws ConfigError when it does not compile or captures nothing. */
+/** @throws ConfigError when it does not compile or has no capture group. */
 function readPattern({ score_pattern }: RewardModelEntry, subject: string): RegExp {
   try {
     const pattern = new RegExp(score_pattern, "i");
-    // An alternative that always matches shows how many groups there are.
+    // An alternative that always matches reveals the number of groups.
     if (new RegExp(`${score_pattern}|`).exec("")!.length > 1) return pattern;
   } catch {
-    // The error below says so.
+    // Reported by the error below.
   }
   throw new ConfigError("does not find scores", {
     code: "config/bad-value",

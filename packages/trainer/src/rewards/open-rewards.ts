@@ -19,12 +19,12 @@ import { JudgedRewards } from "./judged-rewards.js";
 import { type JudgeDevice, openRewardModels } from "./open-reward-models.js";
 
 export interface OpenRewardsOptions extends Omit<PossibleScores, "agentLoops" | "rewards"> {
-  /** The run's. */
+  /** Registries of the run. */
   registries: Pick<Registries, "agentLoops" | "rewards" | "rewardManagers">;
   responseLength: number;
-  /** In place of the one that the options name. */
+  /** Replaces the reward function that the options name. */
   reward?: RewardFunction;
-  /** All that the run may roll out, for training and for validation. */
+  /** All rows that the run may use, for training and for validation. */
   rows: readonly DatasetRow[];
 }
 
@@ -52,7 +52,7 @@ export async function openRewards(
 }
 
 /**
- * The same rewards together with those of models; null where no models judge.
+ * Combines the rules with reward models; null without reward models.
  * @throws ConfigError when a model's entry is wrong; EngineError when it cannot be loaded.
  */
 export async function openJudgedRewards(
@@ -66,7 +66,7 @@ export async function openJudgedRewards(
   return new JudgedRewards({ rules, ruleWeight: judges.ruleWeight, models });
 }
 
-/** Puts rewards on tokens: weights, strategy, bonuses, penalties. */
+/** Makes the function that places rewards on tokens: weights, strategy, bonuses, penalties. */
 export function makeRewardAggregator(options: RewardAggregation): RewardAggregator {
   return (earned) => aggregateReward(earned, options);
 }

@@ -8,9 +8,9 @@ export interface GroupFormat {
 }
 
 /**
- * The scores in a verdict on a group: a JSON array with one object for each attempt, `{"id", "rank"}` or `{"id", "score"}`; a model
- * may think before it (`<think>`), and put the array into a fence. Of `count` attempts, rank r is worth (count - r) / (count - 1),
- * and 1 where there is one; scores go from 0 (`minScore`) to 1 (`maxScore`).
+ * Parses the scores in a verdict on a group: a JSON array with one object per attempt, `{"id", "rank"}` or `{"id",
+ * "score"}`. Thoughts (`<think>`) may precede it, and a fence may surround it. Of `count` attempts, rank r is worth
+ * (count - r) / (count - 1), or 1 for a single attempt; scores are scaled from `minScore`..`maxScore` to 0..1.
  * @returns the scores by id, all in [0, 1].
  * @throws JudgementError when the verdict is anything else.
  */
@@ -53,7 +53,7 @@ export function parseGroup(verdict: string, count: number, { output, minScore, m
   }
 }
 
-/** A grammar (GBNF) of verdicts that `parseGroup` takes: the ids in their order, and only ranks or scores in range. */
+/** A grammar (GBNF) of verdicts that `parseGroup` accepts: the ids in order, and only ranks or scores within range. */
 export function makeGroupGrammar(count: number, format: GroupFormat): string {
   const key = format.output === "ranks" ? "rank" : "score";
   const items = Array.from({ length: count }, (_, i) => `"{\\"id\\": ${i + 1}, \\"${key}\\": " value "}"`);
@@ -61,14 +61,14 @@ export function makeGroupGrammar(count: number, format: GroupFormat): string {
   return `root ::= "[" ${items.join(' ", " ')} "]"\nvalue ::= ${values.map((value) => `"${value}"`).join(" | ")}\n`;
 }
 
-/** Whole numbers where the range has at least three of them and at most a thousand; else hundredths of the range. */
+/** Whole numbers if the range has between three and a thousand of them; else hundredths of the range. */
 function listScores({ minScore, maxScore }: GroupFormat): number[] {
   const span = maxScore - minScore;
   const isWhole = Number.isInteger(minScore) && Number.isInteger(span) && span >= 2 && span <= 1000;
   return listSteps(minScore, maxScore, isWhole ? span : 100);
 }
 
-/** Numbers from one to another, both included, at equal distances. */
+/** Equidistant numbers from `from` to `to`, inclusive. */
 function listSteps(from: number, to: number, steps: number): number[] {
   return Array.from({ length: steps + 1 }, (_, i) => {
     const value = i === steps ? to : from + (i * (to - from)) / steps;

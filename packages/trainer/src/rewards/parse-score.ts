@@ -1,14 +1,15 @@
 import { JudgementError } from "./reward-model.js";
 
 export interface ScoreFormat {
-  /** Its first group is the score. */
+  /** Its first capture group is the score. */
   pattern: RegExp;
   min: number;
   max: number;
 }
 
 /**
- * The score in a verdict, from 0 (`min`) to 1 (`max`). The pattern's last match counts: a judge thinks first.
+ * Parses the score in a verdict, scaled from `min`..`max` to 0..1. The pattern's last match counts, because a judge
+ * thinks first.
  * @throws JudgementError when there is none, or one out of range.
  */
 export function parseScore(verdict: string, { pattern, min, max }: ScoreFormat): number {

@@ -10,9 +10,9 @@ export interface SafetensorsTensor {
 const LONGEST_HEADER = 100_000_000;
 
 /**
- * Reads one tensor of a safetensors file and nothing else of it.
+ * Reads a single tensor of a safetensors file.
  * @see https://github.com/huggingface/safetensors#format
- * @throws ConfigError when the file, the tensor or its type (F32, F16, BF16) is not there.
+ * @throws ConfigError when the file or the tensor is missing, or its type is none of F32, F16 and BF16.
  */
 export async function readSafetensorsTensor(path: string, name: string): Promise<SafetensorsTensor> {
   const fail = (received: string, cause?: unknown) =>

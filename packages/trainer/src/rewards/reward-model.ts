@@ -2,14 +2,14 @@ import type { RewardRequest } from "@cria/rollout";
 
 export interface ModelScore {
   score: number;
-  /** What the model wrote, for the dump; absent where it wrote nothing. */
+  /** Text of the model, for the dump; absent if it wrote none. */
   verdict?: string;
 }
 
 /** Scores one finished conversation. */
 export interface RewardModel {
   /**
-   * May reject, or resolve with anything, once `signal` aborts.
+   * May reject, or resolve with any value, once `signal` aborts.
    * @throws JudgementError when this conversation cannot be scored; any other error ends the run.
    */
   score(request: RewardRequest, signal: AbortSignal): Promise<ModelScore>;
@@ -19,18 +19,19 @@ export interface RewardModel {
 /** Scores the conversations of one prompt, by comparing them. */
 export interface GroupRewardModel {
   /**
-   * One score for each request; all have one `uid`. May reject, or resolve with anything, once `signal` aborts.
+   * Returns one score per request; all requests have the same `uid`. May reject, or resolve with any value, once
+   * `signal` aborts.
    * @throws JudgementError when the group cannot be scored; any other error ends the run.
    */
   scoreGroup(group: readonly RewardRequest[], signal: AbortSignal): Promise<ModelScore[]>;
   dispose?(): Promise<void>;
 }
 
-/** A conversation could not be scored, but others may be: it counts as failed (`rollout.on_failure`). */
+/** This conversation could not be scored, but others may be: it counts as failed (`rollout.on_failure`). */
 export class JudgementError extends Error {
   constructor(
     message: string,
-    /** The text of the model, if that text is wrong. */
+    /** Text of the model, if it caused the error. */
     readonly verdict?: string,
   ) {
     super(message);

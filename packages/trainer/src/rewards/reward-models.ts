@@ -6,26 +6,26 @@ export interface WeightedRewardModel {
   name: string;
   weight: number;
   model: RewardModel | GroupRewardModel;
-  /** Conversations, or groups, judged at once. */
+  /** Number of conversations, or groups, judged at once. */
   concurrency: number;
-  /** Seconds for each conversation or group, waiting for its turn not counted; null: no limit. */
+  /** Time limit for each conversation or group in seconds, excluding the wait for a place; null: no limit. */
   timeoutS: number | null;
 }
 
 export interface CombinedScore {
   /** Sum of weight times score over the models that gave a score. */
   score: number;
-  /** Each model's part of it. */
+  /** Contribution of each model. */
   parts: ScorePart[];
-  /** Why a model could not score; a sum without it would be no score. */
+  /** Why a model could not score; the sum is then invalid. */
   error?: string;
-  /** For each model `<name>_score` or `<name>_error`, and `<name>_verdict` if it wrote one. */
+  /** By model: `<name>_score` or `<name>_error`, and `<name>_verdict` if it wrote one. */
   extra: Record<string, unknown>;
 }
 
 const longestTimer = 2 ** 31 - 1;
 
-/** The models that score conversations beside the rules, and the requests that run on them. */
+/** Reward models that score conversations in addition to the rules, and their running requests. */
 export class RewardModels {
   private readonly closing = new AbortController();
   private readonly slots: ReadonlyMap<WeightedRewardModel, Semaphore>;
@@ -35,14 +35,14 @@ export class RewardModels {
     this.slots = new Map(models.map((entry) => [entry, new Semaphore(entry.concurrency)]));
   }
 
-  /** Whether a model compares the conversations of a prompt, so that it must see all of them at once. */
+  /** True if a model compares the conversations of a prompt, so that it must see all of them at once. */
   get comparesGroups(): boolean {
     return this.models.some(({ model }) => "scoreGroup" in model);
   }
 
   /**
-   * Asks all models at once, for each conversation. A model that cannot score one, or not in time, is an `error`.
-   * @throws what ends the run: a server that refuses every request, an engine that fails, an abort of `signal`.
+   * Asks all models at once, for each conversation. A model that fails or exceeds its time limit gives an `error`.
+   * @throws errors that end the run: a server that refuses every request, an engine failure, an abort of `signal`.
    */
   async judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<CombinedScore[]> {
     const stop = signal ? AbortSignal.any([signal, this.closing.signal]) : this.closing.signal;
@@ -63,7 +63,7 @@ export class RewardModels {
     };
   }
 
-  /** Ends what still runs, then frees the models. */
+  /** Aborts running requests, then frees the models. */
   async dispose(): Promise<void> {
     this.closing.abort(new Error("the training has ended"));
     await Promise.allSettled(this.running);
@@ -100,7 +100,7 @@ export class RewardModels {
     return requests.map((request) => scores.get(request)!);
   }
 
-  /** What a model says, or why it says nothing; waits for one of its places. */
+  /** Result or error of a model; waits for one of its places. */
   private async ask<T>(
     entry: WeightedRewardModel,
     work: (signal: AbortSignal) => Promise<T>,
@@ -116,7 +116,7 @@ export class RewardModels {
       const result = await work(signal).catch((error: unknown) => {
         if (late.aborted && !stop.aborted) return new JudgementError(`no score within ${timeoutS} s`);
         if (error instanceof JudgementError) return error;
-        // A template that cannot place one conversation's messages may place others'.
+        // The template may still accept other conversations' messages.
         if (error instanceof TokenizerError) return new JudgementError(error.message);
         throw error;
       });
@@ -128,7 +128,7 @@ export class RewardModels {
   }
 }
 
-/** Conversations side by side that answer one prompt. */
+/** Groups conversations by prompt. */
 function groupByPrompt(requests: readonly RewardRequest[]): RewardRequest[][] {
   const groups = new Map<string, RewardRequest[]>();
   for (const request of requests) {

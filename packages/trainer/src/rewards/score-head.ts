@@ -10,18 +10,18 @@ import { JudgementError, type ModelScore, type RewardModel } from "./reward-mode
 const HEAD = "score.weight";
 
 export interface ScoreHeadParts {
-  /** The backbone; its value head is still zero. */
+  /** The backbone; its value head is zero at first. */
   backbone: Pick<ValueModel, "info" | "values" | "writeTensor" | "dispose">;
-  /** The same file once more, for its vocabulary. */
+  /** The same file, loaded again for its vocabulary. */
   vocabulary: Pick<PolicyEngine, "dispose">;
   tokenizer: DeltaTokenizer;
 }
 
 /**
  * A reward model with a trained head: w · norm(h) of the conversation's last token, unbounded (Ouyang et al. 2022,
- * arXiv:2203.02155). The backbone is a GGUF. The head is not: llama.cpp loads `cls.output.weight` beside a decoder for
- * qwen3's rerankers only, and gives the softmax of its outputs, which is 1 for a single one. So it is read from the
- * safetensors file of the original model.
+ * arXiv:2203.02155). The backbone is a GGUF. The head is read from the safetensors file of the original model,
+ * because llama.cpp loads a decoder's `cls.output.weight` only for qwen3's rerankers, and returns the softmax of its
+ * outputs, which is 1 for a single output.
  */
 export class ScoreHead implements RewardModel {
   private constructor(
@@ -30,8 +30,8 @@ export class ScoreHead implements RewardModel {
   ) {}
 
   /**
-   * Takes over the parts, and frees them when it fails.
-   * @throws ConfigError when the file has no head, or one of several outputs or for another backbone.
+   * Takes ownership of the parts, and frees them on failure.
+   * @throws ConfigError when the file has no head, or one with several outputs or for another backbone.
    */
   static async open(parts: ScoreHeadParts, headPath: string, maxModelLen: number): Promise<ScoreHead> {
     const head = new ScoreHead(parts, maxModelLen);
@@ -58,7 +58,7 @@ export class ScoreHead implements RewardModel {
     const ids = this.parts.tokenizer.encodeWhole(nameImages(extraInfo.messages));
     if (ids.length > this.maxModelLen)
       throw new JudgementError(`a conversation of ${ids.length} tokens, where max_model_len is ${this.maxModelLen}`);
-    // A value is that of the state before its token: one more token, whichever, asks for the state after the last.
+    // A value belongs to the state before its token: one arbitrary further token gives the state after the last.
     const sequence = { tokenIds: [...ids, ids[0]!], from: ids.length };
     const [values] = await this.parts.backbone.values([sequence], { signal });
     return { score: values![ids.length]! };

@@ -15,8 +15,8 @@ export interface Answers {
 }
 
 /**
- * p(yes) / (p(yes) + p(no)) of a chat model's answer: a score without a word written, in one forward pass
- * (Zhang et al. 2024, "Generative verifiers", arXiv:2408.15240).
+ * p(yes) / (p(yes) + p(no)) of a chat model's answer: a score from one forward pass, without generated text (Zhang
+ * et al. 2024, "Generative verifiers", arXiv:2408.15240).
  */
 export class YesNoScorer implements RewardModel {
   constructor(
@@ -31,8 +31,8 @@ export class YesNoScorer implements RewardModel {
 }
 
 /**
- * By a trainable model (only those have the scoring graph) with its adapter off. Each answer is all of its tokens, so the
- * two need not be of one token.
+ * Weighs the answers with a trainable model (only those have the scoring graph), adapter off. All tokens of an
+ * answer count, so the answers may have several tokens each.
  */
 export function weighWithEngine(
   engine: PolicyEngine,
@@ -54,7 +54,10 @@ export function weighWithEngine(
 /** OpenAI's limit. */
 const MOST_LOGPROBS = 20;
 
-/** By a server: all of the likeliest first tokens that are the word, in any case and with any space around it. */
+/**
+ * Weighs the answers with a server: sums all likeliest first tokens that spell the word, ignoring case and white
+ * space.
+ */
 export function weighWithEndpoint(endpoint: ChatEndpoint, { yes, no }: Answers): WeighAnswers {
   return async (messages, signal) => {
     const options = { maxTokens: 1, temperature: 0, topLogprobs: MOST_LOGPROBS, signal };

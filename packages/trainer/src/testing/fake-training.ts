@@ -24,9 +24,9 @@ export interface FakeTraining extends Training {
 }
 
 export interface FakeTrainingOptions extends TinyTrainingOptions {
-  /** What the model says. */
+  /** Chooses the model's answers. */
   reply: FakeEngineOptions["reply"];
-  /** Whether it sees images; default: it reads text alone. */
+  /** Take images; default: only text. */
   images?: FakeEngineOptions["images"];
   /** As on the command line: "key.path=value". */
   overrides?: readonly string[];

@@ -23,7 +23,7 @@ const task = defineTask({
   system: "Use the tool.",
   tools: [square],
   reward: ({ answer, row }) => answer === row.truth,
-  // Of tokens of the model that is trained: those of a script are bytes.
+  // Limit in tokens of the trained model; tokens of a script are bytes.
   maxPromptLength: 8,
   maxResponseLength: 8,
 });

@@ -6,7 +6,7 @@ import { Policy } from "../policy/policy.js";
 import { rollOut } from "../step/roll-out.js";
 import { Task } from "../task/task.js";
 
-/** What the model says in one turn: a text, the call of a tool (`callTool`), or several of these, one below the other. */
+/** An assistant's turn: a text, a tool call (`callTool`), or several of these, joined by line breaks. */
 export type ScriptedAnswer = string | readonly string[];
 
 /** A tool call, as a scripted model writes it: `playTask(task, [callTool("square", { x: 3 }), "#### 9"])`. */
@@ -14,7 +14,7 @@ export function callTool(name: string, input: Readonly<Record<string, unknown>> 
   return `<tool_call>\n${JSON.stringify({ name, arguments: input })}\n</tool_call>`;
 }
 
-/** What a script sees when the model has to speak. */
+/** Input of a script when the model must speak. */
 export interface ScriptedTurn {
   /** Turns that the model has had in this conversation, from 0. */
   turn: number;
@@ -26,7 +26,7 @@ export interface ScriptedTurn {
 export type Script = readonly ScriptedAnswer[] | ((turn: ScriptedTurn) => ScriptedAnswer);
 
 export interface PlayOptions<Row extends object> {
-  /** Which of the task's rows, by its place; or a row of your own. Default 0. */
+  /** Index of one of the task's rows; or a row of your own. Default 0. */
   row?: number | Row;
   /** Ends the conversation; `playTask` then throws the signal's reason. */
   signal?: AbortSignal;
@@ -37,17 +37,17 @@ export interface PlayedCall {
   name: string;
   /** As the model wrote them. */
   arguments: Record<string, unknown>;
-  /** What the model read; null where the conversation ended before that. */
+  /** The tool's answer, as the model read it; null if the conversation ended before that. */
   answer: string | null;
 }
 
 /** A conversation of a scripted model, judged as in training. */
 export interface Played {
-  /** What would be trained on: the score, with the step rewards of calls and the scores of turns. */
+  /** Reward for training: the score, plus the step rewards of calls and the scores of turns. */
   reward: number;
-  /** What the task's reward gave; without one what its tools or its interaction gave for the whole. */
+  /** Result of the task's reward; without one, the score by its tools or its interaction. */
   score: number;
-  /** Of each call that had one, in their order. */
+  /** Step rewards of the calls that had one, in order. */
   stepRewards: readonly number[];
   /** Prompt, answers, and what tools and users said. */
   messages: readonly ChatMessage[];
@@ -62,10 +62,11 @@ export interface Played {
 const UNLIMITED = 1_000_000;
 
 /**
- * Lets a scripted model hold one conversation of a task: its tools run, its users answer, its reward judges, as in training, and no
- * model is loaded. The task's limits on tokens do not count; `maxTurns` does. Whatever its `toolFormat`, calls are those of `callTool`.
- * @throws ConfigError "testing/script-ended" when the conversation asks for more answers than there are; ToolError when it failed or
- * could not be judged, with what was thrown as its cause.
+ * Runs one conversation of a task with a scripted model: its tools run, its users answer, its reward judges, as in
+ * training, without loading a model. The task's token limits do not apply; `maxTurns` does. Calls are those of
+ * `callTool`, whatever the task's `toolFormat`.
+ * @throws ConfigError "testing/script-ended" when the conversation needs more answers than the script has; ToolError
+ * when it failed or could not be judged, with the thrown error as its cause.
  */
 export async function playTask<Row extends object>(
   task: Task<Row>,

@@ -9,17 +9,17 @@ import { openTraining, type Training } from "../run/training.js";
 import type { Registries } from "../user-code/registries.js";
 import { watchEngine } from "./watch-calls.js";
 
-/** What a training step asked of the engine. */
+/** Calls of a training step to the engine. */
 export interface EngineCalls {
   scores: (ScoreOptions & { count: number })[];
   batches: TrainSequence[][];
-  /** Of each update. */
+  /** Optimizer options of each update. */
   optimizers: OptimizerOptions[];
 }
 
 export interface TinyTraining extends Training, EngineCalls {
   folder: string;
-  /** What was reported. */
+  /** Reported events. */
   events: RunEvent[];
 }
 
@@ -28,7 +28,10 @@ export interface TinyTrainingOptions {
   reward?: string;
   /** One user message each. */
   prompts?: readonly string[];
-  /** Merged into the config, section by section. What updates do is not measured unless it says so: tests count the engine's calls. */
+  /**
+   * Merged into the config, section by section. Metrics of updates are off by default, because tests count the
+   * engine's calls.
+   */
   model?: Record<string, unknown>;
   actor?: Record<string, unknown>;
   rollout?: Record<string, unknown>;
@@ -41,7 +44,7 @@ export interface TinyTrainingOptions {
   customRewardFunction?: Record<string, unknown>;
   /** Merged into each row. */
   row?: Record<string, unknown>;
-  /** What names in the config stand for; default: what is built in. */
+  /** Registries of the names in the config; default: built-in ones. */
   registries?: Registries;
   signal?: AbortSignal;
 }

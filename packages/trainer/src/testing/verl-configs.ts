@@ -10,7 +10,7 @@ type Values = Record<string, unknown>;
 const read = <T>(name: string): T =>
   JSON.parse(readFileSync(join(import.meta.dirname, "..", "..", "fixtures", "verl-keys", `${name}.json`), "utf8"));
 
-/** What a config must say. */
+/** Values of a config's required keys. */
 export const makeRequiredKeys = (): Values => ({
   actor_rollout_ref: { model: { path: "m.gguf" } },
   data: { train_files: "t.jsonl" },

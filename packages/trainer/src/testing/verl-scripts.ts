@@ -6,7 +6,7 @@ const read = <T>(name: string): T => JSON.parse(readFileSync(join(folder, `${nam
 
 /** An example script of verl, as facts. */
 export interface VerlScript {
-  /** Where verl's repository has it. */
+  /** Path in verl's repository. */
   path: string;
   /** v0.7.0, v0.9, or "async" for those of its asynchronous trainers. */
   version: "v0.7.0" | "v0.9" | "async";
@@ -68,7 +68,7 @@ export function listVerlScripts(): VerlScript[] {
   ];
 }
 
-/** Whether the facts have no more than the beginning of a value: it was cut at a blank. */
+/** True if the recorded value is incomplete: it was cut at a blank. */
 export const isCut = (text: string) => /,$|[^'"\]]\)$/.test(text) || /^\$\(\([^)]*$/.test(text);
 
 /** A shell script that passes these arguments. */
