@@ -1,6 +1,6 @@
 import type { ArgDef, ArgsDef, CommandDef } from "citty";
 
-/** docs/commands.md: every command with its arguments, its options, and what stands below them in its help. */
+/** Renders docs/commands.md: every command with its arguments, its options, and the text below them in its help. */
 export function renderCommands(
   commands: Readonly<Record<string, CommandDef>>,
   notes: Readonly<Record<string, string>>,

@@ -51,7 +51,7 @@ it("keeps the live weights alone on the bus, without lag", async () => {
 it("keeps as many weights that sample as the lag needs, and the live ones", async () => {
   const { publisher, advance, list } = await open(2);
   for (const step of [1, 2, 3, 4]) {
-    // Two optimizer steps of each update: what is sampled by are the weights after the last.
+    // Two optimizer steps per update: sampling uses the weights after the second.
     const version = makeEngine(10 * (step - 1));
     expect(await publisher.keep(version)).toEqual(publisher.live);
     expect(await publisher.keep(version)).toEqual(publisher.live);

@@ -7,7 +7,7 @@ import type { Blobs } from "../bus/job-bus.js";
 import { hashBytes } from "../bus/job-record.js";
 import { BlobChunks, type ChunkPlace } from "./blob-chunks.js";
 
-/** Longest wait for a blob: this, plus a second for every so many bytes. */
+/** Longest wait for a blob: this, plus a second for each `BYTES_PER_SECOND` bytes. */
 const GET_MS = 60_000;
 const BYTES_PER_SECOND = 500_000;
 const CHUNK_BYTES = 128 * 1024;

@@ -9,8 +9,8 @@ export interface NumberedBatch {
 }
 
 /**
- * Numbers the images of sequences by their hashes. Rows are sorted by token ids, and results must not depend on the
- * order in which images were placed, nor on the sequences' order.
+ * Numbers the images of sequences by their hashes. Rows are sorted by token ids, and results must depend neither on
+ * the order in which images were placed, nor on the order of the sequences.
  */
 export function numberByHash(
   sequences: readonly Int32Array[],

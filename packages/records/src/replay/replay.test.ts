@@ -12,7 +12,7 @@ import { type Change, Steering } from "./steered-sequence.js";
 
 const call = (word: string) => `<tool_call>\n{"name": "look_up", "arguments": {"word": "${word}"}}\n</tool_call>`;
 
-/** Looks a word up, tells it, and is asked for more: what it says depends on the conversation alone. */
+/** Looks a word up, says it, and is asked for more: its answers depend only on the conversation. */
 function speak({ text }: FakeContext): string {
   const turns = text.split("<|im_start|>assistant\n");
   if (turns.at(-1) !== "") return " and so on";

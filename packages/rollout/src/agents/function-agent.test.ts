@@ -388,7 +388,7 @@ describe("an agent of one's own", () => {
     };
     const { trajectory } = await run(agent, { reply });
     expect(effects).toBe(1);
-    // The answer that nobody heard was given to who asked again.
+    // The undelivered answer was given to the repeated request.
     expect(trajectory.segments).toBeUndefined();
     expect(trajectory.metrics).toMatchObject({ chat_calls: 2, chat_retries: 1 });
   });

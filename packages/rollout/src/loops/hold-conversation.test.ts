@@ -12,7 +12,7 @@ const tell = {
   reward: (_: string, text: string) => text.length,
 };
 
-/** The parts of a trajectory that affect training: no times, nor which sample evaluated the prompt. */
+/** The parts of a trajectory that affect training: neither times, nor the sample that evaluated the prompt. */
 const describeAll = (trajectories: Awaited<ReturnType<typeof runRollouts>>) =>
   trajectories.map(
     ({ timeline: _, metrics: { generate_s: __, prefill_tokens: ___, reused_tokens: ____, ...metrics }, ...rest }) => ({

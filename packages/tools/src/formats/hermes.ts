@@ -26,7 +26,7 @@ export const hermes = defineToolFormat({
   },
 });
 
-/** Reads what follows an opening tag. `end` is where the search for the next one goes on. */
+/** Reads the text after an opening tag. `end`: where the search for the next tag continues. */
 function readBlock(text: string, start: number): CallBlock {
   const json = skipSpace(text, start);
   if (text[json] === "{") {

@@ -70,7 +70,7 @@ export const pythonic = defineToolFormat({
   detectionRank: 1,
 });
 
-/** Reads what follows the opening mark. */
+/** Reads the text after the opening mark. */
 function readMarked(text: string, start: number): CallBlock {
   const list = skipSpace(text, start);
   const isJson = /^(?:\{|\[\s{0,20}\{)/.test(text.slice(list, list + 30));

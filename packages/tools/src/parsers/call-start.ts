@@ -1,6 +1,6 @@
 /**
- * A judgement of one place in a growing text: a call may begin here ("call"), more text is needed to tell ("wait"), or
- * no call begins in the next so many characters, at least 1.
+ * A judgement of one place in a growing text: a call may begin here ("call"), more text is needed to tell ("wait"),
+ * or no call begins in the next n characters (a number, at least 1).
  */
 export type CallStart = "call" | "wait" | number;
 

@@ -52,7 +52,7 @@ export function findListedStart({ begin, listBegin, listEnd }: ListedForm): Call
   return findMarks([begin, listBegin, listEnd]);
 }
 
-/** Reads what follows the mark of a call. */
+/** Reads the text after the mark of a call. */
 function readCall(text: string, start: number, form: ListedForm): CallBlock {
   const { separator, shape } = form;
   const length = text.slice(start, start + LONGEST_HEAD + separator.length).indexOf(separator);

@@ -48,7 +48,10 @@ const LONGEST_NAME = 200;
 
 /** Reads calls whose parameters are elements. A value is everything up to its closing tag. */
 export class TaggedCalls {
-  /** Matches any tag; its groups: the function's name, what is behind it, the parameter's name, what is behind it. */
+  /**
+   * Matches any tag. Groups: the function's name and the text behind it, the parameter's name and the text behind
+   * it.
+   */
   private readonly tag: RegExp;
   /** Matches a tag with a name, or the beginning of one at the end of a text. */
   private readonly namedTag: RegExp;

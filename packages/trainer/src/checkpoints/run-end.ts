@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { CriaError } from "@cria/core";
 import type { RunFolder } from "./run-folder.js";
 
-/** How a run ended, in `end.json`. Missing while the run is in progress, or if its process was killed. */
+/** End of a run, in `end.json`. Missing while the run is in progress, or if its process was killed. */
 export interface RunEnd {
   status: "ended" | "failed" | "interrupted";
   /** The error that ended it; null unless it failed. */

@@ -51,7 +51,7 @@ describe("who takes part in a training", () => {
     const losses = await openLosses(withLoss(config, "./loss.mjs#mine"), folder);
     expect(losses.policyLosses.get("./loss.mjs#mine")).toMatchObject({ evaluate: expect.any(Function) });
     await expect(openLosses(withLoss(config, "./none.mjs#mine"), folder)).rejects.toThrow(/cannot be loaded/);
-    // It lies in the memory of whoever coordinates.
+    // It is in the coordinator's memory.
     await expect(openLosses(withLoss(config, "(in memory)"), folder)).rejects.toThrow(/\(in memory\)/);
   });
 });

@@ -6,7 +6,7 @@ import { isAddress } from "@cria/hub/internal";
 import { isMapping } from "./raw-config.js";
 
 /**
- * How relative paths are resolved, in every command. A path typed in a shell, as an argument or as key=value, is
+ * Rules for relative paths, the same in every command. A path typed in a shell, as an argument or as key=value, is
  * relative to the working directory. A path in a file is relative to that file's folder. A default, for example of
  * `trainer.default_local_dir`, is relative to the working directory. `~/` is the home folder; an address (`hf:...`)
  * is no path.

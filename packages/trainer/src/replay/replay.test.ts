@@ -24,7 +24,7 @@ const path = join(folder, "calculator", "grpo-lora");
 const events: RunEvent[] = [];
 let replay: Replay;
 
-/** A run of the demo's kind, ended after so many steps. */
+/** Trains a run like the demo's, and stops it after step `stopAfter`. */
 async function trainUntil(stopAfter: number, more: readonly string[] = []): Promise<void> {
   const overrides = [
     "data.train_batch_size=4",

@@ -87,7 +87,7 @@ function readRun(name: string, weights: string) {
   return { metrics: readMetrics(name).map(dropTimes), sha256: createHash("sha256").update(bytes).digest("hex") };
 }
 
-/** Aborts when the tracker hears of a step: what follows it ends. */
+/** Aborts when the tracker receives a step, so that nothing after it runs. */
 function abortAfter(step: number): RunSftOptions {
   const controller = new AbortController();
   const tracker: Tracker = {

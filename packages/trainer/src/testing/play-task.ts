@@ -32,7 +32,7 @@ export interface PlayOptions<Row extends object> {
   signal?: AbortSignal;
 }
 
-/** A call that the model made, and what came of it. */
+/** A tool call of the model, and its answer. */
 export interface PlayedCall {
   name: string;
   /** As the model wrote them. */

@@ -61,7 +61,7 @@ export async function answerEpisode(store: IndexStore, dump: DumpFile, line: num
   };
 }
 
-/** The first rows whose lines have so many bytes together; at least one. */
+/** The first rows whose lines have at most `most` bytes together; at least one. */
 function takeBytes(rows: readonly IndexRow[], most: number): IndexRow[] {
   let bytes = 0;
   const end = rows.findIndex(({ length }, i) => {

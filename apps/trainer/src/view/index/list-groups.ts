@@ -63,7 +63,7 @@ export async function listGroups(
   };
 }
 
-/** The first groups that have so many conversations together; at least one. */
+/** The first groups with at most `MOST_ENTRIES` conversations together; at least one. */
 function takeEntries(groups: readonly Group[]): Group[] {
   let entries = 0;
   const end = groups.findIndex(({ rows }, i) => {

@@ -80,7 +80,7 @@ const factors = [miniBatch, "async_training.require_batches", "async_training.tr
 
 const isOpen = (text: string) => text.includes("$") || isCut(text);
 
-/** Arguments of a script that its conversion neither has, nor names. */
+/** Arguments of a script that are neither in its conversion, nor reported. */
 function findLost(script: VerlScript, conversion: Conversion): string[] {
   const { config, toFillIn, unsupported, setAside } = conversion;
   const named = [...toFillIn, ...unsupported, ...setAside].map(({ key }) => key);
