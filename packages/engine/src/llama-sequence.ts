@@ -175,6 +175,8 @@ export class LlamaSequence implements PolicySequence {
     throw new EngineError("is still generating", {
       code: "engine/sequence-busy",
       subject: "sequence",
+      expected: "an idle sequence",
+      received: "a sequence with a running call",
       remedy: "await the running call first",
     });
   }

@@ -149,6 +149,8 @@ export async function loadNative(
         code: "config/unknown-option",
         subject: `loadModel.${key}`,
         expected: [...KNOWN_OPTIONS].join(", "),
+        received: key,
+        remedy: "correct or remove it",
       });
     }
   }

@@ -13,6 +13,7 @@ export function getAddon(): NativeAddon {
       throw new EngineError("cannot be loaded", {
         code: "engine/addon-missing",
         subject: "native addon",
+        expected: "the compiled addon and its llama.cpp libraries",
         received: (cause as Error).message,
         remedy: "run `npm run bootstrap` in the repository, or reinstall @cria/engine with a C++17 compiler and CMake",
         cause,

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { ConfigError } from "@cria/core";
 import { makePrintable } from "../terminal/printable-text.js";
-import { readInput, runChatCommand } from "./chat-commands.js";
+import { chatCommands, readInput, runChatCommand } from "./chat-commands.js";
 import { describeCall, describeEnd } from "./describe-turn.js";
 import type { ChatTurn, InteractiveChat } from "./interactive-chat.js";
 
@@ -28,7 +28,13 @@ export async function chatByLines(session: InteractiveChat, options: PipedChatOp
     for await (const line of lines) {
       if (line.trim() === "") continue;
       const read = readInput(line);
-      if (read.kind === "unknown") throw refuseCommand(read.text);
+      if (read.kind === "unknown")
+        throw refuseLine(
+          "names no command",
+          line,
+          `a message, or one of ${listCommands()}`,
+          `write /${line.trim()} to send it as a message`,
+        );
       if (read.kind === "command" && read.name === "quit") return;
       if (read.kind === "command" && read.name !== "retry") {
         const text = await runChatCommand(session, read.name, read.argument);
@@ -41,7 +47,7 @@ export async function chatByLines(session: InteractiveChat, options: PipedChatOp
         read.kind === "message"
           ? await session.say(read.text, listener, signal)
           : await session.retry(listener, signal);
-      if (!turn) throw refuseCommand("/retry: there is no message yet");
+      if (!turn) throw refuseLine("has no answer to repeat", line, "a message before /retry", "begin with a message");
       if (json) print(describeTurn(turn, session));
       else {
         const end = describeEnd(turn, session.context);
@@ -67,10 +73,17 @@ function describeTurn({ finishReason, ...turn }: ChatTurn, { context, seed }: In
   return { ...turn, finish_reason: finishReason, context, seed };
 }
 
-function refuseCommand(text: string): ConfigError {
-  return new ConfigError("cannot be done", {
+function refuseLine(problem: string, line: string, expected: string, remedy: string): ConfigError {
+  return new ConfigError(problem, {
     code: "config/bad-argument",
     subject: "a line of the input",
-    received: text,
+    expected,
+    received: line.trim(),
+    remedy,
   });
 }
+
+const listCommands = () =>
+  Object.keys(chatCommands)
+    .map((name) => `/${name}`)
+    .join(", ");

@@ -79,6 +79,7 @@ function leaveTrainingOut(config: TrainConfig): TrainConfig {
       subject: "data.val_files",
       expected: "files of held-out rows",
       received: "null",
+      remedy: "add data.val_files=<file> to the command, or to the config",
     });
   }
   config.data.train_files = val_files;
@@ -111,6 +112,8 @@ async function openPolicy(
       code: "config/bad-argument",
       subject: named.map((name) => `--${name}`).join(" and "),
       expected: "one of them, or none for the config's model",
+      received: named.length === 2 ? "both" : "all of them",
+      remedy: "leave out all but one",
     });
   }
   if (given.checkpoint !== undefined) {

@@ -63,18 +63,19 @@ type Given = Partial<Record<"run" | "model" | "adapter" | "merged" | "base", str
 /** @throws ConfigError without an output or a source, or for options that contradict each other. */
 function checkArguments(given: Given): void {
   const { run, model, adapter, merged } = given;
-  const refuse = (subject: string, problem: string, expected: string) => {
-    throw new ConfigError(problem, { code: "config/bad-argument", subject, expected });
+  const refuse = (subject: string, problem: string, expected: string, received: string) => {
+    throw new ConfigError(problem, { code: "config/bad-argument", subject, expected, received });
   };
   if (run === undefined && model === undefined)
-    refuse("--run or --model", "is missing", "a run's folder, or a model's file");
-  if (!adapter && !merged) refuse("--adapter or --merged", "is missing", "a file to write");
+    refuse("--run or --model", "is missing", "a run's folder, or a model's file", "neither");
+  if (!adapter && !merged) refuse("--adapter or --merged", "is missing", "a file to write", "neither");
   const other = (["run", "adapter", "base"] as const).find((name) => given[name] !== undefined);
   if (model !== undefined && other)
     refuse(
       `--model and --${other}`,
       "exclude each other",
       "with --model, which no run trained: only --merged and --quantize",
+      "both",
     );
 }
 

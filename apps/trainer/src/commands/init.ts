@@ -62,12 +62,18 @@ export const initCommand = defineCommand({
 });
 
 function checkSources(fromMcp: string | undefined, fromAiSdk: string | undefined, tools: string | undefined): void {
-  const fail = (problem: string, subject: string, remedy: string) =>
-    new ConfigError(problem, { code: "config/bad-argument", subject, remedy });
   if (fromMcp !== undefined && fromAiSdk !== undefined)
-    throw fail("exclude each other", "--from-mcp and --from-ai-sdk", "start from one, and add the other to tools.yaml");
+    throw refuse("--from-mcp and --from-ai-sdk", "exclude each other", {
+      expected: "one of them",
+      received: "both",
+      remedy: "start from one, and add the other to tools.yaml",
+    });
   if (tools !== undefined && fromMcp === undefined && fromAiSdk === undefined)
-    throw fail("chooses among existing tools", "--tools", "give --from-mcp or --from-ai-sdk with it");
+    throw refuse("--tools", "chooses among existing tools", {
+      expected: "--from-mcp or --from-ai-sdk with it",
+      received: "neither",
+      remedy: "add one of them, or leave --tools out",
+    });
 }
 
 /** Checks the options about images: a model sees by its own projector. */
@@ -79,17 +85,33 @@ function checkVision(given: {
   "from-ai-sdk"?: string;
 }): void {
   const { vision = false, model, mmproj } = given;
-  const fail = (problem: string, subject: string, remedy: string) =>
-    new ConfigError(problem, { code: "config/bad-argument", subject, remedy });
   const source = ["from-mcp", "from-ai-sdk"].find((name) => given[name as "from-mcp"] !== undefined);
-  if (vision && source) throw fail("exclude each other", `--vision and --${source}`, "add the tools to tools.yaml");
-  if (mmproj !== undefined && !vision) throw fail("is for tasks of pictures", "--mmproj", "give --vision with it");
+  if (vision && source)
+    throw refuse(`--vision and --${source}`, "exclude each other", {
+      expected: "one of them",
+      received: "both",
+      remedy: "leave one out; with --vision, add the tools to tools.yaml later",
+    });
+  if (mmproj !== undefined && !vision)
+    throw refuse("--mmproj", "is for tasks of pictures", {
+      expected: "--vision with it",
+      received: "no --vision",
+      remedy: "add --vision, or leave --mmproj out",
+    });
   if (vision && (model === undefined) !== (mmproj === undefined))
-    throw fail(
-      "go together in a task of pictures",
-      "--model and --mmproj",
-      "name both, or neither for the embedded policy",
-    );
+    throw refuse("--model and --mmproj", "go together in a task of pictures", {
+      expected: "both, or neither for the embedded policy",
+      received: model === undefined ? "only --mmproj" : "only --model",
+      remedy: `add --${model === undefined ? "model" : "mmproj"}`,
+    });
+}
+
+function refuse(
+  subject: string,
+  problem: string,
+  details: Record<"expected" | "received" | "remedy", string>,
+): ConfigError {
+  return new ConfigError(problem, { code: "config/bad-argument", subject, ...details });
 }
 
 /** Asks for a name, if there is a user to ask. */

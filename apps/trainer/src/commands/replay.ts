@@ -78,11 +78,18 @@ interface Given {
 
 function checkTogether({ edit, trajectory, until, seed, live }: Given): void {
   const refuse = (subject: string, expected: string, received: string) =>
-    new ConfigError("does not fit", { code: "config/bad-argument", subject, expected, received });
-  if (edit && trajectory === undefined) throw refuse("--edit", "one conversation: --trajectory", "all of the step");
+    new ConfigError("does not go with the other options", {
+      code: "config/bad-argument",
+      subject,
+      expected,
+      received,
+      remedy: `change that, or leave ${subject} out`,
+    });
+  if (edit && trajectory === undefined)
+    throw refuse("--edit", "one conversation, named by --trajectory", "all conversations of the step");
   if (edit && until !== undefined) throw refuse("--until", "a replay without --edit", "--edit");
-  if (!edit && live) throw refuse("--live-tools", "--edit too", "a replay of what was recorded");
-  if (!edit && seed !== undefined) throw refuse("--seed", "--edit too", "a replay, which draws as it did before");
+  if (!edit && live) throw refuse("--live-tools", "--edit with it", "a replay with the recorded answers");
+  if (!edit && seed !== undefined) throw refuse("--seed", "--edit with it", "a replay with the recorded seed");
 }
 
 /** @param name a line's number, or `<uid>#<sample>`; undefined: all. @throws ConfigError when there is none. */

@@ -83,6 +83,8 @@ function pickRows(session: Training, { limit, val }: { limit: number; val: boole
     code: "config/no-rows",
     subject: val ? "data.val_files" : "data.train_files",
     expected: "at least one row",
+    received: val ? "no held-out rows in the config" : "none",
+    remedy: val ? "set data.val_files, or leave --val out" : "set data.train_files",
   });
 }
 

@@ -80,6 +80,8 @@ function findFolders(named: readonly string[]): string[] {
     code: "config/bad-argument",
     subject: missing,
     expected: "run folders, folders of runs, or files of conversations (JSONL)",
+    received: "no such file or folder",
+    remedy: "check the path; cria runs lists all runs",
   });
 }
 

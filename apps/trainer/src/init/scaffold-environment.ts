@@ -159,6 +159,7 @@ async function checkEmpty(target: string, folder: string): Promise<void> {
     code: "config/folder-not-empty",
     subject: folder,
     expected: "a new or empty folder",
+    received: "a folder with files in it",
     remedy: "choose another name: nothing is overwritten",
   });
 }
@@ -176,6 +177,8 @@ function readName(folder: string): string {
   throw new ConfigError("cannot be the name of an environment", {
     code: "config/bad-argument",
     subject: basename(folder),
-    expected: "letters, digits, - and _",
+    expected: "letters, digits, - and _, the first a letter or digit",
+    received: JSON.stringify(basename(folder)),
+    remedy: "choose another folder name",
   });
 }

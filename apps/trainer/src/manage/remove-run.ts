@@ -25,6 +25,8 @@ export async function removeRun(path: string, confirm: (() => Promise<boolean>) 
       code: "config/not-confirmed",
       subject: `cria runs remove ${path}`,
       expected: "--yes, or a terminal to ask in",
+      received: "neither",
+      remedy: "add --yes",
     });
   }
   if (!(await confirm())) return false;

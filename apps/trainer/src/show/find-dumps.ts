@@ -28,6 +28,8 @@ export function findDumps(path: string, { step, validation = false }: FindDumpsO
       code: "data/no-run",
       subject: path,
       expected: "a run folder (runs/<project>/<experiment>), or a file of conversations (JSONL)",
+      received: "no such file or folder",
+      remedy: "check the path; cria runs lists all runs",
     });
   }
   if (!statSync(path).isDirectory()) {

@@ -148,6 +148,7 @@ async function openAdapter(path: string, options: FindSubjectOptions): Promise<S
     code: "config/no-base-model",
     subject: path,
     expected: "the model that it was trained on",
+    received: "an adapter outside of a run's folder",
     remedy: `name it: cria chat ${path} --base model.gguf`,
   });
 }
@@ -190,7 +191,7 @@ function findStep(path: string, step: number | undefined): string {
     subject: `--step ${step}`,
     expected: steps.length > 0 ? steps.sort((a, b) => a - b).join(", ") : "a run folder with checkpoints",
     received: String(step),
-    remedy: "without --step it is the newest",
+    remedy: "name one of these, or leave --step out for the newest",
   });
 }
 

@@ -39,6 +39,8 @@ export async function writeStatic(options: StaticOptions): Promise<number> {
       code: "config/bad-argument",
       subject: `--static ${out}`,
       expected: "a folder that does not exist yet, or is empty",
+      received: "a folder with files in it",
+      remedy: "choose another folder",
     });
   }
   for (const [name, { content }] of assets)

@@ -94,6 +94,7 @@ async function parseHeader(bytes: Uint8Array, subject: string): Promise<Header> 
       subject,
       expected: "a PNG, JPEG, BMP or GIF file",
       received,
+      remedy: "convert the image to one of these formats",
     });
   };
   const { imageSize } = await import("image-size");

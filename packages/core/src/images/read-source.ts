@@ -108,6 +108,7 @@ async function readImageFile(path: string, subject: string, maxBytes: number): P
       subject,
       expected: `an image at ${path}`,
       received: (cause as Error).message,
+      remedy: "check the path and its permissions",
       cause,
     });
   }
@@ -125,6 +126,7 @@ async function download(
       subject,
       expected: `an image at ${url.slice(0, 200)}`,
       received,
+      remedy: "check the address, or give the file itself",
       cause,
     });
   };

@@ -59,6 +59,7 @@ async function hashProjector(path: string): Promise<string> {
       subject: path,
       expected: "a projector's file (llama.cpp's mmproj)",
       received: (cause as Error).message,
+      remedy: "check the path and its permissions",
       cause,
     });
   }

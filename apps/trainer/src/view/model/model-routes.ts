@@ -127,7 +127,7 @@ async function readBody<Schema extends z.ZodType>(c: Context, schema: Schema): P
 }
 
 function refuseBody(expected: string): RequestError {
-  return new RequestError(400, "is wrong", { code: "view/bad-request", subject: "the body", expected });
+  return new RequestError(400, "is wrong", { code: "view/bad-request", subject: "the request's body", expected });
 }
 
 /** @throws RequestError 404 when there is no model to ask. */

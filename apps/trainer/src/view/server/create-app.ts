@@ -13,7 +13,7 @@ import { IndexStore } from "../index/index-store.js";
 import { addModelRoutes } from "../model/model-routes.js";
 import type { Asset } from "./assets.js";
 import type { RunCatalog } from "./catalog.js";
-import { EventStreams } from "./event-stream.js";
+import { EventStreams, MOST_STREAMS } from "./event-stream.js";
 import { readPageOptions } from "./read-query.js";
 import { guard, safeHeaders } from "./viewer-access.js";
 
@@ -95,7 +95,13 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
   });
   app.get("/api/events", (c) => {
     if (streams.isFull)
-      throw new RequestError(429, "are too many", { code: "view/busy", subject: "open pages", remedy: "close some" });
+      throw new RequestError(429, "are too many", {
+        code: "view/busy",
+        subject: "open pages",
+        expected: `at most ${MOST_STREAMS}`,
+        received: "one more",
+        remedy: "close some",
+      });
     return streams.answer(() => c.env?.outgoing?.destroy());
   });
   app.all("/api/*", (c) => {

@@ -10,7 +10,7 @@ const MOST_BYTES = 1 << 20;
 const STALL_MS = 30_000;
 const KEEP_ALIVE_MS = 15_000;
 /** Most pages that listen at once. */
-const MOST_STREAMS = 64;
+export const MOST_STREAMS = 64;
 
 /** Server-sent events about runs. */
 export class EventStreams {

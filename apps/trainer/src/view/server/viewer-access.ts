@@ -22,7 +22,12 @@ export function guard(host: string, token: string | null): MiddlewareHandler {
     const site = c.req.header("sec-fetch-site");
     const isOpening = c.req.method === "GET" && c.req.header("sec-fetch-mode") === "navigate";
     if ((site === "cross-site" || site === "same-site") && !isOpening)
-      throw new RequestError(403, "is not allowed", { code: "view/other-site", subject: "Sec-Fetch-Site" });
+      throw new RequestError(403, "comes from a page of another site", {
+        code: "view/other-site",
+        subject: "the request",
+        expected: "a request from the viewer's own pages",
+        received: `Sec-Fetch-Site: ${site}`,
+      });
     if (token !== null) {
       const given = c.req.query("token");
       if (!isEqual(given ?? readCookie(c.req.header("cookie")), token))
