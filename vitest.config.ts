@@ -24,6 +24,8 @@ export default defineConfig({
     ],
     setupFiles: ["./tests/wait-for-events.ts", ...shared],
     sequence: { sequencer: SlowFirst },
+    // Two runs at once (scripts/test.mjs) would read each other's half-written file of durations.
+    cache: false,
     pool: "forks",
     // For what hangs, not for what is slow: a busy machine makes seconds minutes.
     testTimeout: 300_000,

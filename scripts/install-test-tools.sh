@@ -10,7 +10,7 @@ clang-format-19 clang-format-19
 clang-tidy-19 clang-tidy-19
 aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 objdump binutils
-chromium chromium
+chromium-headless-shell chromium-headless-shell
 nats-server nats-server
 ip iproute2
 nft nftables

@@ -1,7 +1,7 @@
-// Run by `npm test` after bootstrap: lint, types, tests; then the tests about bits again with each other kernel that
-// this CPU can run. Failures are shown at once, and again at the end; the exit code is 1 if any failed. Arguments go to
-// the tests, which then run alone.
-import { spawn, spawnSync } from "node:child_process";
+// Run by `npm test` after bootstrap: lint, types, tests, and the tests about bits again with each other kernel that this
+// CPU can run. Failures are shown when their step ends, and again at the end; the exit code is 1 if any failed. Arguments
+// go to the tests: then no others run.
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,13 +26,8 @@ const TESTS_OF_BITS = [
   "apps/trainer/src/demo/demo.test.ts",
 ];
 
-// Files that change their process for good, or measure all of it. Each has a separate process, which loads every module
-// anew (a second of CPU time). All others share a few processes and every module in them, and must leave nothing
-// behind (tests/leave-nothing.ts).
-const TESTS_WITH_OWN_PROCESS = [
-  // A CPU kernel is chosen once.
-  "packages/engine/src/cpu-kernel.test.ts",
-  // Another copy of llama.cpp takes over its log.
+// Another copy of llama.cpp takes over its log for good. These files share a process with each other.
+const TESTS_WITH_STOCK_LLAMA = [
   "packages/tokenizer-delta/src/control-tokens.test.ts",
   "packages/tokenizer-delta/src/explain-mismatch.test.ts",
   "packages/tokenizer-delta/src/parse-template.test.ts",
@@ -43,6 +38,14 @@ const TESTS_WITH_OWN_PROCESS = [
   "apps/trainer/src/commands/adapter-import.test.ts",
   "apps/trainer/src/commands/eval-export.test.ts",
   "tests/readme.test.ts",
+];
+
+// Files that change their process for good in other ways, or measure all of it. Each has a separate process, which loads
+// every module anew (a second of CPU time and more). All others share a few processes and every module in them, and must
+// leave nothing behind (tests/leave-nothing.ts).
+const TESTS_WITH_OWN_PROCESS = [
+  // A CPU kernel is chosen once.
+  "packages/engine/src/cpu-kernel.test.ts",
   // Modules are replaced.
   "packages/cluster/src/nats/nats-lost-store.test.ts",
   "packages/engine/src/images/open-projector.test.ts",
@@ -65,33 +68,40 @@ function listOtherKernels() {
   return usableCpuKernels.filter((kernel) => kernel !== cpuKernel);
 }
 
-/** They run side by side, before the tests. */
+const test = (title, args, env) => ({ title, command: bin("vitest"), args: ["run", ...args], env, reports: true });
+const typesFile = join(root, "node_modules", ".cache", "cria-types.tsbuildinfo");
 const checks = [
-  ["lint", bin("biome"), ["check", "."]],
-  ["types", bin("tsc"), ["-p", "tsconfig.json"]],
-  ["types of the viewer", bin("tsc"), ["-p", "apps/viewer/tsconfig.json"]],
+  { title: "lint", command: bin("biome"), args: ["check", "."] },
+  // Checks only what changed since the last time, and what depends on that.
+  {
+    title: "types",
+    command: bin("tsc"),
+    args: ["-p", "tsconfig.json", "--incremental", "--tsBuildInfoFile", typesFile],
+  },
+  { title: "types of the viewer", command: bin("tsc"), args: ["-p", "apps/viewer/tsconfig.json"] },
 ];
-const steps = [];
-if (chosen.length > 0) steps.push(["tests", bin("vitest"), ["run", ...chosen]]);
-else {
-  const others = TESTS_WITH_OWN_PROCESS.flatMap((path) => ["--exclude", path]);
-  steps.push(["tests", bin("vitest"), ["run", "--no-isolate", ...others]]);
-  steps.push(["tests with a process each", bin("vitest"), ["run", ...TESTS_WITH_OWN_PROCESS]]);
-  for (const kernel of listOtherKernels())
-    steps.push([
-      `tests, kernel ${kernel}`,
-      bin("vitest"),
-      ["run", "--no-isolate", ...TESTS_OF_BITS],
-      { CRIA_CPU_KERNEL: kernel },
-    ]);
+
+/**
+ * Each lane runs its steps one after the other, beside the other lane. Two processes share most tests: those wait for
+ * servers, browsers and programs a third of the time, in which the second lane's one process uses the cores.
+ */
+const lanes = chosen.length > 0 ? [[test("tests", chosen)], checks] : [[], checks];
+if (chosen.length === 0) {
+  const alone = "--poolOptions.forks.minForks=1 --poolOptions.forks.maxForks=1".split(" ");
+  const others = [...TESTS_WITH_STOCK_LLAMA, ...TESTS_WITH_OWN_PROCESS].flatMap((path) => ["--exclude", path]);
+  const shared = (title, args, env) => test(title, ["--no-isolate", ...alone, ...args], env);
+  lanes[0].push(test("tests", ["--no-isolate", ...others]));
+  lanes[1].push(
+    shared("tests with stock llama.cpp", TESTS_WITH_STOCK_LLAMA, { CRIA_TESTS_WITH_STOCK_LLAMA: "1" }),
+    test("tests with a process each", [...alone, ...TESTS_WITH_OWN_PROCESS]),
+    ...listOtherKernels().map((kernel) =>
+      shared(`tests, kernel ${kernel}`, TESTS_OF_BITS, { CRIA_CPU_KERNEL: kernel }),
+    ),
+  );
 }
 
 /** Failures with their output, repeated at the end. */
 const failures = [];
-function report(title, status, started, told = []) {
-  console.log(`${title}: ${status === 0 ? "ok" : "FAILED"} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
-  if (status !== 0) failures.push(`${title}: FAILED`, ...told);
-}
 
 /** The failed tests of a report that vitest wrote; of a run that wrote none, nothing. */
 function listFailedTests(file) {
@@ -109,26 +119,32 @@ function listFailedTests(file) {
   });
 }
 
-async function check([title, command, args]) {
+const folder = mkdtempSync(join(tmpdir(), "cria-tests-"));
+
+/** Runs one step. Its output is shown as it comes, or (`later`) at its end, so that two steps do not mix theirs. */
+async function run({ title, command, args, env, reports }, later) {
   const started = Date.now();
-  const child = spawn(command, args, { cwd: root, stdio: "inherit" });
+  const file = join(folder, `${title}.json`);
+  const reporters = reports ? ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`] : [];
+  const child = spawn(command, [...args, ...reporters], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : {}), ...env },
+  });
+  const held = [];
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (bytes) => (later ? held.push(bytes) : process.stdout.write(bytes)));
   const [status] = await once(child, "close");
-  report(title, status, started);
+  process.stdout.write(Buffer.concat(held));
+  console.log(`${title}: ${status === 0 ? "ok" : "FAILED"} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  if (status !== 0) failures.push(`${title}: FAILED`, ...(reports ? listFailedTests(file) : []));
 }
 
-await Promise.all(checks.map(check));
-const reports = mkdtempSync(join(tmpdir(), "cria-tests-"));
-for (const [i, [title, command, args, env]] of steps.entries()) {
-  const started = Date.now();
-  const file = join(reports, `${i}.json`);
-  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
-  const { status } = spawnSync(command, [...args, ...reporters], {
-    cwd: root,
-    stdio: "inherit",
-    env: { ...process.env, ...env },
-  });
-  report(title, status, started, status === 0 ? [] : listFailedTests(file));
-}
-rmSync(reports, { recursive: true, force: true });
+await Promise.all(
+  lanes.map(async (steps, lane) => {
+    for (const step of steps) await run(step, lane > 0);
+  }),
+);
+rmSync(folder, { recursive: true, force: true });
 if (failures.length > 0) console.log(`\n${failures.join("\n")}`);
 process.exit(failures.length > 0 ? 1 : 0);

@@ -46,14 +46,16 @@ fromLlama("proper-lockfile");
 const MAPS = "/proc/self/maps";
 const EVENTS = ["SIGHUP", "SIGINT", "SIGTERM", "unhandledRejection", "uncaughtException"];
 
+// A second copy of llama.cpp takes over the log of the addon's. Files that use it share processes with each other alone.
+const { CRIA_TESTS_WITH_STOCK_LLAMA: usesStockLlama } = process.env;
+
 const look = () => ({
   cwd: process.cwd(),
   argv: [...process.argv],
   env: { ...process.env },
   exitCode: process.exitCode,
   replaced: { fetch: globalThis.fetch, log: console.log, error: console.error, write: process.stdout.write },
-  // A second copy of llama.cpp takes over the log of the addon's.
-  hasOtherLlama: existsSync(MAPS) && readFileSync(MAPS, "utf8").includes("llama-addon.node"),
+  hasOtherLlama: !usesStockLlama && existsSync(MAPS) && readFileSync(MAPS, "utf8").includes("llama-addon.node"),
   listeners: EVENTS.map((name) => `${name}: ${process.listenerCount(name)}`),
 });
 

@@ -1,7 +1,10 @@
 import { existsSync } from "node:fs";
 import { type Browser, chromium, type Page } from "playwright-core";
 
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+/** The one without a window's interface comes first: it takes half the time. */
+const PLACES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"].map(
+  (name) => `/usr/bin/${name}`,
+);
 const found = PLACES.find((path) => existsSync(path));
 
 /** No browser is installed: tests are skipped, except in CI, where they fail. */
@@ -9,7 +12,7 @@ export const noBrowser = !process.env.CI && found === undefined;
 
 export async function openBrowser(): Promise<Browser> {
   if (found === undefined)
-    throw new Error(`no browser: expected one of ${PLACES.join(", ")}; install Debian's chromium`);
+    throw new Error(`no browser: expected one of ${PLACES.join(", ")}; install Debian's chromium-headless-shell`);
   // Its sandbox needs rights that containers lack.
   return chromium.launch({ executablePath: found, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
