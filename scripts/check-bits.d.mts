@@ -30,5 +30,8 @@ export interface Platform {
 
 export function readRecords(): Record<string, RecordedBits & { platform: Platform }>;
 export function describePlatform(): Platform;
-export function computeBits(kernel: string, options?: { whole?: boolean }): Promise<RecordedBits>;
+export function computeBits(
+  kernel: string,
+  options?: { whole?: boolean; run?: (folder: string, args: string[]) => Promise<string> },
+): Promise<RecordedBits>;
 export function compareBits(recorded: Partial<RecordedBits>, computed: RecordedBits): string[];

@@ -62,8 +62,8 @@ export function describePlatform() {
   return { glibc: glibcVersionRuntime ?? "none", v8: process.versions.v8 };
 }
 
-/** Standard output of the command line; throws with its output when it fails. */
-async function runCria(kernel, cwd, ...args) {
+/** Standard output of the command line in a process of its own; throws with its output when it fails. */
+async function runCria(kernel, cwd, args) {
   const tsx = createRequire(import.meta.url).resolve("tsx");
   const cli = join(root, "apps", "trainer", "src", "cli.ts");
   const child = spawn(process.execPath, ["--conditions=cria-source", "--import", tsx, cli, ...args], {
@@ -87,37 +87,40 @@ async function runCria(kernel, cwd, ...args) {
 const hash = (data) => createHash("sha256").update(data).digest("hex");
 
 /** `{ sha256 of the weights, metrics: name -> digest of its values over the steps }` of a training. */
-async function train(kernel, folder, weights, overrides) {
+async function train(run, folder, weights, overrides) {
   const place = `trainer.default_local_dir=${folder}`;
-  await runCria(kernel, folder, "train", config, place, 'trainer.logger=["file"]', ...TRAINING, ...overrides);
-  const run = join(folder, "calculator", "grpo-lora");
-  const lines = readFileSync(join(run, "metrics.jsonl"), "utf8").trim().split("\n");
+  await run(folder, ["train", config, place, 'trainer.logger=["file"]', ...TRAINING, ...overrides]);
+  const made = join(folder, "calculator", "grpo-lora");
+  const lines = readFileSync(join(made, "metrics.jsonl"), "utf8").trim().split("\n");
   const steps = lines.map((line) => JSON.parse(line));
   const names = [...new Set(steps.flatMap(Object.keys))].filter((name) => !VARYING.test(name)).sort();
   const digest = (name) => hash(JSON.stringify(steps.flatMap((step) => step[name] ?? []))).slice(0, 16);
   const metrics = Object.fromEntries(names.map((name) => [name, digest(name)]));
-  return { sha256: hash(readFileSync(join(run, weights))), metrics };
+  return { sha256: hash(readFileSync(join(made, weights))), metrics };
 }
 
-async function runDemo(kernel, cwd, ...args) {
-  const { steps, before, after } = JSON.parse(await runCria(kernel, cwd, "demo", "--json", "--seed", "1", ...args));
+async function runDemo(run, folder, ...args) {
+  const { steps, before, after } = JSON.parse(await run(folder, ["demo", "--json", "--seed", "1", ...args]));
   return { steps, before, after };
 }
 
-/** The bits that `kernel` computes; with `whole`, also those of the complete demo. */
-export async function computeBits(kernel, { whole = false } = {}) {
+/**
+ * The bits that `kernel` computes; with `whole`, also those of the complete demo.
+ * @param run takes a folder to work in and arguments of `cria`, and gives its standard output
+ */
+export async function computeBits(kernel, { whole = false, run = (...given) => runCria(kernel, ...given) } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "cria-bits-"));
   const make = (name) => mkdtempSync(join(folder, `${name}-`));
   try {
     return {
-      lora: await train(kernel, make("lora"), "adapter.gguf", ["trainer.total_training_steps=20"]),
-      full: await train(kernel, make("full"), "model.gguf", [
+      lora: await train(run, make("lora"), "adapter.gguf", ["trainer.total_training_steps=20"]),
+      full: await train(run, make("full"), "model.gguf", [
         "trainer.total_training_steps=3",
         "actor_rollout_ref.model.lora_rank=0",
         "actor_rollout_ref.actor.optim.lr=1e-4",
       ]),
-      shortDemo: await runDemo(kernel, make("demo"), "--steps", "3", ...SMALL),
-      ...(whole ? { demo: await runDemo(kernel, make("demo")) } : {}),
+      shortDemo: await runDemo(run, make("demo"), "--steps", "3", ...SMALL),
+      ...(whole ? { demo: await runDemo(run, make("demo")) } : {}),
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -6,32 +6,35 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { TinyModels } from "@cria/engine/testing";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { captureOutput } from "../testing/capture-output.js";
+import { runHere } from "../testing/run-here.js";
 
+const output = captureOutput();
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 // The built command line as users run it: `npm test` builds first.
 const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
 
-async function train(
-  folder: string,
-  overrides: string[],
-  signalAfter?: { steps: number; name: NodeJS.Signals },
-  command = "train",
-) {
-  const args = [bin, command, join(folder, "config.yaml"), "--json", ...overrides];
+/** Trains until a signal comes after some steps. */
+async function train(folder: string, signalAfter: { steps: number; name: NodeJS.Signals }, command = "train") {
+  const args = [bin, command, join(folder, "config.yaml"), "--json"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   let stderr = "";
   child.stderr.on("data", (text) => {
     stderr += text;
   });
   const ended = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
-  if (signalAfter) {
-    while (countSteps(folder) < signalAfter.steps) await sleep(5);
-    child.kill(signalAfter.name);
-  }
+  while (countSteps(folder) < signalAfter.steps) await sleep(5);
+  child.kill(signalAfter.name);
   const [code] = await ended;
   return { code, stderr };
+}
+
+/** The same command again, for one step more. */
+async function goOn(command: string, folder: string, step: number) {
+  await runHere(folder, [command, join(folder, "config.yaml"), "--json", `trainer.total_training_steps=${step + 1}`]);
+  expect(process.exitCode, output.stderr).toBeUndefined();
 }
 
 const metricsFile = (folder: string) => join(folder, "cria", "default", "metrics.jsonl");
@@ -50,15 +53,14 @@ describe("cria train that gets a signal", () => {
   ] as const) {
     it(`${name}: saves, says how to go on, and ends with ${exitCode}; the same command goes on there`, async () => {
       const { folder } = await writeTinyRun(models, { trainer: { total_training_steps: 100_000 } });
-      const { code, stderr } = await train(folder, [], { steps: 2, name });
+      const { code, stderr } = await train(folder, { steps: 2, name });
       expect(stderr).not.toMatch(/error/);
       expect(code).toBe(exitCode);
       const step = Number(/stopped after step (\d+) of 100000/.exec(stderr)?.[1]);
       expect(stderr).toMatch(new RegExp(`saved: .*global_step_${step}\\n`));
       expect(stderr).toMatch(/go on: cria train \S+config\.yaml --json\n/);
-      const again = await train(folder, [`trainer.total_training_steps=${step + 1}`]);
-      expect(again.stderr).toMatch(new RegExp(`resuming after step ${step}`));
-      expect(again.code).toBe(0);
+      await goOn("train", folder, step);
+      expect(output.stderr).toMatch(new RegExp(`resuming after step ${step}`));
       expect(countSteps(folder)).toBe(step + 1);
     });
   }
@@ -79,8 +81,7 @@ it("cria train whose output nobody reads any more saves, ends with 141, and goes
     status: "interrupted",
   });
   const step = countSteps(folder);
-  const again = await train(folder, [`trainer.total_training_steps=${step + 1}`]);
-  expect(again.code).toBe(0);
+  await goOn("train", folder, step);
   expect(countSteps(folder)).toBe(step + 1);
 });
 
@@ -97,12 +98,11 @@ it("cria sft that gets a signal does the same", async () => {
     trainer: { default_local_dir: folder, project_name: "cria", total_training_steps: 100_000, threads: 1 },
   };
   writeFileSync(join(folder, "config.yaml"), JSON.stringify(config));
-  const { code, stderr } = await train(folder, [], { steps: 2, name: "SIGTERM" }, "sft");
+  const { code, stderr } = await train(folder, { steps: 2, name: "SIGTERM" }, "sft");
   expect(code).toBe(143);
   const step = Number(/stopped after step (\d+) of 100000/.exec(stderr)?.[1]);
   expect(stderr).toMatch(new RegExp(`saved: .*global_step_${step}\\n`));
   expect(stderr).toMatch(/go on: cria sft \S+config\.yaml --json\n/);
-  const again = await train(folder, [`trainer.total_training_steps=${step + 1}`], undefined, "sft");
-  expect(again.stderr).toMatch(new RegExp(`resuming after step ${step}`));
-  expect(again.code).toBe(0);
+  await goOn("sft", folder, step);
+  expect(output.stderr).toMatch(new RegExp(`resuming after step ${step}`));
 });
