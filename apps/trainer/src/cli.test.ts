@@ -3,7 +3,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { captureOutput } from "./testing/capture-output.js";
+import { runHere } from "./testing/run-here.js";
 
+const output = captureOutput();
 const root = join(import.meta.dirname, "..", "..", "..");
 const config = join(root, "examples", "calculator", "config.yaml");
 const work = mkdtempSync(join(tmpdir(), "cria-cli-"));
@@ -47,7 +50,7 @@ describe("cria", () => {
     expect(JSON.parse(stdout)).toMatchObject([{ key: "trainer.save_freq", type: "a whole number", default: -1 }]);
   });
 
-  it("errors are for people: what, where, what to do; exit code 1, no stack", () => {
+  it("errors are for people: what, where, what to do; exit code 1, no stack", async () => {
     for (const [args, message] of [
       [["train", "none.yaml"], /none\.yaml: /],
       [["train", config, "trainer.totl_epochs=1"], /perhaps "trainer\.total_epochs"/],
@@ -59,29 +62,33 @@ describe("cria", () => {
       ],
       [["demo", "--steps", "many"], /--steps/],
     ] as const) {
-      const { stderr, status } = cria(...args);
-      expect(stderr).toMatch(message);
-      expect(stderr).not.toMatch(/\n\s+at /);
-      expect(status).toBe(1);
+      output.stderr = "";
+      process.exitCode = undefined;
+      await runHere(work, args);
+      expect(output.stderr).toMatch(message);
+      expect(output.stderr).not.toMatch(/\n\s+at /);
+      expect(process.exitCode).toBe(1);
     }
   });
 
-  it("train runs the main job: metrics, trajectories, adapter; the same seed gives the same run", () => {
-    const runs = [1, 2].map((i) => {
-      const { stdout, stderr, status } = cria(
-        "train",
-        config,
-        "--json",
-        "trainer.threads=1",
-        "trainer.total_training_steps=2",
-        "trainer.val_before_train=false",
-        "data.val_max_samples=8",
-        "data.train_batch_size=4",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=2",
-        `trainer.experiment_name=run-${i}`,
-      );
+  it("train runs the main job: metrics, trajectories, adapter; the same seed gives the same run", async () => {
+    const words = (name: string) => [
+      "train",
+      config,
+      "--json",
+      "trainer.threads=1",
+      "trainer.total_training_steps=2",
+      "trainer.val_before_train=false",
+      "data.val_max_samples=8",
+      "data.train_batch_size=4",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+      `trainer.experiment_name=${name}`,
+    ];
+    const built = cria(...words("run-1"));
+    expect(built.status, built.stderr).toBe(0);
+    await runHere(work, words("run-2"));
+    const runs = [built, output].map(({ stdout, stderr }) => {
       expect(stderr).toBe("");
-      expect(status).toBe(0);
       return (JSON.parse(stdout) as { metrics: Record<string, number> }).metrics;
     });
     const folder = join(work, "runs", "calculator", "run-1");
