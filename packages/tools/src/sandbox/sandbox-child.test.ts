@@ -197,14 +197,14 @@ describe("a pool", () => {
   });
 
   it("counts time from when a child takes the program", async () => {
-    const sandbox = make({ cpuS: 30, timeoutS: 4, workers: 1 });
+    const sandbox = make({ cpuS: 30, timeoutS: 2, workers: 1 });
     await sandbox.run("1");
     const started: number[] = [];
-    const busy = "const end = Date.now() + 1200; while (Date.now() < end); 'right'";
+    const busy = "const end = Date.now() + 600; while (Date.now() < end); 'right'";
     const runs = [0, 1, 2, 3, 4].map((i) => sandbox.run(busy, { onStart: () => started.push(i) }));
     await runs[0];
     expect(started.length).toBeLessThan(3);
-    // The last one waits for 4.8 s.
+    // The last one waits for 2.4 s.
     for (const outcome of await Promise.all(runs)) expect(outcome.output).toBe('"right"\n');
     expect(started).toEqual([0, 1, 2, 3, 4]);
   });
