@@ -12,6 +12,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   cluster: () => import("./cluster/index.js"),
   decode: () => import("./decode/index.js"),
   images: () => import("./images/index.js"),
+  learning: () => import("./learning/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
   serve: () => import("./serve/index.js"),
   step: () => import("./step/index.js"),

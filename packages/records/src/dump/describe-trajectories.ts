@@ -11,6 +11,8 @@ import { TokenTexts } from "./token-texts.js";
 export interface TokenDetails {
   oldLogprobs: ArrayLike<number> | null;
   refLogprobs: ArrayLike<number> | null;
+  /** Left out, or null: there is no teacher. */
+  teacherLogprobs?: ArrayLike<number> | null;
   advantages: ArrayLike<number> | null;
   /** In nats. */
   entropy: ArrayLike<number> | null;
@@ -116,12 +118,13 @@ function describeRecord(
 
 function describeDetails(
   details: TokenDetails | undefined,
-): Pick<DumpLine, "old_logprobs" | "ref_logprobs" | "advantages" | "entropy"> {
+): Pick<DumpLine, "old_logprobs" | "ref_logprobs" | "teacher_logprobs" | "advantages" | "entropy"> {
   if (!details) return {};
-  const { oldLogprobs, refLogprobs, advantages, entropy } = details;
+  const { oldLogprobs, refLogprobs, teacherLogprobs, advantages, entropy } = details;
   return {
     old_logprobs: oldLogprobs && round(oldLogprobs),
     ref_logprobs: refLogprobs && round(refLogprobs),
+    ...(teacherLogprobs ? { teacher_logprobs: round(teacherLogprobs) } : {}),
     advantages: advantages && round(advantages),
     entropy: entropy && round(entropy),
   };

@@ -136,6 +136,8 @@ export interface DumpLine {
    */
   old_logprobs?: number[] | null;
   ref_logprobs?: number[] | null;
+  /** Of runs with a teacher. */
+  teacher_logprobs?: number[] | null;
   advantages?: number[] | null;
   /** In nats: entropy of the distribution that the token was drawn from, computed by the trainer. */
   entropy?: number[] | null;

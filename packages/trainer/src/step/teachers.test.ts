@@ -68,7 +68,11 @@ describe("a teacher", () => {
     const path = await writeTeacher();
     const distillation = { enabled: true, teacher_models: { large: { model_path: path } } };
     const training = await openTinyTraining(models, { ...unrewarded, distillation });
-    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
+    const { trajectories, tokenDetails } = await runTrainingStep(training, {
+      rows: training.trainRows,
+      step: 1,
+      epoch: 0,
+    });
     const teacher = await loadTeacher(path, training.policy, { threads: 1 });
     const expected = await teacher.score(
       trajectories.map(({ tokenIds, promptLength }) => ({ tokenIds, from: promptLength })),
@@ -80,6 +84,7 @@ describe("a teacher", () => {
     expect(asked.map(({ teacherLogprobs }) => Array.from(teacherLogprobs!))).toEqual(
       expected.map((values) => [...values]),
     );
+    expect(tokenDetails.map(({ teacherLogprobs }) => teacherLogprobs)).toEqual(expected);
     await training.dispose();
   });
 

@@ -334,8 +334,8 @@ function readSeen(
 }
 
 function detailTokens(scores: TokenScores | undefined, advantages: Float32Array | null): TokenDetails {
-  const { oldLogprobs = null, refLogprobs = null, entropy = null } = scores ?? {};
-  return { oldLogprobs, refLogprobs, entropy, advantages };
+  const { oldLogprobs = null, refLogprobs = null, teacherLogprobs = null, entropy = null } = scores ?? {};
+  return { oldLogprobs, refLogprobs, teacherLogprobs, entropy, advantages };
 }
 
 function averageSampled(values: Float32Array, responseMask: Uint8Array): number | null {

@@ -7,6 +7,7 @@ export type ColoringId =
   | "ref"
   | "now"
   | "difference"
+  | "teacher"
   | "entropy"
   | "advantage"
   | "ratio"
@@ -62,6 +63,7 @@ export function listColorings(given: Given): Coloring[] {
   const rollout = sampled(line.rollout_logprobs);
   const old = sampled(line.old_logprobs);
   const reference = sampled(line.ref_logprobs);
+  const teacher = sampled(line.teacher_logprobs);
   const latest = sampled(now);
   const entropy = sampled(line.entropy);
   const advantages =
@@ -96,6 +98,7 @@ export function listColorings(given: Given): Coloring[] {
     explain: probability(id, values),
     legend: SURPRISE,
   });
+  const advice = teacher && (old ?? rollout) ? teacher.map((value, i) => minus(value, (old ?? rollout)![i]!)) : null;
   const difference = old && rollout ? old.map((value, i) => minus(value, rollout[i]!)) : null;
   return [
     logprob("rollout", "1", "rollout", rollout, "By the sampler, as it was sampled."),
@@ -129,6 +132,26 @@ export function listColorings(given: Given): Coloring[] {
         ["heat-6", "trainer higher (0.2 and more)"],
       ],
     },
+    ...(advice
+      ? [
+          {
+            id: "teacher",
+            key: "t",
+            title: "Teacher − policy",
+            short: "teacher",
+            values: advice,
+            about: "What the teacher would rather say, and rather not.",
+            look: (value) => (value < 0 ? `bad-${level(-value / 3)}` : `good-${level(value / 3)}`),
+            explain: (t) =>
+              `teacher − policy = ${n(teacher?.[t])} − ${n((old ?? rollout)?.[t])} = ${n(advice[t])}: the teacher finds this token ${percent(Math.exp(teacher?.[t] ?? 0))} likely`,
+            legend: [
+              ["bad-6", "less likely for the teacher"],
+              ["heat-0", "equal"],
+              ["good-6", "likelier"],
+            ],
+          } satisfies Coloring,
+        ]
+      : []),
     {
       id: "entropy",
       key: "6",

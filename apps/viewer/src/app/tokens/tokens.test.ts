@@ -57,6 +57,15 @@ describe("cells", () => {
 });
 
 describe("colours", () => {
+  it("of a teacher's opinion are there where a run had one", () => {
+    expect(find(listColorings({ line, clip, now: null }), "teacher")).toBeUndefined();
+    const taught = { ...line, teacher_logprobs: [0, -0.12, -3, -0.5] };
+    const advice = find(listColorings({ line: taught, clip, now: null }), "teacher");
+    expect(advice.values).toEqual([null, 0, -2.5, 1.5]);
+    expect([1, 2, 3].map((t) => advice.look(advice.values![t]!, t).split("-")[0])).toEqual(["good", "bad", "good"]);
+    expect(advice.explain(2)).toContain("-3");
+  });
+
   it("explain a token's number by the numbers that it comes from", () => {
     const colorings = listColorings({ line, clip, now: null });
     expect(find(colorings, "ratio").explain(1)).toBe(
