@@ -2,7 +2,9 @@
 //
 // peer.ts '{"role": "worker", "id": "a", "servers": "nats://10.201.0.1:4222", ...}'
 import { setTimeout as delay } from "node:timers/promises";
-import { type NatsBusOptions, openNatsBus } from "../../nats/open-nats-bus.js";
+import { openBus } from "../../bus/open-bus.js";
+import type { NatsBusOptions } from "../../nats/open-nats-bus.js";
+import { openNatsStore } from "../../nats/open-nats-store.js";
 import { join, rollout } from "../test-jobs.js";
 
 export interface PeerOptions extends Pick<NatsBusOptions, "servers" | "times" | "bounds"> {
@@ -27,11 +29,14 @@ export type PeerEvent =
 
 const tell = (event: PeerEvent) => process.stdout.write(`${JSON.stringify(event)}\n`);
 
-async function coordinate({ id, jobs = 0, ...options }: PeerOptions): Promise<void> {
-  const bus = await openNatsBus({
-    ...options,
+/** As `openNatsBus` does, without what shares out a training: to load that takes seconds. */
+const open = async (options: NatsBusOptions) =>
+  openBus(await openNatsStore(options), {
     onProblem: (problem) => tell({ event: "problem", error: problem.message }),
   });
+
+async function coordinate({ id, jobs = 0, ...options }: PeerOptions): Promise<void> {
+  const bus = await open(options);
   tell({ event: "ready" });
   void bus.acquireLease(id).then((lease) => {
     tell({ event: "lease", term: lease.term });
@@ -55,10 +60,7 @@ async function coordinate({ id, jobs = 0, ...options }: PeerOptions): Promise<vo
 }
 
 async function work({ id, jobMs = 0, slots = 1, ...options }: PeerOptions): Promise<void> {
-  const bus = await openNatsBus({
-    ...options,
-    onProblem: (problem) => tell({ event: "problem", error: problem.message }),
-  });
+  const bus = await open(options);
   const run = async ({ row }: { row: number }) => {
     tell({ event: "begun", row });
     await delay(jobMs);
