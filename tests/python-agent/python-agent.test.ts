@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "cria-python-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const STEPS = 2;
-const BATCH = 4;
+const BATCH = 2;
 const N = 4;
 
 /** @param report how the agent tells its reward: "post" or "print". */

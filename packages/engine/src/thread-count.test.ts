@@ -7,8 +7,9 @@ import { makeNormals, type TinyModelOptions, TinyModels, weightedLogprobs } from
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-// More threads than cores spin while they wait, which is slow: the case of two cores is nightly.
-const THREADS = isNightly ? [1, 2, 3, 4] : [1, 2, 3];
+// More threads than cores spin while they wait, which is slow. Three divide everything unevenly; even numbers are nightly
+// (batch-bits.test.ts generates with each).
+const THREADS = isNightly ? [1, 2, 3, 4] : [1, 3];
 const VOCABULARY = 2400;
 
 /** Sequences of unequal length, two with a common prefix; more than 48 tokens make several blocks of attention. */

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 
 // The built command line, as a user runs it: `npm test` builds first. `scripts/nightly` does it 50 times.
 for (const [kinds, kills] of [
-  ["train,train-ahead,train-replay", amount(6, 15)],
+  ["train,train-ahead,train-replay", amount(4, 15)],
   ["sft,sft-full", amount(2, 6)],
 ] as const) {
   it(`${kinds}: killed ${kills} times at random instants, a run goes on as if it had never stopped`, async () => {
