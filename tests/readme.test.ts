@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readSnippets } from "./snippets.js";
@@ -9,7 +10,7 @@ import { readSnippets } from "./snippets.js";
 const root = join(import.meta.dirname, "..");
 mkdirSync(join(import.meta.dirname, "build"), { recursive: true });
 const folder = mkdtempSync(join(import.meta.dirname, "build", "readme-"));
-const tsx = join(dirname(createRequire(import.meta.url).resolve("tsx/package.json")), "dist", "cli.mjs");
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
 
 beforeAll(() => {
   // The result of `npm init -y` and `npm install cria`: a package of CommonJS, with `cria` from the root, and its
@@ -42,11 +43,10 @@ function writePrograms(page: string, cuts: Record<string, readonly [printed: str
   }
   return {
     names: [...programs.keys()],
-    /** Runs one as `npx tsx` does. @returns the lines that it prints. */
+    /** Runs one as `npx tsx` does, on the built packages: `npm test` builds first. @returns the lines that it prints. */
     async run(name: string): Promise<string[]> {
-      const { stdout } = await promisify(execFile)(process.execPath, [tsx, join(place, name)], {
+      const { stdout } = await promisify(execFile)(process.execPath, ["--import", tsx, join(place, name)], {
         cwd: folder,
-        env: { ...process.env, NODE_OPTIONS: "--conditions=cria-source" },
       });
       return stdout.trimEnd().split("\n");
     },

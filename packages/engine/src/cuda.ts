@@ -45,6 +45,15 @@ function findCudaFolder(): string | null {
   }
 }
 
+/** Of libraries that were compared, by path: the process has loaded its own, and a load of a model asks each time. */
+const hashes = new Map<string, string>();
+
+function hashLibrary(path: string): string {
+  const known = hashes.get(path) ?? createHash("sha256").update(readFileSync(path)).digest("hex");
+  hashes.set(path, known);
+  return known;
+}
+
 /** The reason the backend in a folder does not fit the llama.cpp of this process; null when it fits. */
 function findMismatch(folder: string): string | null {
   const manifest = join(folder, "..", "..", "package.json");
@@ -55,10 +64,11 @@ function findMismatch(folder: string): string | null {
   // The backend uses this process's ggml, so it must have been built with exactly that one.
   const base = "libggml-base.so";
   const ours = getRuntimeInfo().librariesFolder;
-  const hash = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
   if (!existsSync(join(folder, "libggml-cuda.so"))) return `no libggml-cuda.so in ${folder}`;
   if (!existsSync(join(folder, base)) || !existsSync(join(ours, base))) return null;
-  return hash(join(folder, base)) === hash(join(ours, base)) ? null : `${base} in ${folder} is not that in ${ours}`;
+  return hashLibrary(join(folder, base)) === hashLibrary(join(ours, base))
+    ? null
+    : `${base} in ${folder} is not that in ${ours}`;
 }
 
 /** Folders of CUDA libraries that the system's linker does not know. */
