@@ -18,7 +18,7 @@ namespace cria {
 
 namespace {
 
-constexpr const char * kLinearLayers[] = {"attn_q", "attn_k", "attn_v", "attn_output", "shortconv.in_proj",
+constexpr const char * kLinearLayers[] = {"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output", "shortconv.in_proj",
     "shortconv.out_proj", "ffn_gate", "ffn_up", "ffn_down"};
 
 std::string list_linear_layers() {

@@ -98,6 +98,60 @@ class TensorTable {
     std::set<std::string> used_;
 };
 
+// RoPE's numbers, as llama_context derives them when no option overrides them. Returns the scale of frequencies.
+float describe_rope(const llama_hparams & hp, Architecture & a) {
+    const float scale = hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_NONE ? 1.0f : hp.rope_freq_scale_train;
+    const bool is_yarn = hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_YARN;
+    a.ext_factor = hp.yarn_ext_factor >= 0.0f ? hp.yarn_ext_factor : is_yarn ? 1.0f : 0.0f;
+    a.attn_factor = hp.yarn_attn_factor;
+    a.beta_fast = hp.yarn_beta_fast;
+    a.beta_slow = hp.yarn_beta_slow;
+    if (a.ext_factor != 0.0f) {
+        const float factor = 1.0f / scale;
+        const auto magnitude = [](float by, float weight) {
+            return by <= 1.0f ? 1.0f : 0.1f * weight * std::log(by) + 1.0f;
+        };
+        a.attn_factor = magnitude(factor, 1.0f);
+        if (hp.rope_yarn_log_mul != 0.0f) a.attn_factor /= magnitude(factor, hp.rope_yarn_log_mul);
+        // ggml multiplies by this again.
+        a.attn_factor *= 1.0f / (1.0f + 0.1f * std::log(factor));
+    }
+    a.attn_factor *= hp.rope_attn_factor;
+    return scale;
+}
+
+WeightRows all_rows(ggml_tensor * tensor) { return {tensor, 0, tensor->ne[1]}; }
+
+// Queries, keys and values, by one tensor each or in one.
+void find_attention(TensorTable & table, const std::string & block, const Architecture & a, LayerWeights & w) {
+    const int64_t q = a.n_head * a.head_size, kv = a.n_head_kv * a.head_size;
+    if (ggml_tensor * fused = table.find(block + "attn_qkv.weight")) {
+        w.wq = {fused, 0, q};
+        w.wk = {fused, q, kv};
+        w.wv = {fused, q + kv, kv};
+    } else {
+        w.wq = all_rows(table.need(block + "attn_q.weight"));
+        w.wk = all_rows(table.need(block + "attn_k.weight"));
+        w.wv = all_rows(table.need(block + "attn_v.weight"));
+    }
+    w.wo = table.need(block + "attn_output.weight");
+}
+
+// The gate and what it multiplies: in one tensor, they are its halves.
+void find_feed_forward(TensorTable & table, const std::string & block, LayerWeights & w) {
+    w.ffn_norm = table.need(block + "ffn_norm.weight");
+    w.ffn_down = table.need(block + "ffn_down.weight");
+    ggml_tensor * up = table.need(block + "ffn_up.weight");
+    const int64_t width = w.ffn_down->ne[0];
+    if (up->ne[1] == 2 * width) {
+        w.ffn_gate = {up, 0, width};
+        w.ffn_up = {up, width, width};
+    } else {
+        w.ffn_gate = all_rows(table.need(block + "ffn_gate.weight"));
+        w.ffn_up = all_rows(up);
+    }
+}
+
 }  // namespace
 
 void check_trainable_architecture(const std::string & name, const std::string & path) { find_architecture(name, path); }
@@ -117,10 +171,6 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     if (hp.n_swa > 0 && hp.swa_type != LLAMA_SWA_TYPE_STANDARD) throw refuse("attention in chunks");
     if (hp.attn_soft_cap) throw refuse("soft-capped attention");
     if (hp.use_kq_norm) throw refuse("L2-normalised queries");
-    if (hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_YARN ||
-        hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_LONGROPE) {
-        throw refuse("YaRN or LongRoPE scaling");
-    }
     a.n_embd = hp.n_embd;
     a.n_layer = hp.n_layer();
     a.n_head = hp.n_head();
@@ -146,13 +196,15 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.n_deepstack = std::min<int64_t>(hp.n_deepstack_layers, a.n_layer);
     a.rope_context = int(hp.n_ctx_orig_yarn != 0 ? hp.n_ctx_orig_yarn : hp.n_ctx_train);
     a.window = hp.is_swa_any() ? hp.n_swa : 0;
-    const float rope_scale =
-        hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_NONE ? 1.0f : hp.rope_freq_scale_train;
+    const float rope_scale = describe_rope(hp, a);
 
-    if (const char * problem = known.describe ? known.describe(hp, a) : nullptr) throw refuse(problem);
+    if (const char * problem = known.describe ? known.describe(*model, a) : nullptr) throw refuse(problem);
 
     TensorTable table(model, path);
     a.rope_factors = table.find("rope_freqs.weight");
+    // Of these Model::choose_rope_factors has chosen.
+    const bool has_long = table.find("rope_factors_long.weight"), has_short = table.find("rope_factors_short.weight");
+    if (!a.rope_factors && (has_long || has_short)) a.rope_factors = model->layers.front().rope_short;
     a.token_embd = table.need("token_embd.weight");
     a.output_norm = table.need(a.output_norm_name);
     a.output = table.find("output.weight");
@@ -172,10 +224,7 @@ Architecture describe_architecture(llama_model * model, const std::string & path
             w.conv_out = table.need(p + "shortconv.out_proj.weight");
             a.conv_taps = w.conv->ne[0];
         } else {
-            w.wq = table.need(p + "attn_q.weight");
-            w.wk = table.need(p + "attn_k.weight");
-            w.wv = table.need(p + "attn_v.weight");
-            w.wo = table.need(p + "attn_output.weight");
+            find_attention(table, p, a, w);
         }
         w.bq = table.find(p + "attn_q.bias");
         w.bk = table.find(p + "attn_k.bias");
@@ -185,10 +234,7 @@ Architecture describe_architecture(llama_model * model, const std::string & path
         if (!w.q_norm != !w.k_norm) throw refuse("a norm of queries or keys without the other");
         w.post_attn_norm = table.find(p + "post_attention_norm.weight");
         w.post_ffn_norm = table.find(p + "post_ffw_norm.weight");
-        w.ffn_norm = table.need(p + "ffn_norm.weight");
-        w.ffn_gate = table.need(p + "ffn_gate.weight");
-        w.ffn_up = table.need(p + "ffn_up.weight");
-        w.ffn_down = table.need(p + "ffn_down.weight");
+        find_feed_forward(table, p, w);
         a.layers.push_back(w);
     }
     table.refuse_leftovers();

@@ -21,16 +21,24 @@ struct LayerMath {
     int64_t window;  // most tokens that a token sees, itself included; 0: all before it
 };
 
+// A matrix, or some rows of one that holds several in one tensor.
+struct WeightRows {
+    ggml_tensor * tensor = nullptr;  // null: the layer has no such weight
+    int64_t begin = 0, count = 0;
+};
+
 struct LayerWeights {
     ggml_tensor * attn_norm;                      // [d], of attention's or the convolution's input
-    ggml_tensor *wq, *wk, *wv, *wo;               // [d, heads*hd], [d, kv*hd], [d, kv*hd], [heads*hd, d]
+    WeightRows wq, wk, wv;                        // [d, heads*hd], [d, kv*hd], [d, kv*hd]
+    ggml_tensor * wo;                             // [heads*hd, d]
     ggml_tensor *bq, *bk, *bv;                    // or null
     ggml_tensor *q_norm, *k_norm;                 // [hd], or null
     // A gated short convolution in place of attention, whose weights are then null; else null.
     ggml_tensor *conv, *conv_in, *conv_out;       // [taps, d], the last for the token itself; [d, 3d], [d, d]
     ggml_tensor *post_attn_norm, *post_ffn_norm;  // [d], of what attention and feed-forward add, or null
     ggml_tensor * ffn_norm;                       // [d]
-    ggml_tensor *ffn_gate, *ffn_up, *ffn_down;    // [d, ff], [d, ff], [ff, d]
+    WeightRows ffn_gate, ffn_up;                  // [d, ff]
+    ggml_tensor * ffn_down;                       // [ff, d]
     LayerMath math;
 };
 
@@ -45,13 +53,16 @@ struct Architecture {
     float logit_divisor = 1.0f;
     Activation activation = Activation::silu;
     int64_t window = 0;  // of the layers that have one; 0: none has
+    int64_t ignored_window = 0;  // of the file, which llama.cpp leaves out; 0: none
     int64_t conv_taps = 0;  // tokens that a short convolution sees, the token itself included; 0: no layer has one
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
     // RoPE, as llama_context derives it from the file when no option overrides it.
     int rope_type, rope_dims, rope_context;
+    // ggml_rope_ext's parameters: the share of YaRN's interpolation, a factor of the rotated values, and YaRN's bounds.
+    float ext_factor, attn_factor, beta_fast, beta_slow;
     // Number of dimension pairs that each of the four positions turns (M-RoPE); all 0 for plain positions.
     int rope_sections[4];
-    ggml_tensor * rope_factors;  // llama 3, else null
+    ggml_tensor * rope_factors;  // [rope_dims / 2], of Llama 3 or LongRoPE, else null
     ggml_tensor *token_embd, *output_norm, *output;  // output == token_embd when tied
     const char * output_norm_name = "output_norm.weight";
     std::vector<LayerWeights> layers;

@@ -18,6 +18,7 @@
 #include "cria/error.h"
 #include "cria/gguf_file.h"
 #include "cria/runtime.h"
+#include "cria/scheduler_defaults.h"
 #include "llama-model.h"
 #include "llama.h"
 
@@ -84,10 +85,15 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
                     " knows");
     }
     model->mend_epsilon();
+    const int generated =
+        options.context_size > 0 ? options.context_size : default_context_size(llama_model_n_ctx_train(model->model_));
+    const int context_size = std::max(generated, options.scored_context_size);
+    model->choose_rope_factors(context_size);
     model->vectors_ = std::make_unique<VectorTable>(
         llama_vocab_n_tokens(model->vocab()), size_t(llama_model_n_embd_inp(model->model_)));
     if (options.trainable != Trainable::none) {
         model->architecture_ = std::make_unique<Architecture>(describe_architecture(model->model_, options.path));
+        model->check_window(context_size);
         if (options.trainable == Trainable::full) model->check_full_training();
     }
     if (options.lora) model->adapter_ = load_or_create_adapter(*model, *options.lora, options.seed);
@@ -107,6 +113,26 @@ void Model::mend_epsilon() {
     const int64_t id = gguf_find_key(header_->gguf.get(), "qwen2vl.attention.layer_norm_rms_epsilon");
     if (id < 0 || gguf_get_kv_type(header_->gguf.get(), id) != GGUF_TYPE_FLOAT32) return;
     model_->hparams.f_norm_rms_eps = gguf_get_val_f32(header_->gguf.get(), id);
+}
+
+// LongRoPE (arXiv:2402.13753) has factors for contexts of the original length, and others for longer ones. llama.cpp
+// chooses by the size of its cache, which is padded beyond the context, and a trainer has no cache: it is given one
+// choice.
+void Model::choose_rope_factors(int context_size) {
+    const bool is_long = uint32_t(context_size) > model_->hparams.n_ctx_orig_yarn;
+    for (auto & layer : model_->layers)
+        (is_long ? layer.rope_short : layer.rope_long) = is_long ? layer.rope_long : layer.rope_short;
+}
+
+void Model::check_window(int context_size) const {
+    const int64_t window = architecture_->ignored_window;
+    if (window == 0 || context_size <= window) return;
+    throw Error("unsupported-architecture",
+        "has a sliding window that llama.cpp leaves out, so that longer contexts are not what the model was made for")
+        .subject(options_.path)
+        .expected("contextSize at most " + std::to_string(window) + ", its window")
+        .received(std::to_string(context_size))
+        .remedy("lower contextSize, or load it with trainable \"none\" to generate only");
 }
 
 void Model::check_full_training() const {

@@ -1,40 +1,49 @@
 #include "trainable_architectures.h"
 
 #include <cmath>
+#include <cstdlib>
 
 namespace cria {
 
 namespace {
 
 // Gemma 3's text models. Its norms' weights are 1 + w in the file already.
-const char * describe_gemma3(const llama_hparams & hparams, Architecture & a) {
-    if (hparams.f_final_logit_softcapping != 0.0f) return "soft-capped logits";
+const char * describe_gemma3(const llama_model & model, Architecture & a) {
+    if (model.hparams.f_final_logit_softcapping != 0.0f) return "soft-capped logits";
     a.embedding_scale = std::sqrt(float(a.n_embd));
     a.activation = Activation::gelu;
     return nullptr;
 }
 
 // llama with layers that have no RoPE. The file does not say which: llama.cpp leaves it out of every fourth.
-const char * describe_smollm3(const llama_hparams & hparams, Architecture & a) {
-    a.no_rope_step = hparams.n_no_rope_layer_step;
+const char * describe_smollm3(const llama_model & model, Architecture & a) {
+    a.no_rope_step = model.hparams.n_no_rope_layer_step;
     return nullptr;
 }
 
 // llama with scales from the file; that of attention is one of the hyper-parameters of all architectures.
-const char * describe_granite(const llama_hparams & hparams, Architecture & a) {
-    if (hparams.n_deepstack_layers > 0) return "images' vectors that are added in chosen layers";
-    if (!(hparams.f_logit_scale > 0.0f)) return "a logit_scale that is not positive";
-    a.logit_divisor = hparams.f_logit_scale;
-    if (hparams.f_embedding_scale != 0.0f) a.embedding_scale = a.vector_scale = hparams.f_embedding_scale;
-    if (hparams.f_residual_scale != 0.0f) a.residual_scale = hparams.f_residual_scale;
+const char * describe_granite(const llama_model & model, Architecture & a) {
+    if (model.hparams.n_deepstack_layers > 0) return "images' vectors that are added in chosen layers";
+    if (!(model.hparams.f_logit_scale > 0.0f)) return "a logit_scale that is not positive";
+    a.logit_divisor = model.hparams.f_logit_scale;
+    if (model.hparams.f_embedding_scale != 0.0f) a.embedding_scale = a.vector_scale = model.hparams.f_embedding_scale;
+    if (model.hparams.f_residual_scale != 0.0f) a.residual_scale = model.hparams.f_residual_scale;
     return nullptr;
 }
 
 // Layers without keys and values have a short convolution in place of attention.
-const char * describe_lfm2(const llama_hparams & hparams, Architecture & a) {
-    if (!hparams.causal_attn) return "convolutions that see later tokens";
+const char * describe_lfm2(const llama_model & model, Architecture & a) {
+    if (!model.hparams.causal_attn) return "convolutions that see later tokens";
     if (a.window > 0) return "windows of attention beside convolutions";
     a.output_norm_name = "token_embd_norm.weight";
+    return nullptr;
+}
+
+// Attention's and the feed-forward's input matrices are one tensor each. llama.cpp leaves the sliding window out.
+const char * describe_phi3(const llama_model & model, Architecture & a) {
+    char text[32];
+    if (llama_model_meta_val_str(&model, "phi3.attention.sliding_window", text, sizeof text) > 0)
+        a.ignored_window = std::strtoll(text, nullptr, 10);
     return nullptr;
 }
 
@@ -51,6 +60,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"smollm3", describe_smollm3},
         {"granite", describe_granite},
         {"lfm2", describe_lfm2},
+        {"phi3", describe_phi3},
     };
     return list;
 }

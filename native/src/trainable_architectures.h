@@ -14,7 +14,7 @@ struct TrainableArchitecture {
     const char * name;  // the file's general.architecture
     // Sets the mathematics that neither tensors nor the hyper-parameters of all architectures tell; null: none. Returns
     // the part of the file that the training graph does not model, or null.
-    const char * (*describe)(const llama_hparams & hparams, Architecture & architecture);
+    const char * (*describe)(const llama_model & model, Architecture & architecture);
 };
 
 const std::vector<TrainableArchitecture> & trainable_architectures();

@@ -51,6 +51,9 @@ struct ModelOptions {
     Trainable trainable = Trainable::none;
     std::optional<LoraOptions> lora;
     uint32_t seed = 0;  // for the adapter's initial values
+    // Most tokens of a sequence that is generated, as the scheduler has it (0: default_context_size), and of one that
+    // is only scored or trained on. Models with factors of RoPE for long contexts choose by the larger one.
+    int context_size = 0, scored_context_size = 0;
     std::optional<EmulatedDevice> emulated_device;
     std::shared_ptr<std::atomic<bool>> cancelled;  // loading stops soon after it becomes true; may be null
 };
@@ -108,6 +111,8 @@ class Model {
     Model();
     void check_full_training() const;
     void mend_epsilon();
+    void choose_rope_factors(int context_size);
+    void check_window(int context_size) const;
 
     ModelOptions options_;
     llama_model * model_ = nullptr;

@@ -62,6 +62,8 @@ EngineOptions read_engine_options(const Napi::Value & value) {
             .remedy("use trainable \"lora\", or drop lora");
     }
     if (o.has("contextSize")) options.scheduler.context_size = int(o.integer("contextSize", 0, 1, 1 << 24));
+    options.model.context_size = options.scheduler.context_size;
+    options.model.scored_context_size = int(o.integer("scoredContextSize", 0, 0, 1 << 24));
     options.scheduler.max_sequences = int(o.integer("maxSequences", 8, 1, 256));
     options.scheduler.kv_type = o.text("kvType", "f32");
     const Napi::Value flash = o.value("flashAttention");

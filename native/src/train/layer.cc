@@ -20,11 +20,12 @@ ggml_tensor * rope(Graph & g, const Architecture & arch, const LayerMath & math,
         std::copy(std::begin(arch.rope_sections), std::end(arch.rope_sections), sections);
         const auto apply = backward ? ggml_rope_multi_back : ggml_rope_multi;
         return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, sections, arch.rope_type,
-            arch.rope_context, math.rope_base, math.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
+            arch.rope_context, math.rope_base, math.rope_scale, arch.ext_factor, arch.attn_factor, arch.beta_fast,
+            arch.beta_slow);
     }
     const auto apply = backward ? ggml_rope_ext_back : ggml_rope_ext;
     return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, arch.rope_type, arch.rope_context,
-        math.rope_base, math.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
+        math.rope_base, math.rope_scale, arch.ext_factor, arch.attn_factor, arch.beta_fast, arch.beta_slow);
 }
 
 // [D*N, T] -> [D, N, T], of a tensor whose columns may be strided.
@@ -180,7 +181,7 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
 
 size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool blockwise) {
     const int64_t d = arch.n_embd, q = arch.head_size * arch.n_head, kv = arch.head_size * arch.n_head_kv;
-    const int64_t ff = arch.layers.front().ffn_gate->ne[1];
+    const int64_t ff = arch.layers.front().ffn_gate.count;
     // The tensors of LayerActivations, plus those that exist only while the layer runs.
     const int64_t attention = blockwise ? arch.n_head : 2 * arch.n_head * s.row_length;
     const LayerWeights & layer = arch.layers.front();

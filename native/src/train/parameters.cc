@@ -15,7 +15,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         for (const auto & [name, tensor] : llama_internal_get_tensor_map(model.llama())) {
             // A tied output appears only under the embedding's name; RoPE factors are constants of the model. A critic
             // does not use a separate LM head.
-            if (name != "rope_freqs.weight" && !(value_head && name == "output.weight"))
+            if (name.rfind("rope_", 0) != 0 && !(value_head && name == "output.weight"))
                 values.emplace_back(name, tensor);
         }
     } else if (model.adapter()) {
@@ -53,6 +53,8 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         }
     }
     const Architecture & arch = *model.architecture();
+    // Five weights of a layer may be rows of others, each with a gradient, and B with another.
+    views_.reset(ggml_init({size_t(arch.n_layer) * 5 * 4 * ggml_tensor_overhead(), nullptr, true}));
     for (const auto & w : arch.layers) {
         LayerParameters l;
         l.attn_norm = make_norm(w.attn_norm);
@@ -99,6 +101,22 @@ Linear ParameterSet::make_linear(const Model & model, ggml_tensor * weight, ggml
             linear.d_lora_b = gradient_of(pair->b);
         }
     }
+    return linear;
+}
+
+ggml_tensor * ParameterSet::take_rows(ggml_tensor * whole, const WeightRows & rows) {
+    if (!whole) return nullptr;
+    ggml_tensor * part = ggml_new_tensor_2d(views_.get(), whole->type, whole->ne[0], rows.count);
+    part->data = static_cast<char *>(whole->data) + size_t(rows.begin) * whole->nb[1];
+    part->buffer = whole->buffer;
+    return part;
+}
+
+Linear ParameterSet::make_linear(const Model & model, const WeightRows & rows, ggml_tensor * bias) {
+    Linear linear = make_linear(model, rows.tensor, bias);
+    if (!rows.tensor || rows.count == rows.tensor->ne[1]) return linear;
+    for (ggml_tensor ** whole : {&linear.weight, &linear.d_weight, &linear.lora_b, &linear.d_lora_b})
+        *whole = take_rows(*whole, rows);
     return linear;
 }
 

@@ -72,12 +72,17 @@ class ParameterSet {
     ggml_tensor * gradient_of(const ggml_tensor * value) const;
     // Without weights where `weight` is null.
     Linear make_linear(const Model & model, ggml_tensor * weight, ggml_tensor * bias) const;
+    // The part of a layer that some rows of its weight are: its A is that of the whole, its B those rows'.
+    Linear make_linear(const Model & model, const WeightRows & rows, ggml_tensor * bias);
+    // A matrix with the memory of these rows of `whole`, which may be null.
+    ggml_tensor * take_rows(ggml_tensor * whole, const WeightRows & rows);
     Norm make_norm(ggml_tensor * weight) const;
     double gradient_norm(Compute & compute) const;
     void clear_gradients();
 
     std::vector<Parameter> parameters_;
     std::unordered_map<const ggml_tensor *, size_t> index_;
+    ContextPtr views_;  // of rows
     std::unique_ptr<TensorPool> own_values_;  // tensors that are not in the model
     std::unique_ptr<TensorPool> pool_;
     // Gradients of earlier micro-batches while another one is computed; created for the second one.

@@ -79,6 +79,8 @@ it.each([
   ["granite", "q8_0", 2],
   ["lfm2", "f32", 3],
   ["lfm2", "q8_0", 3],
+  ["phi3", "f32", 2],
+  ["phi3", "q8_0", 2],
 ] as const)(
   "%s %s, with windows, without RoPE, with scales and convolutions: the same",
   async (architecture, type, layers) => {

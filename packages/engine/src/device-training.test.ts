@@ -83,6 +83,12 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     ["smollm3, full", { architecture: "smollm3" }, { trainable: "full" }],
     ["granite, full", { architecture: "granite" }, { trainable: "full" }],
     ["lfm2, full", { architecture: "lfm2" }, { trainable: "full" }],
+    ["phi3, full", { architecture: "phi3" }, { trainable: "full" }],
+    [
+      "phi3 Q8_0 with LoRA",
+      { architecture: "phi3", type: "q8_0", feedForward: 96, embeddingScale: 0.3 },
+      { lora: { rank: 4 } },
+    ],
     ["lfm2 with a convolution last, LoRA", { architecture: "lfm2", layers: 3 }, { lora: { rank: 4 } }],
     ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
     ["Q4_0 with LoRA", { type: "q4_0", embedding: 64, feedForward: 96, tied: false }, { lora: { rank: 4 } }],

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { LlamaModel, LlamaSequence } from "./index.js";
+import type { LlamaModel, LlamaSequence, LoadModelOptions } from "./index.js";
 import { makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
@@ -48,7 +48,7 @@ it("a turn ends at a token that llama.cpp does not know as an end: FunctionGemma
 });
 
 describe("logprobs", () => {
-  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2"] as const) {
+  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2", "phi3"] as const) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
       it(`${architecture} ${type}: score() equals what decode reported`, async () => {
         // Gemma multiplies embeddings again, and its head is tied.
@@ -88,6 +88,42 @@ describe("logprobs", () => {
     expect(maxDifference(score!.logprobs.slice(prompt.length), other!.logprobs.slice(prompt.length))).toBeGreaterThan(
       1e-4,
     );
+  });
+
+  it("phi3: the factors of RoPE are chosen by the context, for decoding and for training", async () => {
+    const path = await models.write({ architecture: "phi3", originalContext: 32, embeddingScale: 0.3 });
+    const load = (options: Omit<LoadModelOptions, "path">) => models.load({}, { path, lora: { rank: 4 }, ...options });
+    const decode = async (contextSize: number) => {
+      const model = await load({ contextSize });
+      const prompt = randomTokens(20, 4);
+      const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
+      const sequence = { tokenIds: [...prompt, ...tokenIds], from: prompt.length };
+      expect(sequence.tokenIds.length).toBeLessThanOrEqual(32);
+      const [score] = await model.score([sequence], { temperature: 0.9 });
+      expect(maxDifference(score!.logprobs.slice(prompt.length), logprobs)).toBeLessThan(1e-5);
+      return { sequence, logprobs };
+    };
+    // llama.cpp's cache has 256 cells for both, more than the original context.
+    const [short, long] = [await decode(32), await decode(33)];
+    const critic = await load({ contextSize: 32, scoredContextSize: 33 });
+    const score = async (model: LlamaModel, { sequence }: typeof short) =>
+      (await model.score([sequence], { temperature: 0.9 }))[0]!.logprobs.slice(sequence.from);
+    expect(maxDifference(await score(critic, long), long.logprobs)).toBeLessThan(1e-5);
+    expect(maxDifference(await score(critic, short), short.logprobs)).toBeGreaterThan(1e-4);
+  });
+
+  it("phi3: a window that llama.cpp leaves out bounds the context of training", async () => {
+    const path = await models.write({ architecture: "phi3", slidingWindow: 40 });
+    const load = (options: Omit<LoadModelOptions, "path">) => models.load({}, { path, ...options });
+    await load({ contextSize: 40, lora: { rank: 4 } });
+    await load({ contextSize: 41 });
+    for (const options of [{ contextSize: 41 }, { contextSize: 32, scoredContextSize: 41 }]) {
+      await expect(load({ ...options, lora: { rank: 4 } })).rejects.toMatchObject({
+        code: "engine/unsupported-architecture",
+        expected: expect.stringContaining("40"),
+        received: "41",
+      });
+    }
   });
 
   it("gemma3: windows that begin within blocks of the trainer's attention", async () => {

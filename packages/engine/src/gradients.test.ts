@@ -36,19 +36,27 @@ async function randomizeLoraB(model: LlamaModel) {
   }
 }
 
-const attention = ["attn_q", "attn_k", "attn_v", "attn_output"];
+const attention = ["attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output"];
 const convolution = ["shortconv.in_proj", "shortconv.out_proj"];
 
 // Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {
-  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2"] as const) {
+  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2", "phi3"] as const) {
     it(`${architecture}: every base weight (full training)`, async () => {
       const model = await load({ architecture }, { trainable: "full" });
       const checks = await checkGradients(model, makeTreeBatch(), weightedLogprobs, { temperature: 0.8 });
       const names = checks.map((c) => c.name);
-      expect(names).toContain(`blk.0.${architecture === "lfm2" ? "shortconv.conv" : "attn_k"}.weight`);
-      expect(names).toContain("blk.1.attn_v.weight");
-      expect(names.length).toBe(model.listTensors().length);
+      const isFused = architecture === "phi3";
+      expect(names).toContain(
+        `blk.0.${architecture === "lfm2" ? "shortconv.conv" : isFused ? "attn_qkv" : "attn_k"}.weight`,
+      );
+      expect(names).toContain(`blk.1.${isFused ? "attn_qkv" : "attn_v"}.weight`);
+      expect(names).toEqual(
+        model
+          .listTensors()
+          .map(({ name }) => name)
+          .filter((name) => !name.startsWith("rope_")),
+      );
       // A gradient that is silently zero would pass a relative test: each must carry signal.
       for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
       expect(checks.filter((c) => c.relativeError > 5e-3)).toEqual([]);
@@ -69,12 +77,13 @@ describe("gradients against finite differences", () => {
       await randomizeLoraB(model);
       const checks = await checkGradients(model, makeTreeBatch(), weightedLogprobs);
       const names = checks.map((c) => c.name);
-      for (const part of ["attn_k", "attn_v"]) {
+      const isFused = architecture === "phi3";
+      for (const part of isFused ? ["attn_qkv"] : ["attn_k", "attn_v"]) {
         for (const side of ["a", "b"]) expect(names).toContain(`blk.1.${part}.weight.lora_${side}`);
       }
-      // Half of lfm2's layers have a convolution, with two linear layers in place of four.
-      const fewer = architecture === "lfm2" ? model.info.layerCount : 0;
-      expect(names.length).toBe(2 * (model.info.layerCount * 7 - fewer + 1));
+      // Half of lfm2's layers have a convolution, with two linear layers in place of four; phi3 has four in all.
+      const fewer = { lfm2: 1, phi3: 3 }[architecture as string] ?? 0;
+      expect(names.length).toBe(2 * (model.info.layerCount * (7 - fewer) + 1));
       for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
       expect(checks.filter((c) => c.relativeError > 5e-3)).toEqual([]);
       await model.dispose();

@@ -12,7 +12,8 @@ export interface LoraOptions {
   alpha?: number;
   /**
    * Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output; of LFM2 also
-   * shortconv.in_proj, shortconv.out_proj. Default: all except output.
+   * shortconv.in_proj, shortconv.out_proj; of Phi 3 attn_qkv in place of the first three, and no ffn_gate, which is
+   * part of its ffn_up. Default: all except output.
    */
   targets?: string[];
   /**
@@ -39,6 +40,12 @@ export interface LoadModelOptions {
    * all `maxSequences` slots: the keys and values of every KV head, for each token and layer, in `kvType`.
    */
   contextSize?: number;
+  /**
+   * Most tokens of a sequence that is only scored or trained on, if more than `contextSize`. A model with factors of
+   * RoPE for long contexts (LongRoPE, as Phi 3's) takes those beyond its original context, and for all sequences: they
+   * are chosen here, once. Default: `contextSize`.
+   */
+  scoredContextSize?: number;
   /** Sequences resident in the KV cache at once, 1 to 256. Default 8. */
   maxSequences?: number;
   /**
@@ -116,6 +123,7 @@ const KNOWN_OPTIONS = new Set([
   "device",
   "gpuLayers",
   "contextSize",
+  "scoredContextSize",
   "maxSequences",
   "threads",
   "kvType",

@@ -54,6 +54,7 @@ export interface NativeLoadOptions {
   device?: string;
   gpuLayers?: number;
   contextSize?: number;
+  scoredContextSize?: number;
   maxSequences?: number;
   threads?: number;
   kvType?: string;

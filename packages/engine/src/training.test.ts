@@ -79,6 +79,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["full, untied", { tied: false }, { trainable: "full" }],
     ["LoRA", {}, { lora: { rank: 4, alpha: 8 } }],
     ["lfm2, full", { architecture: "lfm2", layers: 3 }, { trainable: "full" }],
+    ["phi3, LoRA", { architecture: "phi3" }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
     const model = await models.load(shape, options);
@@ -191,6 +192,7 @@ describe("gradients do not depend on how the batch is computed", () => {
       { architecture: "lfm2", embeddingScale: 0.3 },
       { lora: { rank: 4, alpha: 8 } },
     ],
+    ["phi3, full", 1e-5, { architecture: "phi3", embeddingScale: 0.3 }, { trainable: "full" }],
     ["Q8_0, LoRA", 5e-3, { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(trees)(
@@ -477,6 +479,22 @@ describe("bad input", () => {
     await expect(loadModel({ path: quantized, trainable: "full" })).rejects.toMatchObject({
       code: "engine/unsupported-type",
       subject: quantized,
+    });
+  });
+
+  it("a weight that training does not model is named", async () => {
+    const { writeGguf } = await import("./index.js");
+    const { describeTinyModel } = await import("./testing/index.js");
+    const file = describeTinyModel({ architecture: "phi3" });
+    for (const layer of [0, 1])
+      file.tensors.push({ name: `blk.${layer}.attn_qkv.bias`, type: "f32", shape: [128], data: new Float32Array(128) });
+    const path = join(models.folder, "biased-phi3.gguf");
+    await writeGguf(path, file);
+    const generating = await loadModel({ path, contextSize: 64 });
+    await generating.dispose();
+    await expect(loadModel({ path, contextSize: 64, lora: { rank: 4 } })).rejects.toMatchObject({
+      code: "engine/unsupported-tensor",
+      received: '"blk.0.attn_qkv.bias"',
     });
   });
 

@@ -23,6 +23,7 @@ export type LoadValueModelOptions = Pick<
   | "path"
   | "device"
   | "gpuLayers"
+  | "scoredContextSize"
   | "threads"
   | "lora"
   | "trainable"

@@ -232,6 +232,13 @@ describe("the estimate", () => {
     const hybrid = readModelShape(await readGguf(await models.write({ architecture: "lfm2", layers: 3 })));
     expect(hybrid).toMatchObject({ layers: 3, kvLayers: 1, kvHeads: 2 });
     expect(hybrid.linear.map(({ name }) => name)).toContain("shortconv.in_proj");
+    const fused = readModelShape(await readGguf(await models.write({ architecture: "phi3" })));
+    expect(fused).toMatchObject({ kvLayers: 2, kvHeads: 2, headSize: 16, feedForward: 48 });
+    expect(fused.linear.slice(0, 3)).toEqual([
+      { name: "attn_qkv", inputs: 64, outputs: 128 },
+      { name: "attn_output", inputs: 64, outputs: 64 },
+      { name: "ffn_up", inputs: 64, outputs: 96 },
+    ]);
     const estimateItems = (trainer: object) => {
       const actor_rollout_ref = { model: { path, lora_rank: 4 } };
       const config = checkConfig(trainConfigSchema, { actor_rollout_ref, data: { train_files: "x" }, trainer }, "test");

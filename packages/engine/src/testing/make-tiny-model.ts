@@ -5,7 +5,17 @@ import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-
  * A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type.
  */
 export interface TinyModelOptions {
-  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "gemma3" | "smollm3" | "granite" | "lfm2";
+  architecture?:
+    | "llama"
+    | "qwen2"
+    | "qwen3"
+    | "qwen2vl"
+    | "qwen3vl"
+    | "gemma3"
+    | "smollm3"
+    | "granite"
+    | "lfm2"
+    | "phi3";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
@@ -25,7 +35,12 @@ export interface TinyModelOptions {
   deepLayers?: number;
   /** For llama: the factors of RoPE that Llama 3.1 and later have. Default false. */
   ropeFactors?: boolean;
-  /** For gemma3: most tokens that a token sees in every other layer, itself included. Default 6. */
+  /** For phi3: tokens beyond which its factors of RoPE for long contexts apply. Default 256. */
+  originalContext?: number;
+  /**
+   * For gemma3: most tokens that a token sees in every other layer, itself included; default 6. For phi3, of all
+   * layers; default none.
+   */
   slidingWindow?: number;
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
@@ -98,24 +113,39 @@ function makeRopeFactors(headSize: number): Float32Array {
   });
 }
 
+/** Phi 3 and 4-mini rotate a part of each head, by factors for contexts of the original length and for longer ones. */
+function describePhiRope(headSize: number, contextLength: number, originalContext: number) {
+  const dimensions = headSize * 0.75;
+  const makeFactors = (most: number) =>
+    Float32Array.from({ length: dimensions / 2 }, (_, i) => 1 + (most - 1) * (i / (dimensions / 2)) ** 2);
+  const scale = contextLength / originalContext;
+  return {
+    dimensions,
+    short: makeFactors(1.5),
+    long: makeFactors(12),
+    attnFactor: scale > 1 ? Math.sqrt(1 + Math.log(scale) / Math.log(originalContext)) : 1,
+  };
+}
+
 export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const {
     architecture = "qwen3",
     type = "f32",
-    embedding = architecture.startsWith("qwen2") || architecture === "lfm2" ? 64 : 32,
+    embedding = architecture.startsWith("qwen2") || ["lfm2", "phi3"].includes(architecture) ? 64 : 32,
     layers = LAYERS[architecture] ?? 2,
     heads = 4,
     kvHeads = 2,
     headSize = 16,
     feedForward = 48,
-    tied = architecture.startsWith("qwen3") || ["gemma3", "smollm3", "granite", "lfm2"].includes(architecture),
+    tied = architecture.startsWith("qwen3") || ["gemma3", "smollm3", "granite", "lfm2", "phi3"].includes(architecture),
     contextLength = 512,
     vocabulary = 0,
     controlTokens = [],
     merges = [],
     deepLayers = DEEP_LAYERS,
     ropeFactors = false,
-    slidingWindow = 6,
+    originalContext = 256,
+    slidingWindow = architecture === "phi3" ? 0 : 6,
     seed = 1,
     embeddingScale = 1,
   } = options;
@@ -144,6 +174,8 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("shortconv.conv.weight"), [CONVOLUTION_TOKENS, embedding], 0.6);
       linear("shortconv.in_proj.weight", embedding, 3 * embedding);
       linear("shortconv.out_proj.weight", embedding, embedding);
+    } else if (architecture === "phi3") {
+      linear("attn_qkv.weight", embedding, (heads + 2 * kvHeads) * headSize);
     } else {
       linear("attn_q.weight", embedding, heads * headSize);
       linear("attn_k.weight", embedding, kvHeads * headSize);
@@ -165,13 +197,23 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("post_ffw_norm.weight"), [embedding], 0.1, 1);
     }
     add(name("ffn_norm.weight"), [embedding], 0.1, 1);
-    linear("ffn_gate.weight", embedding, feedForward);
-    linear("ffn_up.weight", embedding, feedForward);
+    if (architecture !== "phi3") linear("ffn_gate.weight", embedding, feedForward);
+    linear("ffn_up.weight", embedding, architecture === "phi3" ? 2 * feedForward : feedForward);
     linear("ffn_down.weight", feedForward, embedding);
   }
   add(architecture === "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", [embedding], 0.1, 1);
   if (ropeFactors)
     tensors.push({ name: "rope_freqs.weight", type: "f32", shape: [headSize / 2], data: makeRopeFactors(headSize) });
+  const phi = architecture === "phi3" ? describePhiRope(headSize, contextLength, originalContext) : null;
+  if (phi) {
+    for (const kind of ["long", "short"] as const)
+      tensors.push({
+        name: `rope_factors_${kind}.weight`,
+        type: "f32",
+        shape: [phi.dimensions / 2],
+        data: phi[kind],
+      });
+  }
   if (!tied) add("output.weight", [embedding, tokens.length], 1 / Math.sqrt(embedding));
   const u32 = (value: number): GgufValue => ({ type: "uint32", value });
   const key = (part: string) => `${architecture}.${part}`;
@@ -198,6 +240,13 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
         }
       : {};
   const float = (value: number): GgufValue => ({ type: "float32", value });
+  const ofPhi: Record<string, GgufValue> = phi
+    ? {
+        [key("attention.sliding_window")]: u32(slidingWindow),
+        [key("rope.scaling.original_context_length")]: u32(originalContext),
+        [key("rope.scaling.attn_factor")]: float(phi.attnFactor),
+      }
+    : {};
   const ofScales: Record<string, GgufValue> =
     architecture === "granite"
       ? {
@@ -210,7 +259,8 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   return {
     metadata: {
       "general.architecture": { type: "string", value: architecture },
-      "general.name": { type: "string", value: `tiny-${architecture}` },
+      // By the name phi3 llama.cpp would look for tokens of its published models.
+      "general.name": { type: "string", value: `tiny-${architecture.replace("phi3", "phi")}` },
       [key("context_length")]: u32(contextLength),
       [key("embedding_length")]: u32(embedding),
       [key("block_count")]: u32(layers),
@@ -219,13 +269,14 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       [key("attention.head_count_kv")]: keysAndValues,
       [key("attention.key_length")]: u32(headSize),
       [key("attention.value_length")]: u32(headSize),
-      [key("rope.dimension_count")]: u32(headSize),
+      [key("rope.dimension_count")]: u32(phi?.dimensions ?? headSize),
       [key("attention.layer_norm_rms_epsilon")]: { type: "float32", value: 1e-6 },
       [key("rope.freq_base")]: { type: "float32", value: architecture === "gemma3" ? 1e6 : ROPE_BASE },
       ...ofImages,
       ...ofConvolutions,
       ...ofWindows,
       ...ofScales,
+      ...ofPhi,
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
       "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },

@@ -111,7 +111,10 @@ function prepareGroupJudge(entry: RewardModelEntry, subject: string, load: Loadi
 async function openYesNo(entry: RewardModelEntry, prompt: JudgePrompt, load: Loading): Promise<RewardModel> {
   const endpoint = makeEndpoint(entry);
   if (endpoint) return new YesNoScorer(weighWithEndpoint(endpoint, entry), prompt);
-  const { engine, tokenizer } = await loadChatModel(entry, load, scoring);
+  const { engine, tokenizer } = await loadChatModel(entry, load, {
+    ...scoring,
+    scoredContextSize: entry.max_model_len,
+  });
   const weigh = weighWithEngine(engine, tokenizer, entry, entry.max_model_len);
   return new YesNoScorer(weigh, prompt, () => engine.dispose());
 }
@@ -128,12 +131,17 @@ async function openScoreHead(entry: RewardModelEntry, load: Loading): Promise<Re
   const path = resolvePath(load.folder, entry.path!);
   const { engine, tokenizer } = await loadChatModel(entry, load, { contextSize: 64, maxSequences: 1 });
   const { trainable, lora } = scoring;
-  const backbone = await loadValueModel({ path, device: load.device, threads: load.threads, trainable, lora }).catch(
-    async (error) => {
-      await engine.dispose();
-      throw error;
-    },
-  );
+  const backbone = await loadValueModel({
+    path,
+    device: load.device,
+    threads: load.threads,
+    scoredContextSize: entry.max_model_len,
+    trainable,
+    lora,
+  }).catch(async (error) => {
+    await engine.dispose();
+    throw error;
+  });
   const headPath = resolvePath(load.folder, entry.head_path!);
   return ScoreHead.open({ backbone, vocabulary: engine, tokenizer }, headPath, entry.max_model_len);
 }

@@ -8,6 +8,7 @@ import {
   type ValueEngine,
 } from "@cria/core";
 import { loadValueModel } from "@cria/engine/internal";
+import { readContextSize } from "../config/derived-values.js";
 import { importDevice } from "../config/import/device.js";
 import type { Settings } from "../config/import/settings.js";
 import { resolvePath } from "../config/paths.js";
@@ -55,6 +56,7 @@ export async function openCritic(
     path: resolvePath(folder, path),
     ...describeVision(config.actor_rollout_ref.model, folder),
     ...importDevice(config),
+    scoredContextSize: readContextSize(config),
     trainable: lora ? "lora" : "full",
     lora: lora && { ...lora, targets: listTargets(lora.targets) },
     seed: (seed + 1) >>> 0,

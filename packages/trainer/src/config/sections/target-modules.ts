@@ -5,10 +5,12 @@ const layers: Record<string, string> = {
   q_proj: "attn_q",
   k_proj: "attn_k",
   v_proj: "attn_v",
+  qkv_proj: "attn_qkv",
   o_proj: "attn_output",
   in_proj: "shortconv.in_proj",
   gate_proj: "ffn_gate",
   up_proj: "ffn_up",
+  gate_up_proj: "ffn_up",
   down_proj: "ffn_down",
   lm_head: "output",
 };
