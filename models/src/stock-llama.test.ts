@@ -14,7 +14,7 @@ afterAll(() => models.cleanUp());
 
 describe("stock llama.cpp", () => {
   // A few tokens: stock llama.cpp rounds keys, values and GELU to F16, and may decide ties otherwise.
-  it.each(["qwen3", "gemma3", "smollm3", "granite", "llama3", "lfm2", "phi3"] as const)(
+  it.each(["qwen3", "gemma3", "smollm3", "granite", "llama3", "lfm2", "phi3", "mistral3"] as const)(
     "speaks as a trained %s does, by its adapter and merged",
     async (family) => {
       const architecture = family === "llama3" ? "llama" : family;

@@ -56,6 +56,9 @@ struct Architecture {
     int64_t ignored_window = 0;  // of the file, which llama.cpp leaves out; 0: none
     int64_t conv_taps = 0;  // tokens that a short convolution sees, the token itself included; 0: no layer has one
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
+    // A query at position p is multiplied by 1 + query_growth * ln(1 + floor(p / query_step)); 0: none is.
+    float query_growth = 0.0f;
+    uint32_t query_step = 0;
     // RoPE, as llama_context derives it from the file when no option overrides it.
     int rope_type, rope_dims, rope_context;
     // ggml_rope_ext's parameters: the share of YaRN's interpolation, a factor of the rotated values, and YaRN's bounds.

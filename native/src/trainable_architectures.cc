@@ -47,6 +47,13 @@ const char * describe_phi3(const llama_model & model, Architecture & a) {
     return nullptr;
 }
 
+// llama whose queries grow with their position, beyond the original context (Llama 4's scale of the temperature).
+const char * describe_mistral3(const llama_model & model, Architecture & a) {
+    a.query_growth = model.hparams.f_attn_temp_scale;
+    a.query_step = model.hparams.n_attn_temp_floor_scale;
+    return nullptr;
+}
+
 }  // namespace
 
 const std::vector<TrainableArchitecture> & trainable_architectures() {
@@ -61,6 +68,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"granite", describe_granite},
         {"lfm2", describe_lfm2},
         {"phi3", describe_phi3},
+        {"mistral3", describe_mistral3},
     };
     return list;
 }

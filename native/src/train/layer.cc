@@ -63,6 +63,11 @@ ggml_tensor * post_norm_backward(Graph & g, const Norm & norm, ggml_tensor * raw
     return raw ? norm_backward(g, norm, raw, dy, epsilon) : dy;
 }
 
+// Queries [D, H, Q] by the factors of their positions, or the gradient of them unscaled from that of them scaled.
+ggml_tensor * scale_queries(Graph & g, const LayerInputs & inputs, ggml_tensor * q) {
+    return inputs.query_scales ? ggml_mul(g.ctx(), q, inputs.query_scales) : q;
+}
+
 // What a part of the block adds, or the gradient of that from the sum's.
 ggml_tensor * scale_part(Graph & g, const Architecture & arch, ggml_tensor * x) {
     return arch.residual_scale == 1.0f ? x : ggml_scale(g.ctx(), x, arch.residual_scale);
@@ -86,7 +91,8 @@ ggml_tensor * attend_forward(Graph & g, const Architecture & arch, const LayerPa
         q = norm_forward(g, p.q_norm, q, arch.norm_eps);
         k = norm_forward(g, p.k_norm, k, arch.norm_eps);
     }
-    a.attention.q = ggml_reshape_2d(c, rope(g, arch, p.math, q, query_positions, false), D * H, Q);
+    q = scale_queries(g, inputs, rope(g, arch, p.math, q, query_positions, false));
+    a.attention.q = ggml_reshape_2d(c, q, D * H, Q);
     a.attention.k = ggml_reshape_2d(c, rope(g, arch, p.math, k, inputs.positions, false), D * KV, T);
     attention_forward(g, arch, s, inputs.attention, a.attention);
     return linear_forward(g, p.o, a.attention.out, adapter);
@@ -100,8 +106,8 @@ ggml_tensor * attend_backward(Graph & g, const Architecture & arch, const LayerP
 
     ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_o);
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
-    ggml_tensor * d_q = rope(
-        g, arch, p.math, view_heads(g, d.q, D, H), inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
+    ggml_tensor * d_q = rope(g, arch, p.math, scale_queries(g, inputs, view_heads(g, d.q, D, H)),
+        inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
     ggml_tensor * d_k = rope(g, arch, p.math, view_heads(g, d.k, D, KV), inputs.positions, true);
     if (p.q_norm.weight) {
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);

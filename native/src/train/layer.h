@@ -15,6 +15,7 @@ namespace cria {
 struct LayerInputs {
     ggml_tensor * positions;  // [T] I32; with rows and columns of images [4T], one dimension after the other
     AttentionInputs attention;  // which tokens see each other
+    ggml_tensor * query_scales = nullptr;  // [1, 1, Q], factors of the queries; null: they have none
     ggml_tensor * ancestors = nullptr;  // [T, taps - 1] I32, as find_ancestors gives them; null without convolutions
     // For the last layer, if only some tokens' outputs are read: these tokens [Q] I32, ascending, and their positions.
     // Queries, their attention and the feed-forward are then computed only for them. Else null, and Q = T.

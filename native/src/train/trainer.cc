@@ -71,6 +71,7 @@ struct Session {
     ggml_tensor * window_mask = nullptr;          // in layers with a window
     ggml_tensor * positions = nullptr;            // [T], or [4T]: see LayerInputs
     ggml_tensor * ancestors = nullptr;            // [T, taps - 1]: see LayerInputs
+    ggml_tensor *query_scales = nullptr, *wanted_scales = nullptr;  // [1, 1, T] and [1, 1, Q]: see LayerInputs
     ggml_tensor *tokens = nullptr, *sources = nullptr;  // sources: columns of the last output
     // Tokens whose last output is read, [Q], and their positions, [Q] or [4Q]: null if the last layer computes all
     // tokens.
@@ -178,11 +179,12 @@ struct Trainer::Impl {
         const bool branches = has_branches(b);
         const std::vector<int32_t> positions = place_trees(b, int32_t(arch.n_vocab), places);
         const int64_t dimensions = int64_t(positions.size()) / T;
-        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 15);
+        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 17);
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
         s.positions = s.pool->add(GGML_TYPE_I32, {dimensions * T});
         if (arch.conv_taps > 1) s.ancestors = s.pool->add(GGML_TYPE_I32, {T, arch.conv_taps - 1});
+        if (arch.query_step > 0) s.query_scales = s.pool->add(GGML_TYPE_F32, {1, 1, T});
         std::vector<int32_t> wanted = b.sources, sources = b.sources;
         std::sort(wanted.begin(), wanted.end());
         wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
@@ -192,6 +194,7 @@ struct Trainer::Impl {
         if (trims) {
             s.wanted = s.pool->add(GGML_TYPE_I32, {Q});
             s.wanted_positions = s.pool->add(GGML_TYPE_I32, {dimensions * Q});
+            if (s.query_scales) s.wanted_scales = s.pool->add(GGML_TYPE_F32, {1, 1, Q});
             s.last_plan = plan_attention(b.ends, b.rows, S, arch.layers.back().math.window, &wanted);
             for (int32_t & source : sources)
                 source = int32_t(std::lower_bound(wanted.begin(), wanted.end(), source) - wanted.begin());
@@ -216,6 +219,7 @@ struct Trainer::Impl {
         ggml_backend_tensor_set(s.tokens, tokens.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.positions, positions.data(), 0, positions.size() * sizeof(int32_t));
         ggml_backend_tensor_set(s.sources, sources.data(), 0, size_t(R) * 4);
+        if (s.query_scales) write_scales(s.query_scales, positions.data());
         if (s.ancestors) {
             const std::vector<int32_t> ancestors = find_ancestors(b, arch.conv_taps - 1);
             ggml_backend_tensor_set(s.ancestors, ancestors.data(), 0, ancestors.size() * sizeof(int32_t));
@@ -228,10 +232,21 @@ struct Trainer::Impl {
             }
             ggml_backend_tensor_set(s.wanted, wanted.data(), 0, size_t(Q) * 4);
             ggml_backend_tensor_set(s.wanted_positions, picked.data(), 0, picked.size() * sizeof(int32_t));
+            if (s.wanted_scales) write_scales(s.wanted_scales, picked.data());
         }
         if (s.ends) ggml_backend_tensor_set(s.ends, b.ends.data(), 0, size_t(T) * 4);
         if (s.mask) fill_mask(b, branches, s.mask, 0);
         if (s.window_mask) fill_mask(b, branches, s.window_mask, arch.window);
+    }
+
+    // The factors of queries at these positions, as llama.cpp computes them.
+    void write_scales(ggml_tensor * target, const int32_t * positions) const {
+        std::vector<float> scales(size_t(target->ne[2]));
+        for (size_t i = 0; i < scales.size(); i++) {
+            const double steps = std::floor(float(positions[i]) / float(arch.query_step));
+            scales[i] = float(std::log(steps + 1.0) * double(arch.query_growth) + 1.0);
+        }
+        ggml_backend_tensor_set(target, scales.data(), 0, scales.size() * sizeof(float));
     }
 
     // The tokens, with 0 for each vector. Stores the vectors in the session.
@@ -324,6 +339,7 @@ struct Trainer::Impl {
         const AttentionPlan * plan = has_window ? &session.window_plan : &session.plan;
         LayerInputs inputs{g.ref(session.positions), {trimmed ? &session.last_plan : plan, leaf(g, session.ends),
                                                          leaf(g, has_window ? session.window_mask : session.mask)}};
+        inputs.query_scales = leaf(g, trimmed ? session.wanted_scales : session.query_scales);
         inputs.ancestors = leaf(g, session.ancestors);
         if (trimmed) {
             inputs.wanted = g.ref(session.wanted);

@@ -81,6 +81,8 @@ it.each([
   ["lfm2", "q8_0", 3],
   ["phi3", "f32", 2],
   ["phi3", "q8_0", 2],
+  ["mistral3", "f32", 2],
+  ["mistral3", "q8_0", 2],
 ] as const)(
   "%s %s, with windows, without RoPE, with scales and convolutions: the same",
   async (architecture, type, layers) => {

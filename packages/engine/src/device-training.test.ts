@@ -83,6 +83,7 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     ["smollm3, full", { architecture: "smollm3" }, { trainable: "full" }],
     ["granite, full", { architecture: "granite" }, { trainable: "full" }],
     ["lfm2, full", { architecture: "lfm2" }, { trainable: "full" }],
+    ["mistral3, full", { architecture: "mistral3" }, { trainable: "full" }],
     ["phi3, full", { architecture: "phi3" }, { trainable: "full" }],
     [
       "phi3 Q8_0 with LoRA",

@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LlamaSequence, LoadModelOptions } from "./index.js";
-import { makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
+import { writeGguf } from "./index.js";
+import { describeTinyModel, makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -48,7 +50,17 @@ it("a turn ends at a token that llama.cpp does not know as an end: FunctionGemma
 });
 
 describe("logprobs", () => {
-  for (const architecture of ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2", "phi3"] as const) {
+  for (const architecture of [
+    "llama",
+    "qwen2",
+    "qwen3",
+    "gemma3",
+    "smollm3",
+    "granite",
+    "lfm2",
+    "phi3",
+    "mistral3",
+  ] as const) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
       it(`${architecture} ${type}: score() equals what decode reported`, async () => {
         // Gemma multiplies embeddings again, and its head is tied.
@@ -88,6 +100,28 @@ describe("logprobs", () => {
     expect(maxDifference(score!.logprobs.slice(prompt.length), other!.logprobs.slice(prompt.length))).toBeGreaterThan(
       1e-4,
     );
+  });
+
+  it("YaRN's numbers are derived as for decoding, with a multiplier of the logarithm and without", async () => {
+    const file = describeTinyModel({ architecture: "qwen3", embeddingScale: 0.3 });
+    for (const multiplier of [null, 0.3]) {
+      file.metadata["qwen3.rope.scaling.type"] = { type: "string", value: "yarn" };
+      file.metadata["qwen3.rope.scaling.factor"] = { type: "float32", value: 4 };
+      file.metadata["qwen3.rope.scaling.original_context_length"] = { type: "uint32", value: 128 };
+      if (multiplier !== null)
+        file.metadata["qwen3.rope.scaling.yarn_log_multiplier"] = { type: "float32", value: multiplier };
+      const path = join(models.folder, `yarn-${multiplier}.gguf`);
+      await writeGguf(path, file);
+      const model = await models.load({}, { path, lora: { rank: 4 } });
+      const prompt = randomTokens(40, 4);
+      const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
+      const whole = { tokenIds: [...prompt, ...tokenIds], from: prompt.length };
+      const [score] = await model.score([whole], { temperature: 0.9 });
+      expect(maxDifference(score!.logprobs.slice(prompt.length), logprobs)).toBeLessThan(1e-5);
+      const plain = await models.load({ architecture: "qwen3", embeddingScale: 0.3 }, { lora: { rank: 4 } });
+      const [other] = await plain.score([whole], { temperature: 0.9 });
+      expect(maxDifference(other!.logprobs.slice(prompt.length), logprobs)).toBeGreaterThan(1e-4);
+    }
   });
 
   it("phi3: the factors of RoPE are chosen by the context, for decoding and for training", async () => {

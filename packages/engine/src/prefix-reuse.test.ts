@@ -46,6 +46,7 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["llama with factors of RoPE", { architecture: "llama", ropeFactors: true }, { kvType: "f32" }],
   ["gemma3, beyond its window", { architecture: "gemma3" }, { kvType: "f32" }],
   ["smollm3", { architecture: "smollm3" }, { kvType: "f32" }],
+  ["mistral3", { architecture: "mistral3", embeddingScale: 0.3 }, { kvType: "f32" }],
   ["phi3", { architecture: "phi3", embeddingScale: 0.3 }, { kvType: "f32" }],
   ["granite", { architecture: "granite", embeddingScale: 0.3 }, { kvType: "f32" }],
   [

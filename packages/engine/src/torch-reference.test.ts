@@ -82,7 +82,19 @@ async function checkTraining(model: LlamaModel, reference: Reference, expected: 
 }
 
 /** llama3: llama with factors of RoPE. phi3long: phi3 beyond its original context. */
-const families = ["llama", "llama3", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "lfm2", "phi3", "phi3long"];
+const families = [
+  "llama",
+  "llama3",
+  "qwen2",
+  "qwen3",
+  "gemma3",
+  "smollm3",
+  "granite",
+  "lfm2",
+  "phi3",
+  "phi3long",
+  "mistral3",
+];
 
 describe.each(families)("%s against PyTorch", (family) => {
   const path = join(folder, `${family}.gguf`);

@@ -192,6 +192,7 @@ describe("gradients do not depend on how the batch is computed", () => {
       { architecture: "lfm2", embeddingScale: 0.3 },
       { lora: { rank: 4, alpha: 8 } },
     ],
+    ["mistral3, full", 1e-5, { architecture: "mistral3", embeddingScale: 0.3 }, { trainable: "full" }],
     ["phi3, full", 1e-5, { architecture: "phi3", embeddingScale: 0.3 }, { trainable: "full" }],
     ["Q8_0, LoRA", 5e-3, { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4, alpha: 8 } }],
   ];

@@ -41,6 +41,7 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1], parit
   ["f32, llama's layers", { architecture: "llama" }, { lora: { rank: 4 } }, 1e-5],
   ["f32, qwen2's layers", { architecture: "qwen2" }, { lora: { rank: 4 } }, 1e-5],
   ["f32, granite's layers", { architecture: "granite", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
+  ["f32, mistral3's layers", { architecture: "mistral3", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
   ["f32, phi3's layers", { architecture: "phi3", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
   ["f32, lfm2's layers", { architecture: "lfm2", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
   ["f32, rows and columns", { architecture: "qwen2vl" }, { trainable: "full" }, 1e-5],

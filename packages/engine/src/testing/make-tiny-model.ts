@@ -15,7 +15,8 @@ export interface TinyModelOptions {
     | "smollm3"
     | "granite"
     | "lfm2"
-    | "phi3";
+    | "phi3"
+    | "mistral3";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
@@ -35,7 +36,10 @@ export interface TinyModelOptions {
   deepLayers?: number;
   /** For llama: the factors of RoPE that Llama 3.1 and later have. Default false. */
   ropeFactors?: boolean;
-  /** For phi3: tokens beyond which its factors of RoPE for long contexts apply. Default 256. */
+  /**
+   * For phi3: tokens beyond which its factors of RoPE for long contexts apply; default 256. For mistral3: queries grow
+   * whenever so many tokens are passed, and YaRN began with so many; default 8.
+   */
   originalContext?: number;
   /**
    * For gemma3: most tokens that a token sees in every other layer, itself included; default 6. For phi3, of all
@@ -144,7 +148,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     merges = [],
     deepLayers = DEEP_LAYERS,
     ropeFactors = false,
-    originalContext = 256,
+    originalContext = architecture === "mistral3" ? 8 : 256,
     slidingWindow = architecture === "phi3" ? 0 : 6,
     seed = 1,
     embeddingScale = 1,
@@ -240,6 +244,19 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
         }
       : {};
   const float = (value: number): GgufValue => ({ type: "float32", value });
+  // Bounds between which a head of 16 dimensions has frequencies of all kinds.
+  const ofMistral: Record<string, GgufValue> =
+    architecture === "mistral3"
+      ? {
+          [key("attention.temperature_scale")]: float(0.5),
+          [key("rope.scaling.type")]: { type: "string", value: "yarn" },
+          [key("rope.scaling.factor")]: float(16),
+          [key("rope.scaling.original_context_length")]: u32(originalContext),
+          [key("rope.scaling.yarn_beta_fast")]: float(4),
+          [key("rope.scaling.yarn_beta_slow")]: float(0.01),
+          [key("rope.scaling.yarn_log_multiplier")]: float(0.5),
+        }
+      : {};
   const ofPhi: Record<string, GgufValue> = phi
     ? {
         [key("attention.sliding_window")]: u32(slidingWindow),
@@ -277,6 +294,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       ...ofWindows,
       ...ofScales,
       ...ofPhi,
+      ...ofMistral,
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
       "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },
