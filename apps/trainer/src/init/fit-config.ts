@@ -15,8 +15,6 @@ export interface ModelFit {
   learningRate: number;
   /** `multi_turn.format`. */
   format: string;
-  /** Layers that LoRA adapts, by llama.cpp's names. */
-  targets: string[];
   templateKwargs: Record<string, unknown>;
 }
 
@@ -32,7 +30,7 @@ const CONVERSATIONS = [64, 32, 16, 8, 4, 2, 1];
 const SHARE = 0.7;
 
 /**
- * Chooses lengths, tool format, layers, learning rate and parallelism for a model and the measured prompts.
+ * Chooses lengths, tool format, learning rate and parallelism for a model and the measured prompts.
  * @param available memory in bytes.
  * @throws ConfigError when the model's context has no room for a response.
  */
@@ -56,7 +54,6 @@ export function fitConfig(model: ReadModel, available = readAvailableMemory()): 
     maxNumSeqs: CONVERSATIONS.find((count) => needMemory(model, lengths, count) <= SHARE * available) ?? 1,
     learningRate: shape.parameters < TOY ? 1.5e-3 : 5e-5,
     format: model.format ?? "hermes",
-    targets: [...new Set(shape.linear.map(({ name }) => name))],
     templateKwargs: model.canThink ? QUIET : {},
   };
 }

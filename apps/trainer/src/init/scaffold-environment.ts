@@ -103,7 +103,6 @@ const embeddedFit: ModelFit = {
   maxNumSeqs: 64,
   learningRate: 1.5e-3,
   format: "hermes",
-  targets: ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"],
   templateKwargs: {},
 };
 

@@ -38,7 +38,7 @@ export function makeConfig({ name, modelPath, mmproj, fit, remarks, judge }: Con
     mmproj !== null && `    mmproj: ${JSON.stringify(mmproj)}`,
     "    lora_rank: 16",
     "    lora_alpha: 32",
-    `    target_modules: ${oneLine(fit.targets)}`,
+    "    target_modules: all-linear",
     "  actor:",
     "    optim:",
     `      lr: ${fit.learningRate.toExponential()}`,
