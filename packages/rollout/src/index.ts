@@ -31,6 +31,7 @@ export type {
   RowSamplerOptions,
   StepOutcome,
 } from "./data/row-sampler.js";
+export { countConversations, isSampleCount, MOST_SAMPLES, sampleOnce, samplesOf } from "./data/row-samples.js";
 export { listToolSchemas, selectTools } from "./data/select-tools.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
 export { findImages, hideVectors, showVectors, VECTOR } from "./images/find-images.js";

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { parseFilter } from "@cria/records";
-import type { DatasetRow } from "@cria/rollout";
+import { countConversations, type DatasetRow } from "@cria/rollout";
 import { openTraining, rollOut, type Training, trainConfigSchema } from "@cria/trainer";
 import { checkTrainPaths, fetchTrainAddresses } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
@@ -95,7 +95,7 @@ async function showRollouts(
   { val, silent }: { val: boolean; silent: boolean },
 ): Promise<{ trajectories: Trajectory[]; seconds: number }> {
   const sampling = val ? session.settings.validation : session.settings.sampling;
-  const progress = new Progress({ label: "rollout", total: rows.length * sampling.n, silent });
+  const progress = new Progress({ label: "rollout", total: countConversations(rows, sampling.n), silent });
   const started = performance.now();
   const ended: Trajectory[] = [];
   const judged: number[] = [];

@@ -19,7 +19,7 @@ function estimate(inputs: AdvantageInputs): AdvantageOutputs {
         subject: `group ${inputs.groups[indices[0]!]}`,
         expected: "at least 2 rollouts of each prompt",
         received: "1",
-        remedy: "raise actor_rollout_ref.rollout.n",
+        remedy: "raise actor_rollout_ref.rollout.n, or the row's own __rollout_n__",
       });
     }
     const [best, second] = [...indices].sort((a, b) => rewards[b]! - rewards[a]!);

@@ -82,17 +82,20 @@ async function trainIt(
     tracing = "off",
     rank = 4,
     agent,
+    data = "rows.jsonl",
     ...options
   }: Partial<Omit<TrainOptions, "agent">> & {
     overrides?: object;
     tracing?: "off" | "otel";
     rank?: number;
     agent?: object;
+    /** The file of its rows. */
+    data?: string;
   } = {},
 ) {
   const given = config(overrides, rank, agent);
   const result = await train({
-    config: { ...given, trainer: { ...given.trainer, tracing } },
+    config: { ...given, data: { ...given.data, train_files: data }, trainer: { ...given.trainer, tracing } },
     configFolder: folder,
     name: `${name}-${runs++}`,
     report: (event) => events.push(event),
@@ -211,6 +214,26 @@ describe("a training with workers", () => {
       expect(sha).toBe(plain);
       expect(sum("cluster/jobs_here")).toBeGreaterThan(0);
       expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(0);
+    });
+  });
+
+  it("holds as many conversations of a row as it says", async () => {
+    const rows = prompts.map((content, index) => ({
+      data_source: "test",
+      prompt: [{ role: "user", content }],
+      reward_model: { ground_truth: content },
+      __rollout_n__: index === 0 ? null : 2 * index,
+    }));
+    writeFileSync(join(folder, "ragged.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    const ragged = { data: "ragged.jsonl" };
+    const alone = await trainIt("ragged", ragged);
+    expect(alone.sha).not.toBe(plain);
+    events = [];
+    await withWorkers([{ id: "one" }], async (bus) => {
+      const { sha, sum } = await trainIt("ragged", { bus, overrides: { wait_for_workers: 1 }, ...ragged });
+      expect(sha).toBe(alone.sha);
+      expect(sum("cluster/jobs_here")).toBe(0);
+      expect(sum("rollout/samples/mean") * 2).toBe(4 + 2 + 4 + 6);
     });
   });
 

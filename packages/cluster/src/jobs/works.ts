@@ -31,6 +31,7 @@ const rowSchema = z.strictObject({
     interaction_kwargs: record.nullish(),
   }),
   agentName: text.optional(),
+  samples: z.int().positive().optional(),
   files: z.record(text, image).optional(),
 });
 

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { copyData } from "../copy-data.js";
 import { messageSchema } from "./message-schema.js";
 import { haveImages, placeImages, readImages } from "./place-images.js";
+import { isSampleCount, MOST_SAMPLES } from "./row-samples.js";
 
 const kwargs = z
   .record(z.string(), z.unknown())
@@ -44,12 +45,23 @@ const videos = z
   )
   .optional();
 
+/** Parquet has whole numbers as bigints, and null for rows that do not say. */
+const samples = z
+  .unknown()
+  .transform((given) => (typeof given === "bigint" ? Number(given) : (given ?? undefined)))
+  .refine(
+    (given) => given === undefined || isSampleCount(given),
+    `a whole number from 1 to ${MOST_SAMPLES}, or null: as many as the run says`,
+  )
+  .optional();
+
 const rowSchema = z.looseObject({
   prompt: z.array(messageSchema).min(1),
   data_source: z.string(),
   reward_model: z.looseObject({ style: z.string().nullish(), ground_truth: z.unknown() }).nullish(),
   extra_info: extraInfo.nullish().transform((given) => given ?? extraInfo.parse({})),
   agent_name: z.string().nullish(),
+  __rollout_n__: samples,
   images: z.unknown().optional(),
   videos,
 });
@@ -76,6 +88,8 @@ export interface DatasetRow {
   groundTruth: unknown;
   extraInfo: z.infer<typeof extraInfo>;
   agentName?: string;
+  /** Conversations of this row, from 1 to 4096: the column `__rollout_n__`. Left out: as many as the run says. */
+  samples?: number;
 }
 
 export interface ParseRowOptions {
@@ -119,6 +133,7 @@ export function parseRow(value: unknown, index: number, place: string, options: 
     groundTruth: row.reward_model?.ground_truth,
     extraInfo: { ...extraInfo, need_tools_kwargs: extraInfo.need_tools_kwargs ?? options.needToolsKwargs ?? false },
     agentName: row.agent_name ?? undefined,
+    ...(row.__rollout_n__ === undefined ? {} : { samples: row.__rollout_n__ as number }),
   };
 }
 

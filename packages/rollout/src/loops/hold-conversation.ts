@@ -1,5 +1,6 @@
 import type { PolicyEngine } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
+import { sampleOnce } from "../data/row-samples.js";
 import type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 import { startRollouts } from "./run-rollouts.js";
 
@@ -32,7 +33,7 @@ export async function holdConversation(
   { answers, calls, steer, ...environment }: ConversationEnvironment,
 ): Promise<UnjudgedTrajectory> {
   const { seed, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
-  const { conversations } = await startRollouts(engine, [row], {
+  const { conversations } = await startRollouts(engine, sampleOnce([row]), {
     ...environment,
     // The caller judges and handles failures.
     reward: () => 0,

@@ -13,6 +13,7 @@ import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolFormat } from "@cria/tools/internal";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
 import { loadRow } from "../data/load-row.js";
+import { samplesOf } from "../data/row-samples.js";
 import { listToolSchemas } from "../data/select-tools.js";
 import { findImages } from "../images/find-images.js";
 import { isBadImage, isFatal } from "../is-fatal.js";
@@ -63,27 +64,30 @@ export class RolloutGroup {
   readonly judging: Promise<Trajectory>[] = [];
   private prompt: Promise<Prompt> | undefined;
   private loading: Promise<void> | undefined;
-  /** Number of samples that have not taken their sequence yet. */
+  /** Number of samples. */
+  private readonly n: number;
+  /** Samples that have not taken their sequence yet. */
   private waiting: number;
 
   constructor(
     private readonly engine: PolicyEngine,
     /** The row; its images are in memory once the first sample has begun. */
     private row: DatasetRow,
-    /** Position of the row in this step. */
-    private readonly position: number,
+    /** `position`: among the rows of this step; `first`: of its conversations among all of them. */
+    private readonly at: { position: number; first: number },
     private readonly slots: Semaphore,
     private readonly rewards: RewardQueue,
     private readonly options: RolloutOptions & { signal: AbortSignal },
     private readonly stop: (error: unknown) => void,
   ) {
-    this.waiting = options.n;
+    this.n = samplesOf(row, options.n);
+    this.waiting = this.n;
   }
 
   async run(): Promise<Sample[]> {
-    // Queue for all places first, so that a group's samples run together while its prompt is still cached. With
-    // `converse`, a conversation takes a place only when it runs in this process.
-    const places = Array.from({ length: this.options.n }, () => (this.options.converse ? null : this.acquire()));
+    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. Conversations
+    // that may be held elsewhere need one only when they are held here.
+    const places = Array.from({ length: this.n }, () => (this.options.converse ? null : this.acquire()));
     try {
       return await settleAll(
         places.map((place, sample) => {
@@ -272,7 +276,7 @@ export class RolloutGroup {
       rewards.leave();
       return failTrajectory(ended);
     }
-    const judgement = await rewards.judge(makeRewardRequest(copyRow(row), ended, this.position * options.n + sample));
+    const judgement = await rewards.judge(makeRewardRequest(copyRow(row), ended, this.at.first + sample));
     const { aggregate = placeAsEarned } = options;
     return finishTrajectory(ended, judgement, aggregate, (trajectory) => this.findCalls(trajectory));
   }
@@ -343,7 +347,7 @@ export class RolloutGroup {
     const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, seed, step } = this.options;
     const draw = [seed, step, this.row.uid, sample];
     const drawn = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
-    const own = this.options.replay?.(this.position).seed ?? drawn;
+    const own = this.options.replay?.(this.at.position).seed ?? drawn;
     return { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed: own };
   }
 
@@ -357,7 +361,7 @@ export class RolloutGroup {
   ): Promise<AgentLoopOutput> {
     const { row, options, engine } = this;
     const { signal } = options;
-    const replay = options.replay?.(this.position);
+    const replay = options.replay?.(this.at.position);
     const name = row.agentName ?? options.defaultAgentLoop;
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);

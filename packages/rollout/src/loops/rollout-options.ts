@@ -60,9 +60,9 @@ export interface RolloutOptions {
   images?: ImageAccess;
   /** Store the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
-  /** Replays a recorded conversation for the row at a position, instead of drawing its seed. Requires `n` = 1. */
+  /** Holds a recorded conversation again, by the row's place among the rows, in the place of what is drawn for it: one of each row. */
   replay?: (position: number) => ConversationReplay;
-  /** Number of samples per row. */
+  /** Samples of each row that does not say its own number. */
   n: number;
   temperature: number;
   topP: number;

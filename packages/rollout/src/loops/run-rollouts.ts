@@ -1,10 +1,11 @@
 import { setMaxListeners } from "node:events";
-import { ConfigError, type PolicyEngine, type Trajectory } from "@cria/core";
+import { ConfigError, DataError, type PolicyEngine, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { resolveToolFormat } from "@cria/tools/internal";
 import { freezeData } from "../copy-data.js";
 import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { countConversations, isSampleCount, MOST_SAMPLES, samplesOf } from "../data/row-samples.js";
 import { makeRewardManager, RewardQueue } from "../rewards/index.js";
 import { checkRowHasReward } from "./check-row-has-reward.js";
 import { selectInteraction } from "./episode-interaction.js";
@@ -22,9 +23,9 @@ export interface EndedRollouts {
 }
 
 /**
- * Runs `n` conversations for each row concurrently; results are ordered by row, then sample. A failed conversation
- * becomes a trajectory with an `error`, or is handled by `onFailure`. Errors of config, data and engine throw once
- * every conversation has ended, so that nothing runs on in the background.
+ * Runs the conversations of each row, all at once: `n`, or as many as the row asks for. Results are ordered by (row, sample), whatever finished first.
+ * A conversation that fails is a trajectory with an `error`, or what `onFailure` says. What is wrong with the config, the
+ * data or the engine throws, once every conversation has ended: nothing goes on in the background.
  */
 export async function runRollouts(
   engine: PolicyEngine,
@@ -68,8 +69,13 @@ export async function startRollouts(
     typeof reward === "function" || reward === null
       ? makeRewardManager("naive", { reward, rewards: options.rewards })
       : reward;
-  const rewards = new RewardQueue(manager, rows.length * options.n, run.signal);
-  const groups = rows.map((row, i) => new RolloutGroup(engine, row, i, slots, rewards, linked, stop));
+  const rewards = new RewardQueue(manager, countConversations(rows, options.n), run.signal);
+  let first = 0;
+  const groups = rows.map((row, position) => {
+    const group = new RolloutGroup(engine, row, { position, first }, slots, rewards, linked, stop);
+    first += samplesOf(row, options.n);
+    return group;
+  });
   const watch = watchEventLoop(linked.onWarning);
   const waitForJudges = async () => {
     await Promise.allSettled(groups.flatMap((group) => group.judging));
@@ -100,8 +106,16 @@ function onceEach(warn: ((warning: string) => void) | undefined): (warning: stri
   };
 }
 
-/** Checks that all names in rows exist, before anything is generated. @throws ConfigError */
+/** Checks that all names in rows exist, before anything is generated. @throws ConfigError; DataError for a wrong `samples`. */
 function checkRow(row: DatasetRow, options: RolloutOptions): void {
+  if (row.samples !== undefined && !isSampleCount(row.samples)) {
+    throw new DataError("is no number of conversations", {
+      code: "data/bad-row",
+      subject: `samples of row ${row.index} (${row.place})`,
+      expected: `a whole number from 1 to ${MOST_SAMPLES}, or none: as many as the run says`,
+      received: String(row.samples),
+    });
+  }
   const { traits } = findLoop(row, options);
   if (traits.interactions) selectInteraction(options.interactions ?? null, row);
   if (options.reward === null) checkRowHasReward(row, { ...options, interactions: options.interactions ?? null });

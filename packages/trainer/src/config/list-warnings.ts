@@ -45,7 +45,7 @@ export function listWarnings(config: TrainConfig): ConfigWarning[] {
   if (isKnown && advantageEstimators.get(estimator).comparesGroup && countSamples(actor_rollout_ref.rollout) === 1) {
     warnings.push({
       key: "actor_rollout_ref.rollout.n",
-      found: `is 1, and ${estimator} compares the conversations of a prompt with each other, of which there is one`,
+      found: `is 1, and ${estimator} compares the conversations of a prompt with each other, of which there is one, unless a row asks for more`,
       remedy: "set it to 8, for example, with fewer prompts a step (data.train_batch_size)",
     });
   }

@@ -9,7 +9,7 @@ import {
   type RecordedAnswersOptions,
   Steering,
 } from "@cria/records";
-import { type ConversationReplay, type DatasetRow, startRollouts } from "@cria/rollout";
+import { type ConversationReplay, type DatasetRow, sampleOnce, startRollouts } from "@cria/rollout";
 import type { Training } from "../run/training.js";
 import type { Environment } from "../task/environment.js";
 
@@ -39,26 +39,22 @@ export async function holdAgain(
   { sampling, seeds, step, isJudged, signal }: HoldOptions,
 ): Promise<{ ended: UnjudgedTrajectory[]; judged: Trajectory[] }> {
   const replays = held.map((each, i) => makeReplay({ policy, environment }, each, seeds[i]!));
-  const { conversations, finish } = await startRollouts(
-    policy.engine,
-    held.map(({ row }) => row),
-    {
-      ...environment,
-      // Tokenization was checked when the conversation was recorded.
-      multiTurn: { ...environment.multiTurn, tokenizationSanityCheckMode: "disable" },
-      ...(isJudged ? {} : { reward: () => 0, aggregate: undefined }),
-      onFailure: "drop",
-      onWarning: undefined,
-      tokenizer: policy.tokenizer,
-      n: 1,
-      ...sampling,
-      // Unused: each conversation has its own seed.
-      seed: 0,
-      step,
-      signal,
-      replay: (position) => replays[position]!,
-    },
-  );
+  const { conversations, finish } = await startRollouts(policy.engine, sampleOnce(held.map(({ row }) => row)), {
+    ...environment,
+    // What a text became was checked when it was recorded, and only the first finding would be new.
+    multiTurn: { ...environment.multiTurn, tokenizationSanityCheckMode: "disable" },
+    ...(isJudged ? {} : { reward: () => 0, aggregate: undefined }),
+    onFailure: "drop",
+    onWarning: undefined,
+    tokenizer: policy.tokenizer,
+    n: 1,
+    ...sampling,
+    // Each has its own.
+    seed: 0,
+    step,
+    signal,
+    replay: (position) => replays[position]!,
+  });
   signal?.throwIfAborted();
   const judged = await finish();
   signal?.throwIfAborted();

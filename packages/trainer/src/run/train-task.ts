@@ -6,6 +6,7 @@ import { type ConfigWarning, listWarnings } from "../config/list-warnings.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report, StepEvent } from "../events.js";
 import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
+import { checkSamples } from "../task/check-samples.js";
 import { findOverlongPrompts } from "../task/find-overlong-prompts.js";
 import { findUnseenTools } from "../task/find-unseen-tools.js";
 import { makeTrackers } from "../trackers/open-trackers.js";
@@ -62,6 +63,8 @@ export async function trainTask(
     if (overlong !== null) report({ type: "warning", text: overlong });
     const unseen = findUnseenTools(training.policy, training.environment, training.trainRows);
     if (unseen !== null) report({ type: "warning", text: unseen });
+    const alone = checkSamples(training.trainRows, training.settings, training.registries);
+    if (alone !== null) report({ type: "warning", text: alone });
     warnOfFewRows(training, report);
     const summary = await runTraining(training, {
       configFolder,

@@ -66,6 +66,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   spread("critic/rewards", inputs.rewards);
   Object.assign(metrics, averageRewardParts(trajectories), describeScoreParts(trajectories));
   Object.assign(metrics, makeFailureMetrics(inputs.failures, trajectories.length));
+  spread("rollout/samples", countByPrompt(conversations));
   const withoutSpread = countGroupsWithoutSpread(
     trajectories.map((t) => t.uid),
     inputs.rewards,
@@ -160,6 +161,13 @@ function measureMemory(): StepMetrics {
     "perf/max_memory_reserved_gb": mostGb,
     "perf/cpu_memory_used_gb": process.memoryUsage.rss() / 2 ** 30,
   };
+}
+
+/** Conversations of each prompt. */
+function countByPrompt(conversations: readonly Trajectory[]): number[] {
+  const counts = new Map<string, number>();
+  for (const { uid } of conversations) counts.set(uid, (counts.get(uid) ?? 0) + 1);
+  return [...counts.values()];
 }
 
 /** Means of the score and of what rewards are made of; they add up to `critic/score/mean`, but for the score itself. */

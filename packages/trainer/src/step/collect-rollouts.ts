@@ -10,7 +10,7 @@ import type { RunningRollouts } from "./roll-out.js";
 /** Rollouts of a step, groups side by side. */
 export interface Rollouts extends Learnable {
   rows: DatasetRow[];
-  /** n for each of `rows`, in their order: those that failed too. */
+  /** All of each of `rows`, in their order: those that failed too. */
   trajectories: Trajectory[];
   /** Of the groups that `filter` left out, and of those beyond the rows asked for. */
   leftOut: Trajectory[];
@@ -41,7 +41,7 @@ export interface CollectOptions {
 }
 
 /**
- * Rolls out n conversations for each row. With a `filter`, groups whose rewards are all equal (failed samples
+ * Rolls out the conversations of each row. With a `filter`, groups whose rewards are all equal (failed samples
  * left out) are replaced by fresh prompts until there are as many groups as rows, `maxNumGenBatches` batches were rolled
  * out (0: no limit), or every prompt had its turn; the step then goes on with the groups it has.
  * Rewards are there when the caller asks for them with `finish`, and not before.

@@ -15,7 +15,7 @@ export interface Advantages {
 
 export interface GroupsParts<Row extends DatasetRow = DatasetRow> {
   rows: readonly Row[];
-  /** n for each of `rows`, in the order of the rows; failed ones are included. */
+  /** All of each of `rows`, in the order of the rows; failed ones are included. */
   trajectories: readonly Trajectory[];
   /** At which they were sampled. */
   temperature: number;

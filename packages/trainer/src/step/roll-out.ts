@@ -12,7 +12,7 @@ import { Groups } from "./groups.js";
 
 /** `seed`: with step, row and sample it decides every random draw; default: the policy's. */
 export interface RollOutOptions extends SamplingOptions {
-  /** Conversations of each row, at least 1; default 8. */
+  /** Conversations of each row that does not ask for a number of its own (`samples`), at least 1; default 8. */
   n?: number;
   /** Default: the number of the policy's updates plus one. */
   step?: number;
@@ -60,7 +60,7 @@ export class RunningRollouts<Row extends DatasetRow = DatasetRow> extends Runnin
 }
 
 /**
- * Lets the policy hold n conversations for each row. It begins at once; await the groups.
+ * Lets the policy hold the conversations of each row: `n`, or the row's own number. It begins at once; await the groups.
  * @param rows such as `task.batches` and `task.load` give, each once.
  * @throws DataError for rows of other kinds, or two of one uid; ConfigError for a wrong `n`, or what the task cannot be opened
  * with; ToolError when every conversation failed; the signal's reason when it aborts.

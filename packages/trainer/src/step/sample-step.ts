@@ -1,5 +1,5 @@
 import type { Trajectory } from "@cria/core";
-import type { DatasetRow, OnRequestState, Semaphore } from "@cria/rollout";
+import { type DatasetRow, type OnRequestState, type Semaphore, sampleOnce } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import type { Stopwatch } from "../stopwatch.js";
 import { type CollectedRollouts, collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
@@ -28,7 +28,7 @@ export interface SampledStep extends CollectedRollouts {
 }
 
 /**
- * Rolls out n conversations for each prompt; tools run and rewards are judged on the way. With `filterGroups`, prompts whose rewards
+ * Rolls out the conversations of each prompt, as many as its row asks for, else `n`; tools run and rewards are judged on the way. With `filterGroups`, prompts whose rewards
  * are all equal are replaced.
  * @throws ToolError when every conversation failed; the signal's reason.
  */
@@ -63,7 +63,7 @@ export async function sampleStep(
   );
   const greedy = { ...sampling, n: 1, temperature: 0, name: `the greedy rollouts of step ${step}` };
   const greedyRewards = estimator.needs?.includes("baselines")
-    ? await rollOutGreedily(collected.rows, (asked) => rollOut(version, environment, asked, greedy), clock)
+    ? await rollOutGreedily(sampleOnce(collected.rows), (asked) => rollOut(version, environment, asked, greedy), clock)
     : null;
   return { ...collected, greedyRewards };
 }

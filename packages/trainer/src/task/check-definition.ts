@@ -39,6 +39,7 @@ export const taskChecks: ChecksOf<Required<TaskDefinition<object>>> = {
   ],
   reward: [(value) => isText(value) || isFunction(value), 'a function of an episode, or a path: "./reward.ts#score"'],
   truth: [isFunction, "a function of a row"],
+  samples: [isFunction, "a function of a row"],
   name: text,
   toolFormat: [isText, "the name of a parser of tool calls"],
   maxTurns: count,

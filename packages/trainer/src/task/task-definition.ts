@@ -79,7 +79,12 @@ export interface TaskDefinition<Row extends object = DatasetRow> {
   reward?: TaskReward<Row> | string;
   /** The right answer, shown in dumps and available to interactions. Default: the row's `truth` or `answer`. */
   truth?: Of<Row, unknown>;
-  /** `data_source` of rows without one; metrics are grouped by it. Default "task". */
+  /**
+   * Conversations of a row, from 1 to 4096, for example by its difficulty; undefined: as many as the run says (`n`). Default: the
+   * row's `__rollout_n__`.
+   */
+  samples?: Of<Row, number | undefined>;
+  /** `data_source` of the rows that have none; metrics are grouped by it. Default "task". */
   name?: string;
   /**
    * Tool-call format of the model: a format's name, or "./module.ts#parse"; default: the one that its chat template

@@ -1,6 +1,6 @@
 import { type ChatMessage, DataError, findLastAnswer } from "@cria/core";
 import { previewValue } from "@cria/core/internal";
-import { type DatasetRow, parseRow, type RewardFunction } from "@cria/rollout";
+import { type DatasetRow, isSampleCount, MOST_SAMPLES, parseRow, type RewardFunction } from "@cria/rollout";
 
 import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";
 
@@ -19,7 +19,7 @@ export function toDatasetRow<Row extends object>(
   const known = isDatasetRow(row) ? row : null;
   const given = known ? describeRow(known) : (row as Record<string, unknown>);
   const place = known?.place ?? `${name}[${index}]`;
-  const { prompt, system, truth, interaction, agent } = definition;
+  const { prompt, system, truth, samples, interaction, agent } = definition;
   const messages = prompt ? callFor("prompt", prompt, row, place) : (given.prompt ?? given.messages ?? given.question);
   // An agent makes its own prompts.
   const asked = agent ? describeForAgent(messages) : messages;
@@ -38,7 +38,8 @@ export function toDatasetRow<Row extends object>(
         row,
       },
       agent_name: given.agent_name,
-      // A row from a file already has its images in its messages.
+      __rollout_n__: samples ? checkSamples(callFor("samples", samples, row, place), place) : given.__rollout_n__,
+      // Those of a row that was read stand in its messages.
       images: known ? undefined : given.images,
     },
     index,
@@ -67,25 +68,50 @@ function isDatasetRow(row: object): row is DatasetRow {
   return typeof uid === "string" && typeof dataSource === "string" && Array.isArray(prompt) && extraInfo !== undefined;
 }
 
-/** The columns from which a row was read. */
-function describeRow({ dataSource, prompt, groundTruth, extraInfo, agentName }: DatasetRow): Record<string, unknown> {
+/** The columns that a row was read from. */
+function describeRow({
+  dataSource,
+  prompt,
+  groundTruth,
+  extraInfo,
+  agentName,
+  samples,
+}: DatasetRow): Record<string, unknown> {
   return {
     data_source: dataSource,
     prompt,
     reward_model: { ground_truth: groundTruth },
     extra_info: extraInfo,
     agent_name: agentName,
+    __rollout_n__: samples,
   };
 }
 
-function callFor<Row>(key: "prompt" | "truth", call: (row: Row) => unknown, row: Row, place: string): unknown {
+/** What a task's functions say of a row. */
+const saidOfRows = {
+  prompt: "a text or messages",
+  truth: "the right answer",
+  samples: `a whole number from 1 to ${MOST_SAMPLES}, or undefined: as many as the run says`,
+};
+
+function checkSamples(samples: unknown, place: string): unknown {
+  if (samples === undefined || isSampleCount(samples)) return samples;
+  throw new DataError("is no number of conversations", {
+    code: "data/bad-row",
+    subject: `defineTask: samples of ${place}`,
+    expected: saidOfRows.samples,
+    received: previewValue(samples),
+  });
+}
+
+function callFor<Row>(key: keyof typeof saidOfRows, call: (row: Row) => unknown, row: Row, place: string): unknown {
   try {
     return call(row);
   } catch (cause) {
     throw new DataError("throws", {
       code: "data/bad-row",
       subject: `defineTask: ${key} of ${place}`,
-      expected: key === "prompt" ? "a text or messages" : "the right answer",
+      expected: saidOfRows[key],
       received: cause instanceof Error ? cause.message : previewValue(cause),
       cause,
     });

@@ -82,7 +82,7 @@ export async function playTask<Row extends object>(
   const reader = new ScriptReader(script);
   const policy = scriptPolicy(reader);
   try {
-    const { trajectories } = await rollOut(policy, played, [chosen], { n: 1, name: "playTask", signal });
+    const { trajectories } = await rollOut(policy, played, [{ ...chosen, samples: 1 }], { name: "playTask", signal });
     return describe(trajectories[0]!, reader.unused);
   } catch (error) {
     throw reader.ended ?? error;

@@ -42,9 +42,9 @@ export interface TinyTrainingOptions {
   trainer?: Record<string, unknown>;
   rewardModel?: Record<string, unknown>;
   customRewardFunction?: Record<string, unknown>;
-  /** Merged into each row. */
-  row?: Record<string, unknown>;
-  /** Registries of the names in the config; default: built-in ones. */
+  /** Merged into each row, by its place among them. */
+  row?: Record<string, unknown> | ((index: number) => Record<string, unknown>);
+  /** What names in the config stand for; default: what is built in. */
   registries?: Registries;
   signal?: AbortSignal;
 }
@@ -68,7 +68,7 @@ export async function writeTinyRun(
     prompt: [{ role: "user", content }],
     reward_model: { style: "rule", ground_truth: content },
     extra_info: { index },
-    ...options.row,
+    ...(typeof options.row === "function" ? options.row(index) : options.row),
   }));
   writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   writeFileSync(join(folder, "reward.mjs"), `export function computeScore(source, text, truth) { ${reward} }\n`);

@@ -5,22 +5,24 @@ const SEED = 42;
 
 /** Samples of one prompt. */
 export interface PromptSamples {
+  /** Samples that were asked for: its n. Of those some may have failed. */
+  n: number;
   values: readonly number[];
   /** Prediction of each sample, for the majority vote; null if samples have none. */
   predictions: readonly unknown[] | null;
 }
 
 /**
- * Statistics of prompts with `n` samples each, averaged over prompts. If some samples of a prompt failed, the
- * remaining number counts as its n. They are `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n `best@k`, `worst@k`
- * and (with predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement. `maj@k` is the
- * value of the first sample that gave the most frequent prediction; of equally frequent ones, the first.
+ * Statistics of prompts, each averaged over the prompts that have it. A prompt of which samples failed has fewer values, and
+ * these count as its n. They are `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n `best@k`, `worst@k` and (with
+ * predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement. `maj@k` is the value of the
+ * first sample that gave the most frequent prediction; of equally frequent ones, the first.
  */
-export function describeSamples(prompts: readonly PromptSamples[], n: number): Record<string, number> {
+export function describeSamples(prompts: readonly PromptSamples[]): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();
   const resamples = new Resamples();
   for (const prompt of prompts) {
-    for (const [name, value] of Object.entries(describePrompt(prompt, n, resamples))) {
+    for (const [name, value] of Object.entries(describePrompt(prompt, resamples))) {
       const entry = sums.get(name) ?? { sum: 0, count: 0 };
       entry.sum += value;
       entry.count++;
@@ -30,11 +32,7 @@ export function describeSamples(prompts: readonly PromptSamples[], n: number): R
   return Object.fromEntries([...sums].map(([name, { sum, count }]) => [name, sum / count]));
 }
 
-function describePrompt(
-  { values, predictions }: PromptSamples,
-  n: number,
-  resamples: Resamples,
-): Record<string, number> {
+function describePrompt({ n, values, predictions }: PromptSamples, resamples: Resamples): Record<string, number> {
   const { mean, std } = summarize(values);
   const result: Record<string, number> = { [`mean@${n}`]: mean };
   if (n === 1) return result;

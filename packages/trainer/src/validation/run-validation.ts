@@ -1,3 +1,4 @@
+import { countConversations } from "@cria/rollout";
 import type { Settings } from "../config/import/settings.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
@@ -22,7 +23,7 @@ export async function runValidation(
   if (valRows.length === 0) return null;
   const { validation } = parts.settings;
   const reporter = new WorkReporter(report, "validate");
-  const total = valRows.length * validation.n;
+  const total = countConversations(valRows, validation.n);
   reporter.update(0, total);
   live?.enter("validation");
   let done = 0;

@@ -12,14 +12,15 @@ import { describeSamples, type PromptSamples } from "./describe-samples.js";
 export function makeValidationMetrics(trajectories: readonly Trajectory[]): StepMetrics {
   const metrics: StepMetrics = {};
   for (const [source, members] of groupBy(trajectories, (t) => t.dataSource)) {
-    const samples = Math.max(...[...groupBy(members, (t) => t.uid).values()].map((prompt) => prompt.length));
+    const sizes = new Map([...groupBy(members, (t) => t.uid)].map(([uid, prompt]) => [uid, prompt.length]));
+    const most = Math.max(...sizes.values());
     const ended = members.filter((t) => !hasFailed(t));
     metrics[`val-core/${source}/failed_ratio`] = (members.length - ended.length) / members.length;
     const prompts = [...groupBy(ended, (t) => t.uid).values()];
     const judged = ended.every((t) => readNumber(t, "acc") !== null) ? "acc" : "reward";
     for (const name of ended.length > 0 ? listNumbers(ended) : []) {
-      for (const [statistic, value] of Object.entries(describeSamples(readSamples(prompts, name), samples))) {
-        const core = name === judged && isCore(statistic, samples);
+      for (const [statistic, value] of Object.entries(describeSamples(readSamples(prompts, name, sizes)))) {
+        const core = name === judged && isCore(statistic, most);
         metrics[`${core ? "val-core" : "val-aux"}/${source}/${name}/${statistic}`] = value;
       }
     }
@@ -27,14 +28,20 @@ export function makeValidationMetrics(trajectories: readonly Trajectory[]): Step
   return metrics;
 }
 
-function isCore(statistic: string, samples: number): boolean {
-  return [`mean@${samples}`, ...["best", "worst", "maj"].map((name) => `${name}@${samples}/mean`)].includes(statistic);
+/** Of the prompts with the most samples. */
+function isCore(statistic: string, most: number): boolean {
+  return [`mean@${most}`, ...["best", "worst", "maj"].map((name) => `${name}@${most}/mean`)].includes(statistic);
 }
 
-/** Extras may be ragged: a prompt counts only if all of its samples have the number. */
-function readSamples(prompts: readonly Trajectory[][], name: string): PromptSamples[] {
+/** Extras may be ragged: a prompt counts where all its samples have the number. @param sizes samples asked for, by uid. */
+function readSamples(
+  prompts: readonly Trajectory[][],
+  name: string,
+  sizes: ReadonlyMap<string, number>,
+): PromptSamples[] {
   const whole = prompts.filter((prompt) => prompt.every((t) => readNumber(t, name) !== null));
   return whole.map((prompt) => ({
+    n: sizes.get(prompt[0]!.uid)!,
     values: prompt.map((t) => readNumber(t, name)!),
     predictions: prompt.every(hasPrediction) ? prompt.map((t) => t.extraFields.pred) : null,
   }));

@@ -37,22 +37,23 @@ describe("the bootstrap", () => {
         const own = rows.filter((row) => row.uid === uid);
         expect(own).toHaveLength(n);
         return {
+          n,
           values: own.map((row) => row.value),
           predictions: own[0]!.pred === undefined ? null : own.map((row) => row.pred),
         };
       });
-      const described = describeSamples(prompts, n);
+      const described = describeSamples(prompts);
       expect(Object.keys(described).sort()).toEqual(Object.keys(expected).sort());
       for (const [name, value] of Object.entries(expected)) expect(described[name], name).toBeCloseTo(value, 10);
     },
   );
 
   it("best is at least the mean, worst at most, and both tighten with equal values", () => {
-    const spread = describeSamples([{ values: [0, 1, 1, 0], predictions: ["a", "b", "b", "c"] }], 4);
+    const spread = describeSamples([{ n: 4, values: [0, 1, 1, 0], predictions: ["a", "b", "b", "c"] }]);
     expect(spread["best@4/mean"]).toBeGreaterThan(spread["mean@4"]!);
     expect(spread["worst@4/mean"]).toBeLessThan(spread["mean@4"]!);
     expect(spread["maj@4/mean"]).toBeGreaterThan(spread["mean@4"]!);
-    const equal = describeSamples([{ values: [3, 3, 3, 3], predictions: null }], 4);
+    const equal = describeSamples([{ n: 4, values: [3, 3, 3, 3], predictions: null }]);
     expect([equal["best@4/mean"], equal["worst@2/mean"], equal["std@4"]]).toEqual([3, 3, 0]);
   });
 });

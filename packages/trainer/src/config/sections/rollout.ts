@@ -44,7 +44,7 @@ const valKwargs = z.strictObject({
   do_sample: z.boolean().default(false).describe("false: greedy, whatever temperature says."),
   temperature: z.number().min(0).default(1).describe("Sampling temperature, with do_sample."),
   ...sampledFrom,
-  n: z.int().positive().default(1).describe("Samples of each prompt."),
+  n: z.int().positive().default(1).describe("Samples of each prompt; a row's __rollout_n__ goes before."),
 });
 
 const agent = z.strictObject({
@@ -55,7 +55,11 @@ const agent = z.strictObject({
 });
 
 export const rolloutSection = z.strictObject({
-  n: z.int().positive().default(8).describe("Conversations sampled of each prompt in training."),
+  n: z
+    .int()
+    .positive()
+    .default(8)
+    .describe("Conversations sampled of each prompt in training; a row's __rollout_n__ goes before."),
   temperature: z
     .number()
     .positive()
