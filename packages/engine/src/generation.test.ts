@@ -40,8 +40,10 @@ it("tokenizes beside the event loop as on it", async () => {
   await expect(model.tokenizeAside(text)).rejects.toMatchObject({ code: "engine/disposed", subject: "model" });
 });
 
-it("a turn ends at a token that llama.cpp does not know as an end: FunctionGemma's", async () => {
-  const end = "<start_function_response>";
+it.each([
+  ["FunctionGemma", "<start_function_response>"],
+  ["GLM", "<|observation|>"],
+])("a turn ends at a token that llama.cpp does not know as an end: that of %s", async (_, end) => {
   const model = await models.load({ controlTokens: [end, "<start_function_call>"] });
   const ends = model.info.endOfGenerationTokens;
   expect(ends).toContain(model.tokenize(end)[0]);

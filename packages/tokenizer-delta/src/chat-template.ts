@@ -135,7 +135,11 @@ export class ChatTemplate {
       add_generation_prompt: options.addGenerationPrompt ?? false,
     };
     // Absent, not undefined: templates test `tools is defined`.
-    if (options.tools && options.tools.length > 0) variables["tools"] = options.tools;
+    if (options.tools && options.tools.length > 0) {
+      variables["tools"] = options.tools;
+      // SmolLM3's name for them.
+      if (/\bxml_tools\b/.test(this.source)) variables["xml_tools"] ??= options.tools;
+    }
     return variables;
   }
 }

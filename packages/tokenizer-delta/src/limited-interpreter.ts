@@ -1,4 +1,5 @@
 import { type Environment, Interpreter, type Node, type Value } from "./jinja-library.js";
+import { pythonText } from "./python-text.js";
 import type { RenderMeter } from "./render-limits.js";
 
 type FunctionBody = (args: Value[], scope: Environment) => Value;
@@ -17,6 +18,12 @@ interface Weight {
 const growingFilters = ["join", "replace", "indent", "tojson"];
 /** Methods of texts whose output can be far larger, or that search. */
 const guardedMethods = ["split", "replace"];
+/** Methods of lists, which the library lacks. */
+const listMethods = ["append", "pop"];
+/** Filters that write a text. */
+const textFilters = ["string", "upper", "lower", "trim", "capitalize", "title"];
+/** Filters that give the keys of a mapping. */
+const keyFilters = ["items", "dictsort"];
 
 /**
  * The library's interpreter with a meter: every step of a template goes through `evaluate`, one node at a time. Each
@@ -26,6 +33,11 @@ const guardedMethods = ["split", "replace"];
  * the hot path.
  */
 export class LimitedInterpreter extends Interpreter {
+  /** Mappings that have integers as keys, which the library does not know: it holds them as texts. */
+  private readonly numbered = new WeakSet<Value>();
+  /** Characters of all that was appended to lists. */
+  private appended = 0;
+
   constructor(
     environment: Environment,
     private readonly meter: RenderMeter,
@@ -46,6 +58,12 @@ export class LimitedInterpreter extends Interpreter {
         return this.admit(super.evaluate(this.guardFilter(node, environment), environment));
       case "GuardedMember":
         return this.admit(this.evaluateMember(node, environment));
+      case "TextFilter":
+        return this.admit(this.writeText(node, environment));
+      case "KeyFilter":
+        return this.admit(this.listEntries(node, environment));
+      case "IntegerKeys":
+        return this.admit(this.makeNumbered(node, environment));
       case "Macro":
       case "CallStatement":
         // The library reads the whole body for each macro.
@@ -73,7 +91,14 @@ export class LimitedInterpreter extends Interpreter {
     const left = this.evaluate(node["left"] as Node, environment);
     const right = this.evaluate(node["right"] as Node, environment);
     if (isText(left) && isText(right)) this.checkSearch(right.value, left.value);
-    return { type: "BinaryExpression", operator: node["operator"], left: asNode(left), right: asNode(right) };
+    const search: Node = { type: "BinaryExpression", operator: node["operator"] as Node, left: asNode(left) };
+    // Nothing is in an undefined value; the library refuses to look.
+    if (right.type === "UndefinedValue") return { ...search, right: { type: "ArrayLiteral", value: [] } };
+    if (!isContainer(left) || !Array.isArray(right.value)) return { ...search, right: asNode(right) };
+    // Lists and mappings in a list: the library refuses them, too.
+    const isIn = (right.value as Value[]).some((entry) => this.areEqual(left, entry));
+    const number = (value: number): Node => ({ type: "IntegerLiteral", value });
+    return { ...search, left: number(1), right: { type: "ArrayLiteral", value: [number(isIn ? 1 : 0)] } };
   }
 
   /**
@@ -159,6 +184,65 @@ export class LimitedInterpreter extends Interpreter {
     }
   }
 
+  /** `value | string`, and other filters of texts, which take Python's `str()` of other values; undefined is an empty text. */
+  private writeText(node: Node, environment: Environment): Value {
+    const filter = node["filter"] as Node;
+    const operand = this.evaluate(node["operand"] as Node, environment);
+    const text = operand.type === "UndefinedValue" ? "" : pythonText(operand);
+    const known: Node = text === null ? asNode(operand) : { type: "StringLiteral", value: text };
+    return super.evaluate({ type: "FilterExpression", operand: known, filter }, environment);
+  }
+
+  /** `{0: "a", 512: "b"}` */
+  private makeNumbered(node: Node, environment: Environment): Value {
+    const entries = [...(node["value"] as Map<Node, Node>)].map(([key, value]) => {
+      const name = key.type === "IntegerLiteral" ? { type: "StringLiteral", value: String(key["value"]) } : key;
+      return [name, value] as const;
+    });
+    const mapping = super.evaluate({ type: "ObjectLiteral", value: new Map(entries) }, environment);
+    this.numbered.add(mapping);
+    return mapping;
+  }
+
+  /** `mapping | items` and `mapping | dictsort`, with integers as keys where these were written. */
+  private listEntries(node: Node, environment: Environment): Value {
+    const operand = this.evaluate(node["operand"] as Node, environment);
+    const filter = node["filter"] as Node;
+    const known: Node = { type: "FilterExpression", operand: asNode(operand), filter };
+    const entries = super.evaluate(known, environment);
+    if (!this.numbered.has(operand)) return entries;
+    const pairs = (entries.value as Value[]).map(({ value }) => value as [key: Value, value: Value]);
+    for (const pair of pairs)
+      if (/^-?\d+$/.test(String(pair[0].value)))
+        pair[0] = super.evaluate({ type: "IntegerLiteral", value: Number(pair[0].value) }, environment);
+    // As texts they are in another order.
+    if (filter["value"] === "dictsort")
+      (entries.value as Value[]).sort(({ value: a }, { value: b }) => {
+        return Number((a as Value[])[0]!.value) - Number((b as Value[])[0]!.value);
+      });
+    return entries;
+  }
+
+  /** `list.append(value)` and `list.pop(index)`. */
+  private makeListMethod(list: Weighed & { value: Value[] }, name: string, environment: Environment): Value {
+    const body: FunctionBody = (args) => {
+      // Lists that contain this one keep their weight, so that all that is appended counts as one text.
+      list.weight = undefined;
+      if (name === "append") {
+        this.appended += this.weigh(args[0]!).characters;
+        this.meter.checkSize(this.appended);
+        list.value.push(args[0]!);
+        return super.evaluate({ type: "Identifier", value: "none" }, environment);
+      }
+      const index = args.length > 0 ? Number(args[0]!.value) : -1;
+      const [taken] = list.value.splice(index < 0 ? index + list.value.length : index, 1);
+      if (taken === undefined) throw new Error("pop index out of range");
+      return taken;
+    };
+    const { constructor: FunctionValue } = super.evaluate(METHOD_OF_TEXT, environment);
+    return new (FunctionValue as new (body: FunctionBody) => Value)(body);
+  }
+
   /** `text.split` and `text.replace` check their arguments when they are called. */
   private evaluateMember(node: Node, environment: Environment): Value {
     const object = this.evaluate(node["object"] as Node, environment);
@@ -166,7 +250,11 @@ export class LimitedInterpreter extends Interpreter {
       ? this.evaluate(node["property"] as Node, environment)
       : (node["property"] as Node);
     const name = String(property.value);
-    const known = node["computed"] ? asNode(property as Value) : property;
+    if (object.type === "ArrayValue" && property.type !== "IntegerValue" && listMethods.includes(name))
+      return this.makeListMethod(object as Value & { value: Value[] }, name, environment);
+    const isNumbered = property.type === "IntegerValue" && this.numbered.has(object);
+    const key: Node = isNumbered ? { type: "StringLiteral", value: name } : asNode(property as Value);
+    const known = node["computed"] ? key : property;
     const access = { type: "MemberExpression", computed: node["computed"], object: asNode(object), property: known };
     const member = super.evaluate(access, environment);
     if (!isText(object) || member.type !== "FunctionValue" || !guardedMethods.includes(name)) return member;
@@ -232,6 +320,14 @@ export class LimitedInterpreter extends Interpreter {
 
 type Weighed = Value & { weight?: Weight };
 
+/** `"".split`: a function, and so its class. */
+const METHOD_OF_TEXT: Node = {
+  type: "MemberExpression",
+  computed: false,
+  object: { type: "StringLiteral", value: "" },
+  property: { type: "Identifier", value: "split" },
+};
+
 /** Gives the nodes of a parsed program that must be checked before they run separate types. */
 export function markGuarded(node: Node): void {
   if (node.type === "BinaryExpression" && ["in", "not in"].includes((node["operator"] as Node)["value"] as string))
@@ -242,7 +338,11 @@ export function markGuarded(node: Node): void {
     const filter = node["filter"] as Node;
     const name = (filter["callee"] as Node | undefined)?.["value"];
     if (filter.type === "CallExpression" && growingFilters.includes(name as string)) node.type = "GuardedFilter";
+    if (textFilters.includes(filter["value"] as string)) node.type = "TextFilter";
+    if (keyFilters.includes(filter["value"] as string)) node.type = "KeyFilter";
   }
+  if (node.type === "ObjectLiteral" && [...(node["value"] as Map<Node, Node>).keys()].some(isInteger))
+    node.type = "IntegerKeys";
   if (node.type === "MemberExpression" && mayBeGuarded(node)) node.type = "GuardedMember";
   // The target of an assignment is not read.
   const target = node.type === "Set" ? (node["assignee"] as Node) : undefined;
@@ -265,9 +365,11 @@ function isContainer(value: Value): boolean {
 /** True if a member may be one of the guarded methods, as far as the source shows. */
 function mayBeGuarded({ computed, property }: Node): boolean {
   const { type, value } = property as Node;
-  if (!computed || type === "StringLiteral") return guardedMethods.includes(value as string);
-  return type !== "IntegerLiteral" && type !== "SliceExpression";
+  if (!computed || type === "StringLiteral") return [...guardedMethods, ...listMethods].includes(value as string);
+  return type !== "SliceExpression";
 }
+
+const isInteger = ({ type }: Node) => type === "IntegerLiteral";
 
 function countOccurrences(text: string, part: string): number {
   if (part === "") return text.length + 1;

@@ -4,6 +4,7 @@ import { chatTemplate } from "../../../models/src/policy-prompt.js";
 import { ChatTemplate } from "./index.js";
 import { conversations } from "./matrix/conversations.js";
 import { readReadmeTable } from "./matrix/readme-table.js";
+import { defaultRenderLimits, TemplateLimitError } from "./render-limits.js";
 import { createLlamaTemplate, listBundledTemplates, readBundledTemplate } from "./testing/index.js";
 
 /** The output of an engine, or that it refuses; the engines' error messages need not agree. */
@@ -99,8 +100,51 @@ describe("parseTemplate", () => {
       "{{ 1 if '1' == 1 else 0 }}|{{ 1 if '' == 0 else 0 }}|{{ 1 if 1 == 1.0 else 0 }}|{{ 1 if 'a' == 'a' else 0 }}|{{ 1 if nothing == 'a' else 0 }}",
       "0|0|1|1|0",
     ],
+    ["{{ none | string }}|{{ true | string }}|{{ 3 | string }}|{{ 'a' | string }}", "None|True|3|a"],
+    ["{{ 1 if 'a' in nothing else 0 }}|{{ 1 if 'a' not in nothing else 0 }}|{{ nothing | upper }}", "0|1|"],
+    [
+      "{% set ns = namespace(l=['a', 'b']) %}{% set _ = ns.l.append('c') %}{{ ns.l.pop(0) }}{{ ns.l.pop() }}{{ ns.l | length }}",
+      "ac1",
+    ],
+    [
+      "{% set d = {1024: 'b', 512: 'a', 16384: 'c'} %}{% for k, v in d | dictsort %}{{ k + 1 }}{{ v }} {% endfor %}{{ d[512] }}",
+      "513a 1025b 16385c a",
+    ],
   ])("%s", async (source, expected) => {
     expect(new ChatTemplate(source).render([])).toBe(expected);
     expect((await createLlamaTemplate(source)).render({})).toBe(expected);
+  });
+
+  it("the filter string writes lists and mappings as Python's str() does", () => {
+    // Values of CPython 3.11.
+    const text = (source: string) => new ChatTemplate(`{{ ${source} | string }}`).render([]);
+    expect(text(`['a', 1, none, 2.5, 5.0, "it's", 'say "x" it\\'s']`)).toBe(
+      `['a', 1, None, 2.5, 5.0, "it's", 'say "x" it\\'s']`,
+    );
+    expect(text(`['a\\\\b\\n\u00a0é🦙\u0001']`)).toBe(`['a\\\\b\\n\\xa0é🦙\\x01']`);
+    expect(text(`{'a': {'b': [false]}}`)).toBe(`{'a': {'b': [False]}}`);
+    expect(new ChatTemplate("{{ ['a', none] | upper }}").render([])).toBe("['A', NONE]");
+  });
+
+  it("looks for lists in lists, as Python does; llama.cpp refuses", () => {
+    const source = "{{ 1 if ['a'] in (['b'], ['a']) else 0 }}{{ 1 if ['a'] in ('a', 'b') else 0 }}";
+    expect(new ChatTemplate(source).render([])).toBe("10");
+  });
+
+  it("what is appended to lists counts as one text, and a list in itself is no endless work", () => {
+    const limits = { ...defaultRenderLimits, characters: 100_000 };
+    const render = (source: string) => new ChatTemplate(source, {}, limits).render([]);
+    const grow = "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set _ = ns.l.append(long) %}{% endfor %}";
+    expect(() => render(`{% set long = '${"x".repeat(1000)}' %}${grow}`)).toThrow(TemplateLimitError);
+    expect(() => render(`{% set l = [] %}{% set _ = l.append(l) %}{{ l | tojson }}`)).toThrow();
+  });
+
+  it("gives tools under SmolLM3's name for them", () => {
+    const tools = [{ type: "function" as const, function: { name: "f", description: "d", parameters: {} } }];
+    const render = (source: string, kwargs = {}) => new ChatTemplate(source).render([], { tools, kwargs });
+    expect(render("{% for t in xml_tools %}{{ t | string }}{% endfor %}")).toBe(
+      "{'type': 'function', 'function': {'name': 'f', 'description': 'd', 'parameters': {}}}",
+    );
+    expect(render("{{ xml_tools }}", { xml_tools: "mine" })).toBe("mine");
   });
 });

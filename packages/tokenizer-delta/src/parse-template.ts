@@ -6,7 +6,9 @@ import { checkSource, type RenderLimits, RenderMeter } from "./render-limits.js"
  * @huggingface/jinja lacks features that some templates rely on. Python's Jinja and llama.cpp's agree on these points,
  * and the tests compare with the latter on every template of its release:
  * - `text.strip("\n")`, `lstrip` and `rstrip` remove only the given characters, not all whitespace;
- * - a loop over an undefined value, and its `length`, are empty.
+ * - a loop over an undefined value, and its `length`, are empty; nothing is in it, and as a text it is empty;
+ * - the filter `string` writes as Python does: None, True, `['a']`;
+ * - mappings may have integers as keys, and lists have `append` and `pop`.
  * The parsed program is changed accordingly: the methods become calls of a function, the values get an `or []`. It runs
  * under limits.
  * @throws TemplateLimitError for a source that is too long, and in `render`; otherwise the library's errors.

@@ -34,6 +34,7 @@ export const glm45 = defineToolFormat({
   name: "glm45",
   aliases: ["glm46", "glm47"],
   parse: (text, tools = []) => parseMarkedCalls(text, [OPEN], (start) => readBlock(text, start, tools)),
+  example: /<tool_call>[^<>"]{1,200}<arg_key>/,
   callStart: findMarks([OPEN]),
   grammar: (turn) => {
     const call = writeCalls(turn, (tool) => {

@@ -18,6 +18,7 @@ export const hermes = defineToolFormat({
   name: "hermes",
   aliases: ["granite4", "smollm3"],
   parse: (text) => parseMarkedCalls(text, [OPEN], (start) => readBlock(text, start)),
+  example: /<tool_call>\s{0,5}\{\s{0,5}"name":/,
   callStart: findMarks([OPEN]),
   grammar: (turn) => {
     const [open, close] = [literal(OPEN), literal(CLOSE)];

@@ -315,6 +315,9 @@ describe("pythonic", () => {
       ["'it\\'s \"so\"'", `it's "so"`],
       ['"\\u00e9\\x41\\U0001F999\\n\\/\\q\\\\"', "éA🦙\n/\\q\\"],
       ["'one\ntwo' 'three'", "one\ntwothree"],
+      // As LFM2.5's template prints it.
+      ["'it's, he's'", "it's, he's"],
+      ["['a', 'it's']", ["a", "it's"]],
     ];
     for (const [code, value] of values)
       expect(read(`[f(x=${code}, y = 2)]`), code).toEqual({ name: "f", arguments: { x: value, y: 2 } });

@@ -33,6 +33,7 @@ export const qwen3Coder = defineToolFormat({
   name: "qwen3_coder",
   aliases: ["seed_oss"],
   parse: (text, tools = []) => reader.parse(text, tools),
+  example: /<tool_call>\s{0,5}<function=/,
   callStart: { candidate: /</, look: (text, at) => reader.look(text, at) },
   // Two families: a model knows one of the outer tags.
   grammar: (turn) => {

@@ -20,6 +20,11 @@ export interface ToolFormat extends TurnReader {
   readonly name: string;
   /** Other frameworks' names for it. */
   readonly aliases: readonly string[];
+  /**
+   * How instructions show a call, for models whose chat template prints none and whose calls begin as those of other
+   * formats; null where no other format's calls begin so.
+   */
+  readonly example: RegExp | null;
   /** Finds the place where a turn's first call may begin; null where `split` finds it. */
   readonly callStart: CallStartFinder | null;
   /**
@@ -53,6 +58,7 @@ const partChecks: ChecksOf<ToolFormat> = {
   name: optionChecks.text,
   aliases: [(names) => Array.isArray(names) && names.every(isText), "a list of names"],
   parse: [isFunction, "a function (text, tools) => ({ content, calls })"],
+  example: [(value) => value === null || value instanceof RegExp, "a pattern, or null"],
   callStart: [(value) => value === null || isCallStart(value), "{ candidate, look }, or null"],
   split: [isFunction, "a function that makes a splitter of turns"],
   grammar: [(value) => value === null || isFunction(value), "a function that writes a grammar, or null"],
@@ -74,6 +80,7 @@ export function defineToolFormat(parts: ToolFormatParts): ToolFormat {
     name: parts.name,
     aliases: parts.aliases ?? [],
     parse: parts.parse,
+    example: parts.example ?? null,
     callStart: parts.callStart ?? (parts.split ? null : anyTextStart),
     split: parts.split ?? ((onSpoken) => new TagSplitter(start, onSpoken)),
     grammar: parts.grammar ?? null,

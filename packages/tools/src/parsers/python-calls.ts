@@ -40,6 +40,18 @@ export function readPythonCalls(text: string, start: number): PythonCalls {
   }
 }
 
+/** A literal of Python or of JSON, and nothing behind it; undefined: it is none. */
+export function readPythonLiteral(text: string): unknown {
+  const reader = new Reader(text, 0);
+  try {
+    const value = reader.readValue(0);
+    return reader.isAtEnd ? value : undefined;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return undefined;
+  }
+}
+
 class Reader {
   constructor(
     private readonly text: string,
@@ -63,7 +75,11 @@ class Reader {
     return { name, arguments: Object.fromEntries(args) };
   }
 
-  private readValue(depth: number): unknown {
+  get isAtEnd(): boolean {
+    return this.peek() === undefined;
+  }
+
+  readValue(depth: number): unknown {
     if (depth > MAX_DEPTH) throw new Problem("nested too deeply");
     const char = this.peek();
     if (char === '"' || char === "'") return this.readStrings();
@@ -112,7 +128,8 @@ class Reader {
     const start = this.at + 1;
     let end = start;
     let isPlain = true;
-    for (; end < this.text.length && this.text[end] !== quote; end++) {
+    for (; end < this.text.length; end++) {
+      if (this.text[end] === quote && !this.isApostrophe(end)) break;
       if (this.text[end] !== "\\") continue;
       isPlain = false;
       end++;
@@ -121,6 +138,11 @@ class Reader {
     if (end >= this.text.length) throw new Problem("a string does not end");
     const body = this.text.slice(start, end);
     return isPlain ? body : unescapeText(body);
+  }
+
+  /** Whether a quote stands within a word, where no string ends: the template of LFM2.5 does not escape it. */
+  private isApostrophe(at: number): boolean {
+    return this.text[at] === "'" && /^\w'\w$/.test(this.text.slice(at - 1, at + 2));
   }
 
   private peek(): string | undefined {

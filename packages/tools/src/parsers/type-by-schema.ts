@@ -1,9 +1,11 @@
 import type { JsonSchema, ToolSchema } from "@cria/core";
 import { isRecord } from "./make-call.js";
+import { readPythonLiteral } from "./python-calls.js";
 
 /**
  * Types a value that was written as plain text after its JSON Schema: "3" is a number where the schema wants one, and a
- * text where it wants a text. A value that does not fit stays text, and validation tells the model so.
+ * text where it wants a text. Objects and arrays are JSON, or what Python's `str()` writes, as the template of Seed-OSS prints them. A
+ * value that does not fit stays text, and validation tells the model so.
  * @param root the schema that local `$ref`s start from.
  */
 export function typeBySchema(text: string, schema: unknown, root: JsonSchema): unknown {
@@ -62,6 +64,6 @@ function tryParse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined;
+    return readPythonLiteral(text);
   }
 }

@@ -8,8 +8,8 @@ export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSche
 
 export interface TemplateAbilities {
   /**
-   * `multi_turn.format`: the format whose parser reads the calls that the template prints. If it prints none, the
-   * format whose calls begin with a token of the model. Null if neither exists.
+   * `multi_turn.format`: the format whose parser reads the calls that the template prints. Where it prints none, the one whose calls
+   * begin with a token of the model, or as its instructions show. Null when there is none.
    */
   format: string | null;
   /** True if the template tells the model which tools there are. */
@@ -59,16 +59,15 @@ export function probeTemplate(
   const listsTools = prompt.includes(NAME);
   const printed = called === null ? null : findFormat(cutTurn(called, prompt, endTexts));
   return {
-    format: printed ?? (listsTools ? findMarkedFormat(specialTexts) : null),
+    format: printed ?? (listsTools ? findMarkedFormat(specialTexts, prompt) : null),
     listsTools,
     showsAnswers: answered?.includes(ANSWER) ?? false,
   };
 }
 
-/** The assistant's text in a rendering: after the prompt, without the end of the turn. */
-function cutTurn(rendered: string, prompt: string, endTexts: readonly string[]): string {
-  // The prompt may open something that the rendering of a whole turn omits, such as thinking: only the common part is
-  // cut.
+/** What the assistant says in a rendering: the text behind the prompt, without the turn's end. */
+export function cutTurn(rendered: string, prompt: string, endTexts: readonly string[]): string {
+  // Prompts may open what the rendering of a whole turn leaves out, such as thinking: only what they share is cut.
   let start = 0;
   while (start < prompt.length && rendered[start] === prompt[start]) start++;
   // Two marks may begin alike (<think>, <tool_call>): go back to the beginning of the mark.
@@ -89,14 +88,20 @@ function findFormat(turn: string): string | null {
   return listToolFormats().find(reads)?.name ?? null;
 }
 
-/** The only format whose calls begin with one of these texts; null if there is none, or several. */
-function findMarkedFormat(texts: readonly string[]): string | null {
+/**
+ * The only format whose calls begin with one of these texts. Where there are several, or none, the one that the prompt has an example of;
+ * null where that is not one.
+ */
+function findMarkedFormat(texts: readonly string[], prompt: string): string | null {
   const begins = ({ callStart }: ToolFormat, text: string) => callStart?.look(text, 0, false) === "call";
-  const found = listToolFormats().filter((format) => {
-    // Some formats accept any text as a call.
+  const all = listToolFormats();
+  const marked = all.filter((format) => {
+    // Of some formats any text may be a call.
     return !begins(format, "a") && texts.some((text) => begins(format, text));
   });
-  return found.length === 1 ? found[0]!.name : null;
+  if (marked.length === 1) return marked[0]!.name;
+  const shown = (marked.length > 0 ? marked : all).filter(({ example }) => example?.test(prompt));
+  return shown.length === 1 ? shown[0]!.name : null;
 }
 
 function attempt<T>(work: () => T): T | null {

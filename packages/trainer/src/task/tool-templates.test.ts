@@ -6,146 +6,15 @@ import { AddedTokens, BundledVocabulary } from "@cria/tokenizer-delta/testing";
 import { defineToolSchema, getToolFormat, type TurnReader } from "@cria/tools";
 import { listToolFormats } from "@cria/tools/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { probeModel } from "./find-tool-format.js";
+import {
+  readToolTemplate,
+  shortTemplates,
+  type ToolTemplateCase,
+  toolTemplateCases,
+} from "../testing/tool-template-cases.js";
+import { cutTurn, probeModel } from "./find-tool-format.js";
 
-const folder = join(import.meta.dirname, "..", "..", "..", "tokenizer-delta", "fixtures", "tool-templates");
-
-/** Tokens and turn ends of a template's model. */
-interface Case {
-  format: string;
-  /** Another framework's or family's name for that. */
-  alias?: string;
-  ends: readonly string[];
-  /** Special tokens, beside the ends. */
-  added: readonly string[];
-  /** The tags of its thoughts, where it has them. */
-  thinks?: readonly [open: string, close: string];
-  /** A text that its calls cannot contain. */
-  without?: string;
-  /** True if the template prints calls. */
-  printsCalls?: false;
-}
-
-const think = ["<think>", "</think>"] as const;
-const cases: Record<string, Case> = {
-  "deepseek-v3.1": {
-    format: "deepseek_v3",
-    ends: ["<｜end▁of▁sentence｜>"],
-    added: [
-      "<｜User｜>",
-      "<｜Assistant｜>",
-      "<｜tool▁calls▁begin｜>",
-      "<｜tool▁call▁begin｜>",
-      "<｜tool▁sep｜>",
-      ...think,
-    ],
-    thinks: think,
-  },
-  "deepseek-v3.2": {
-    format: "deepseek_v32",
-    alias: "deepseek_v4",
-    ends: ["<｜end▁of▁sentence｜>"],
-    added: ["<｜User｜>", "<｜Assistant｜>", "｜DSML｜", "<｜tool▁calls▁begin｜>", ...think],
-    thinks: think,
-    without: "</｜DSML｜parameter>",
-  },
-  functiongemma: {
-    format: "functiongemma",
-    ends: ["<end_of_turn>", "<start_function_response>"],
-    added: ["<start_of_turn>", "<start_function_call>", "<end_function_call>", "<end_function_response>", "<escape>"],
-    without: "<escape>",
-  },
-  gemma4: {
-    format: "gemma4",
-    ends: ["<turn|>", "<|tool_response>"],
-    added: ["<|turn>", "<|tool_call>", "<tool_call|>", "<tool_response|>", "<|channel>", "<channel|>", '<|"|>'],
-    thinks: ["<|channel>thought", "<channel|>"],
-    without: '<|"|>',
-  },
-  "gemma3-pythonic": { format: "pythonic", ends: ["<end_of_turn>"], added: ["<start_of_turn>"] },
-  "glm-4.5": {
-    format: "glm45",
-    alias: "glm46",
-    ends: ["<|user|>", "<|observation|>"],
-    added: ["<|assistant|>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
-    thinks: think,
-    without: "</arg_value>",
-  },
-  "glm-4.7": {
-    format: "glm45",
-    alias: "glm47",
-    ends: ["<|user|>", "<|observation|>"],
-    added: ["<|assistant|>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
-    thinks: think,
-    without: "</arg_value>",
-  },
-  "granite-3": { format: "granite", ends: ["<|end_of_text|>"], added: ["<|start_of_role|>", "<|tool_call|>"] },
-  "granite-3-no-calls": {
-    format: "granite",
-    ends: ["<|end_of_text|>"],
-    added: ["<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"],
-    printsCalls: false,
-  },
-  "granite-4": {
-    format: "hermes",
-    alias: "granite4",
-    ends: ["<|end_of_text|>"],
-    added: ["<|start_of_role|>", "<tool_call>", "</tool_call>"],
-  },
-  "kimi-k2": {
-    format: "kimi_k2",
-    ends: ["<|im_end|>"],
-    added: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
-    thinks: think,
-  },
-  lfm2: {
-    format: "pythonic",
-    alias: "lfm2",
-    ends: ["<|im_end|>"],
-    added: ["<|im_start|>", "<|tool_call_start|>", "<|tool_call_end|>", ...think],
-    thinks: think,
-  },
-  "lfm2-no-calls": {
-    format: "pythonic",
-    ends: ["<|im_end|>"],
-    added: ["<|im_start|>", "<|tool_call_start|>", "<|tool_call_end|>"],
-    printsCalls: false,
-  },
-  "minimax-m2": {
-    format: "minimax_m2",
-    ends: ["[e~["],
-    added: ["]~b]", "<minimax:tool_call>", "</minimax:tool_call>", ...think],
-    thinks: think,
-    without: "</parameter>",
-  },
-  "ministral-3": {
-    format: "mistral",
-    ends: ["</s>"],
-    added: ["[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"],
-    thinks: ["[THINK]", "[/THINK]"],
-  },
-  "phi-4-mini": {
-    format: "granite",
-    alias: "phi4_mini",
-    ends: ["<|end|>"],
-    added: ["<|user|>", "<|assistant|>", "<|tool_call|>", "<|/tool_call|>", "<|tool_response|>"],
-  },
-  "seed-oss": {
-    format: "qwen3_coder",
-    alias: "seed_oss",
-    ends: ["<seed:eos>"],
-    added: ["<seed:bos>", "<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"],
-    thinks: ["<seed:think>", "</seed:think>"],
-    without: "</parameter>",
-  },
-  smollm3: {
-    format: "hermes",
-    alias: "smollm3",
-    ends: ["<|im_end|>"],
-    added: ["<|im_start|>", "<tool_call>", "</tool_call>", ...think],
-    thinks: think,
-  },
-};
+const cases = toolTemplateCases;
 const names = Object.keys(cases);
 const printing = names.filter((name) => cases[name]!.printsCalls !== false);
 
@@ -157,6 +26,7 @@ const schemas: ToolSchema[] = [
       guests: { type: "integer" },
       share: { type: "number" },
       isOpen: { type: "boolean" },
+      until: { type: ["string", "null"] },
       tags: { type: "array", items: { type: "string" } },
       place: { type: "object", properties: { city: { type: "string" }, floors: { type: "array" } } },
     },
@@ -179,11 +49,12 @@ const plain: Arguments = { note: "quiet", guests: 3, share: -0.25, isOpen: true 
 const nested: Arguments = {
   note: "",
   isOpen: false,
+  until: null,
   tags: ["a", "b c"],
   place: { city: "Lima", floors: [1, "2", { wing: "east" }] },
 };
 
-function listArguments({ without }: Case): Arguments[] {
+function listArguments({ without }: ToolTemplateCase): Arguments[] {
   const texts = hard.map((text) => (without === undefined ? text : text.replaceAll(without, "")));
   const fitting = texts.map((note) => ({ note, place: { city: note.replaceAll("\n", " ") }, tags: [note] }));
   return [plain, nested, ...fitting];
@@ -204,7 +75,7 @@ beforeAll(async () => {
   vocabulary = await BundledVocabulary.load("qwen2");
   for (const [name, { ends, added }] of Object.entries(cases)) {
     const tokens = new AddedTokens(vocabulary, [...ends, ...added]);
-    const template = new ChatTemplate(readFileSync(join(folder, `${name}.jinja`), "utf8"), {
+    const template = new ChatTemplate(readToolTemplate(name), {
       bos_token: "<bos>",
       eos_token: ends[0]!,
     });
@@ -214,13 +85,21 @@ beforeAll(async () => {
 });
 afterAll(() => vocabulary.dispose());
 
-/** The tokens that the model would have sampled for a turn, as text, without the end of the turn. */
+const question: ChatMessage = { role: "user", content: "When?" };
+
+/** What a template prints of a turn, in tokens and back, without its end: what the model would have sampled. */
 function sampleTurn(name: string, message: ChatMessage): string {
   const tokenizer = tokenizers.get(name)!;
-  const { tokenIds, ended } = tokenizer.encodeAssistant(message);
-  const ids = ended ? tokenIds.slice(0, -1) : tokenIds;
-  return tokenizer.tokenizer.detokenize(ids);
+  const text = cutTurn(
+    tokenizer.render([question, message], schemas),
+    tokenizer.render([question], schemas, true),
+    tokenizer.listEndTexts(),
+  );
+  return tokenizer.tokenizer.detokenize(tokenizer.tokenizer.tokenize(text));
 }
+
+/** A text before calls, where the template prints one there. */
+const sayBefore = (name: string, text: string) => (cases[name]!.printsBoth === false ? "" : text);
 
 const read = (name: string, text: string) => getToolFormat(cases[name]!.format).parse(text, schemas);
 
@@ -234,16 +113,41 @@ function split(reader: TurnReader, pieces: readonly string[]) {
 }
 
 it("has a case for every template", () => {
+  const folder = join(import.meta.dirname, "..", "..", "..", "tokenizer-delta", "fixtures", "tool-templates");
   expect(
     readdirSync(folder)
       .filter((file) => file.endsWith(".jinja"))
       .sort(),
-  ).toEqual(names.map((name) => `${name}.jinja`).sort());
+  ).toEqual(shortTemplates.map((name) => `${name}.jinja`).sort());
+});
+
+it("the table of families says what is tested", () => {
+  const readme = readFileSync(join(import.meta.dirname, "..", "..", "..", "tools", "README.md"), "utf8");
+  const [, table] = /### By family\n\n(?:\|.*\n){2}((?:\|.*\n)+)/.exec(readme)!;
+  const rows = table!
+    .trim()
+    .split("\n")
+    .map((line) => line.slice(1, -1).split(/(?<!\\)\|/))
+    .map((cells) => cells.map((cell) => cell.trim().replaceAll("`", "").replaceAll("\\|", "|")));
+  const says = (is: boolean) => (is ? "yes" : "no");
+  for (const [family, format, ends, grammar, streamed, calls, tested] of rows) {
+    const { callStart, ...known } = getToolFormat(format!);
+    expect([grammar, streamed, calls], family).toEqual([
+      says(known.grammar !== null),
+      says(callStart !== null),
+      "several",
+    ]);
+    for (const name of tested!.split(", ")) {
+      expect(cases[name]?.format, `${family}: ${name}`).toBe(format);
+      expect(cases[name]!.ends.slice().sort(), `${family}: ${name}`).toEqual(expect.arrayContaining(ends!.split(", ")));
+    }
+  }
+  expect(rows.flatMap(([, , , , , , tested]) => tested!.split(", ")).sort()).toEqual([...names].sort());
 });
 
 it.each(names)("%s: its format is found, and no neighbour's", (name) => {
-  const { format, alias, printsCalls } = cases[name]!;
-  expect(probeModel(tokenizers.get(name)!)).toEqual({ format, listsTools: true, showsAnswers: true });
+  const { format, alias, printsCalls, listsTools = true } = cases[name]!;
+  expect(probeModel(tokenizers.get(name)!)).toEqual({ format, listsTools, showsAnswers: true });
   if (alias) expect(getToolFormat(alias).name).toBe(format);
   if (printsCalls === false) return;
   const turn = sampleTurn(name, makeTurn([plain]));
@@ -274,14 +178,15 @@ describe.each(printing)("%s", (name) => {
     const bare = makeTurn([{}]);
     bare.tool_calls![0]!.function.name = "get-time";
     expect(read(name, sampleTurn(name, bare)).calls).toMatchObject([{ name: "get-time", arguments: {} }]);
-    const turn = sampleTurn(name, makeTurn([plain, plain], { content: "I look." }));
+    const said = sayBefore(name, "I look.");
+    const turn = sampleTurn(name, makeTurn([plain, plain], { content: said }));
     const thought = thinks ? `${thinks[0]}\nSo.\n${thinks[1]}\n` : "";
     const reader = getToolFormat(format);
     const { calls, content } = reader.parse(thought + turn, schemas);
     expect(calls.map((call) => call.arguments)).toEqual([plain, plain]);
-    expect(content).toContain("I look.");
+    expect(content).toContain(said);
     const { end, text, reasoning } = split(reader, [thought + turn]);
-    expect(text).toContain("I look.");
+    expect(text).toContain(said);
     expect(reasoning.trim()).toBe(thinks ? "So." : "");
     expect(reader.parse((thought + turn).slice(end), schemas).calls).toEqual(calls);
   });
@@ -302,7 +207,7 @@ describe.each(printing)("%s", (name) => {
 
   it("is split the same wherever its text is cut", () => {
     const reader = getToolFormat(cases[name]!.format);
-    const turn = sampleTurn(name, makeTurn([plain, nested], { content: "I look: a < b." }));
+    const turn = sampleTurn(name, makeTurn([plain, nested], { content: sayBefore(name, "I look: a < b.") }));
     const whole = split(reader, [turn]);
     for (let at = 0; at <= turn.length; at++)
       expect(split(reader, [turn.slice(0, at), turn.slice(at)]), `cut at ${at}`).toEqual(whole);

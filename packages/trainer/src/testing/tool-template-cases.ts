@@ -1,0 +1,200 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
+
+/** What the model of a template adds to a vocabulary, and how its turns end. */
+export interface ToolTemplateCase {
+  format: string;
+  /** Another framework's or family's name for that. */
+  alias?: string;
+  ends: readonly string[];
+  /** Special tokens, beside the ends. */
+  added: readonly string[];
+  /** The tags of its thoughts, where it has them. */
+  thinks?: readonly [open: string, close: string];
+  /** What no text of its calls can hold. */
+  without?: string;
+  /** Whether the template prints calls. */
+  printsCalls?: false;
+  /** Whether it prints both of a message that has a text and calls. */
+  printsBoth?: false;
+  /** Whether it tells which tools there are. */
+  listsTools?: false;
+}
+
+const folder = join(import.meta.dirname, "..", "..", "..", "tokenizer-delta", "fixtures", "tool-templates");
+const think = ["<think>", "</think>"] as const;
+const short: Record<string, ToolTemplateCase> = {
+  "deepseek-v3.1": {
+    format: "deepseek_v3",
+    ends: ["<｜end▁of▁sentence｜>"],
+    added: [
+      "<｜User｜>",
+      "<｜Assistant｜>",
+      "<｜tool▁calls▁begin｜>",
+      "<｜tool▁call▁begin｜>",
+      "<｜tool▁sep｜>",
+      ...think,
+    ],
+    thinks: think,
+  },
+  "deepseek-v3.2": {
+    format: "deepseek_v32",
+    alias: "deepseek_v4",
+    ends: ["<｜end▁of▁sentence｜>"],
+    added: ["<｜User｜>", "<｜Assistant｜>", "｜DSML｜", "<｜tool▁calls▁begin｜>", ...think],
+    thinks: think,
+    without: "</｜DSML｜parameter>",
+  },
+  functiongemma: {
+    format: "functiongemma",
+    ends: ["<end_of_turn>", "<start_function_response>"],
+    added: ["<start_of_turn>", "<start_function_call>", "<end_function_call>", "<end_function_response>", "<escape>"],
+    without: "<escape>",
+  },
+  gemma4: {
+    format: "gemma4",
+    ends: ["<turn|>", "<|tool_response>"],
+    added: ["<|turn>", "<|tool_call>", "<tool_call|>", "<tool_response|>", "<|channel>", "<channel|>", '<|"|>'],
+    thinks: ["<|channel>thought", "<channel|>"],
+    without: '<|"|>',
+  },
+  "gemma3-pythonic": { format: "pythonic", ends: ["<end_of_turn>"], added: ["<start_of_turn>"] },
+  "glm-4.5": {
+    format: "glm45",
+    alias: "glm46",
+    ends: ["<|user|>", "<|observation|>"],
+    added: ["<|assistant|>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
+    thinks: think,
+    without: "</arg_value>",
+  },
+  "glm-4.7": {
+    format: "glm45",
+    alias: "glm47",
+    ends: ["<|user|>", "<|observation|>"],
+    added: ["<|assistant|>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
+    thinks: think,
+    without: "</arg_value>",
+  },
+  "granite-3": { format: "granite", ends: ["<|end_of_text|>"], added: ["<|start_of_role|>", "<|tool_call|>"] },
+  "granite-3-no-calls": {
+    format: "granite",
+    ends: ["<|end_of_text|>"],
+    added: ["<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"],
+    printsCalls: false,
+  },
+  "granite-4": {
+    format: "hermes",
+    alias: "granite4",
+    ends: ["<|end_of_text|>"],
+    added: ["<|start_of_role|>", "<tool_call>", "</tool_call>"],
+  },
+  "kimi-k2": {
+    format: "kimi_k2",
+    ends: ["<|im_end|>"],
+    added: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
+    thinks: think,
+  },
+  lfm2: {
+    format: "pythonic",
+    alias: "lfm2",
+    ends: ["<|im_end|>"],
+    added: ["<|im_start|>", "<|tool_call_start|>", "<|tool_call_end|>", ...think],
+    thinks: think,
+  },
+  "lfm2-no-calls": {
+    format: "pythonic",
+    ends: ["<|im_end|>"],
+    added: ["<|im_start|>", "<|tool_call_start|>", "<|tool_call_end|>"],
+    printsCalls: false,
+  },
+  "minimax-m2": {
+    format: "minimax_m2",
+    ends: ["[e~["],
+    added: ["]~b]", "<minimax:tool_call>", "</minimax:tool_call>", ...think],
+    thinks: think,
+    without: "</parameter>",
+  },
+  "ministral-3": {
+    format: "mistral",
+    ends: ["</s>"],
+    added: ["[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"],
+    thinks: ["[THINK]", "[/THINK]"],
+  },
+  "phi-4-mini": {
+    format: "granite",
+    alias: "phi4_mini",
+    ends: ["<|end|>"],
+    added: ["<|user|>", "<|assistant|>", "<|tool_call|>", "<|/tool_call|>", "<|tool_response|>"],
+  },
+  "seed-oss": {
+    format: "qwen3_coder",
+    alias: "seed_oss",
+    ends: ["<seed:eos>"],
+    added: ["<seed:bos>", "<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"],
+    thinks: ["<seed:think>", "</seed:think>"],
+    without: "</parameter>",
+  },
+  smollm3: {
+    format: "hermes",
+    alias: "smollm3",
+    ends: ["<|im_end|>"],
+    added: ["<|im_start|>", "<tool_call>", "</tool_call>", ...think],
+    thinks: think,
+  },
+  "smollm3-no-calls": {
+    format: "hermes",
+    alias: "smollm3",
+    ends: ["<|im_end|>"],
+    added: ["<|im_start|>", "<tool_call>", "</tool_call>", ...think],
+    printsCalls: false,
+  },
+};
+
+/**
+ * Templates as the families published them, which the llama.cpp release has (github.com/ggml-org/llama.cpp, models/templates): each with the
+ * short template whose tokens it has, and what differs.
+ */
+const published: Record<string, [like: keyof typeof short, differences?: Partial<ToolTemplateCase>]> = {
+  "ByteDance-Seed-OSS": ["seed-oss"],
+  "GLM-4.6": ["glm-4.5"],
+  "GLM-4.7-Flash": ["glm-4.7"],
+  "Kimi-K2-Instruct": ["kimi-k2"],
+  "Kimi-K2-Thinking": ["kimi-k2"],
+  "LFM2-8B-A1B": ["lfm2-no-calls"],
+  "LFM2.5-8B-A1B": ["lfm2", { without: "\\" }],
+  "LFM2.5-Instruct": ["lfm2-no-calls"],
+  "MiniMax-M2": ["minimax-m2"],
+  "Mistral-Small-3.2-24B-Instruct-2506": ["ministral-3", { printsBoth: false }],
+  "deepseek-ai-DeepSeek-V3.1": ["deepseek-v3.1", { listsTools: false }],
+  "deepseek-ai-DeepSeek-V3.2": ["deepseek-v3.2"],
+  "deepseek-ai-DeepSeek-V4": ["deepseek-v3.2"],
+  "deepseek-ai-DeepSeek-V4-Flash-0731": ["deepseek-v3.2"],
+  "Qwen-Qwen2.5-7B-Instruct": ["smollm3", { thinks: undefined, alias: undefined }],
+  "Qwen-Qwen3-0.6B": ["smollm3", { alias: undefined }],
+  "Qwen3-Coder": ["smollm3", { format: "qwen3_coder", alias: undefined, thinks: undefined, without: "</parameter>" }],
+  "Qwen3.5-4B": ["smollm3", { format: "qwen3_coder", alias: undefined, without: "</parameter>" }],
+  "google-gemma-4-31B-it": ["gemma4", { printsBoth: false }],
+  "ibm-granite-granite-3.3-2B-Instruct": ["granite-3-no-calls"],
+  "ibm-granite-granite-4.0": ["granite-4"],
+  "ibm-granite-granite-4.1": ["granite-4"],
+  "llama-cpp-deepseek-r1": ["deepseek-v3.1", { printsBoth: false }],
+  "mistralai-Ministral-3-14B-Reasoning-2512": ["ministral-3"],
+  "mistralai-Mistral-Nemo-Instruct-2407": ["ministral-3", { printsBoth: false }],
+  "moonshotai-Kimi-K2": ["kimi-k2"],
+};
+
+/** By the template's name: short ones of our own, in which calls and answers stand as each family's do, and published ones. */
+export const toolTemplateCases: Readonly<Record<string, ToolTemplateCase>> = {
+  ...short,
+  ...Object.fromEntries(
+    Object.entries(published).map(([name, [like, differences]]) => [name, { ...short[like]!, ...differences }]),
+  ),
+};
+
+/** Names of the short templates. */
+export const shortTemplates = Object.keys(short);
+
+export function readToolTemplate(name: string): string {
+  return name in published ? readBundledTemplate(name) : readFileSync(join(folder, `${name}.jinja`), "utf8");
+}
