@@ -82,6 +82,28 @@ const deepseek = {
   eos: "<｜end▁of▁sentence｜>",
 };
 
+/** Of a family whose vocabulary the release lacks: a byte-level BPE in its place, with all that the template prints. */
+const near = { own: false, vocabulary: "qwen2", bos: "", ends: ["<|im_end|>"], eos: "<|im_end|>" };
+const lfm2 = {
+  ...near,
+  added: ["<|startoftext|>", "<|tool_call_start|>", "<|tool_call_end|>", ...think],
+  bos: "<|startoftext|>",
+};
+const granite = {
+  ...near,
+  added: ["<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|tool_call|>", ...qwenTools],
+  ends: ["<|end_of_text|>"],
+  eos: "<|end_of_text|>",
+};
+const glm = {
+  ...near,
+  added: [
+    ...["[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"],
+    ...["<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", ...qwenTools, ...think],
+  ],
+  ends: ["<|user|>", "<|observation|>"],
+};
+
 export const templateCases: readonly TemplateCase[] = [
   { ...qwen, template: "cria-tiny", own: false },
   { ...qwen, template: "Qwen-Qwen2.5-7B-Instruct", added: qwenTools.slice(0, 2) },
@@ -129,5 +151,38 @@ export const templateCases: readonly TemplateCase[] = [
     ends: ["<|return|>", "<|call|>"],
     bos: "<|startoftext|>",
     eos: "<|return|>",
+  },
+  { ...lfm2, template: "LFM2-8B-A1B" },
+  { ...lfm2, template: "LFM2.5-8B-A1B" },
+  { ...lfm2, template: "LFM2.5-Instruct" },
+  { ...near, template: "HuggingFaceTB-SmolLM3-3B", added: think },
+  { ...granite, template: "ibm-granite-granite-3.3-2B-Instruct" },
+  { ...granite, template: "ibm-granite-granite-4.0" },
+  { ...granite, template: "ibm-granite-granite-4.1" },
+  { ...glm, template: "GLM-4.6" },
+  { ...glm, template: "GLM-4.7-Flash" },
+  {
+    ...near,
+    template: "ByteDance-Seed-OSS",
+    added: ["<seed:bos>", "<seed:eos>", "<seed:think>", "</seed:think>", "<seed:tool_call>", "</seed:tool_call>"],
+    ends: ["<seed:eos>"],
+    bos: "<seed:bos>",
+    eos: "<seed:eos>",
+  },
+  {
+    ...near,
+    template: "MiniMax-M2",
+    added: ["]~!b[", "]~b]", "[e~[", "<minimax:tool_call>", "</minimax:tool_call>", ...think],
+    ends: ["[e~["],
+    eos: "[e~[",
+  },
+  {
+    ...near,
+    template: "moonshotai-Kimi-K2",
+    added: [
+      ...["<|im_system|>", "<|im_middle|>", "<|im_user|>", "<|im_assistant|>"],
+      ...["<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"],
+      ...["<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"],
+    ],
   },
 ];
