@@ -219,7 +219,7 @@ struct Trainer::Impl {
         ggml_backend_tensor_set(s.tokens, tokens.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.positions, positions.data(), 0, positions.size() * sizeof(int32_t));
         ggml_backend_tensor_set(s.sources, sources.data(), 0, size_t(R) * 4);
-        if (s.query_scales) write_scales(s.query_scales, positions.data());
+        if (s.query_scales) write_scales(s.query_scales, positions);
         if (s.ancestors) {
             const std::vector<int32_t> ancestors = find_ancestors(b, arch.conv_taps - 1);
             ggml_backend_tensor_set(s.ancestors, ancestors.data(), 0, ancestors.size() * sizeof(int32_t));
@@ -232,21 +232,16 @@ struct Trainer::Impl {
             }
             ggml_backend_tensor_set(s.wanted, wanted.data(), 0, size_t(Q) * 4);
             ggml_backend_tensor_set(s.wanted_positions, picked.data(), 0, picked.size() * sizeof(int32_t));
-            if (s.wanted_scales) write_scales(s.wanted_scales, picked.data());
+            if (s.wanted_scales) write_scales(s.wanted_scales, picked);
         }
         if (s.ends) ggml_backend_tensor_set(s.ends, b.ends.data(), 0, size_t(T) * 4);
         if (s.mask) fill_mask(b, branches, s.mask, 0);
         if (s.window_mask) fill_mask(b, branches, s.window_mask, arch.window);
     }
 
-    // The factors of queries at these positions, as llama.cpp computes them.
-    void write_scales(ggml_tensor * target, const int32_t * positions) const {
-        std::vector<float> scales(size_t(target->ne[2]));
-        for (size_t i = 0; i < scales.size(); i++) {
-            const double steps = std::floor(float(positions[i]) / float(arch.query_step));
-            scales[i] = float(std::log(steps + 1.0) * double(arch.query_growth) + 1.0);
-        }
-        ggml_backend_tensor_set(target, scales.data(), 0, scales.size() * sizeof(float));
+    void write_scales(ggml_tensor * target, const std::vector<int32_t> & positions) const {
+        const std::vector<float> scales = scale_queries(positions, arch);
+        ggml_backend_tensor_set(target, scales.data(), 0, ggml_nbytes(target));
     }
 
     // The tokens, with 0 for each vector. Stores the vectors in the session.

@@ -1,6 +1,7 @@
 #include "train/tree_places.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace cria {
@@ -51,6 +52,17 @@ std::vector<int32_t> find_ancestors(const MicroBatch & b, int64_t count) {
         open.push_back(i);
     }
     return ancestors;
+}
+
+std::vector<float> scale_queries(const std::vector<int32_t> & positions, const Architecture & architecture) {
+    std::vector<float> scales;
+    scales.reserve(positions.size());
+    // In the types of llama.cpp's llm_graph_input_attn_temp.
+    for (const int32_t position : positions) {
+        const double steps = std::floor(float(position) / float(architecture.query_step));
+        scales.push_back(float(std::log(steps + 1.0) * double(architecture.query_growth) + 1.0));
+    }
+    return scales;
 }
 
 }  // namespace cria

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "architecture.h"
 #include "cria/trainer.h"
 #include "cria/token_places.h"
 
@@ -16,5 +17,8 @@ std::vector<int32_t> place_trees(const MicroBatch & batch, int32_t first_vector,
 // The ancestor of each token that is 1 to `count` tokens before it in its sequence, as a column of the batch: those at
 // distance 1 for all tokens, then at distance 2 and so on. The number of the batch's tokens stands for none.
 std::vector<int32_t> find_ancestors(const MicroBatch & batch, int64_t count);
+
+// The factors of queries at these positions (Architecture::query_growth).
+std::vector<float> scale_queries(const std::vector<int32_t> & positions, const Architecture & architecture);
 
 }  // namespace cria

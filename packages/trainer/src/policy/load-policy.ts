@@ -75,7 +75,9 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
     const tokenizer = DeltaTokenizer.forModel(engine);
     const isOwn = lora !== null;
     const copy =
-      options.reference && !isOwn ? await loadReference(engine.info.path, { device, threads, ...vision }) : null;
+      options.reference && !isOwn
+        ? await loadReference(engine.info.path, { scoredContextSize: contextSize, device, threads, ...vision })
+        : null;
     return new Policy({ engine, tokenizer, reference: isOwn ? engine : copy, seed });
   } catch (error) {
     await engine.dispose();
@@ -86,7 +88,10 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
 /** A frozen copy: only a trainable model has the scoring graph; its adapter, never trained, stays off. */
 export function loadReference(
   path: string,
-  options: Pick<LoadModelOptions, "device" | "threads" | "mmproj" | "imageMinTokens" | "imageMaxTokens">,
+  options: Pick<
+    LoadModelOptions,
+    "scoredContextSize" | "device" | "threads" | "mmproj" | "imageMinTokens" | "imageMaxTokens"
+  >,
 ) {
   return loadModel({
     path,

@@ -3,6 +3,7 @@ import type { PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { TrainingBus } from "../cluster/training-bus.js";
+import { readContextSize } from "../config/derived-values.js";
 import { importDevice } from "../config/import/device.js";
 import { importSettings, type Settings } from "../config/import/settings.js";
 import { resolvePath } from "../config/paths.js";
@@ -150,5 +151,9 @@ async function openReference(
   if (!loss.kl && !algorithm.useKlInReward && !needsReference(distillation)) return null;
   if (engine.info.trainable === "lora") return engine;
   const { model } = config.actor_rollout_ref;
-  return loadReference(resolvePath(folder, model.path), { ...importDevice(config), ...describeVision(model, folder) });
+  return loadReference(resolvePath(folder, model.path), {
+    ...importDevice(config),
+    ...describeVision(model, folder),
+    scoredContextSize: readContextSize(config),
+  });
 }

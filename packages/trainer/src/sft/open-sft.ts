@@ -33,7 +33,7 @@ export interface OpenSftOptions {
 
 /** Loads the model that a `cria sft` config trains: with a new adapter, or fully trainable. @throws EngineError */
 export function loadSftModel(
-  { model, trainer }: SftConfig,
+  { model, data, trainer }: SftConfig,
   folder: string,
   overrides: Partial<LoadModelOptions> = {},
 ): Promise<LlamaModel> {
@@ -48,6 +48,7 @@ export function loadSftModel(
     lora,
     // Nothing is generated: training and scoring do not use the KV cache.
     contextSize: 64,
+    scoredContextSize: data.max_length,
     maxSequences: 2,
     seed: trainer.seed,
     device: trainer.device,
