@@ -483,6 +483,37 @@ describe("bad input", () => {
     });
   });
 
+  it("queries, keys and values in one matrix have the gradients of three", async () => {
+    const { writeGguf } = await import("./index.js");
+    const { describeTinyModel } = await import("./testing/index.js");
+    const apart = await models.write({ architecture: "qwen2" });
+    const file = describeTinyModel({ architecture: "qwen2" });
+    const parts = ["attn_q", "attn_k", "attn_v"];
+    const concat = (arrays: Float32Array[]) => Float32Array.from(arrays.flatMap((array) => [...array]));
+    for (const layer of [0, 1]) {
+      const names = parts.map((part) => `blk.${layer}.${part}.weight`);
+      const three = names.map((name) => file.tensors.find((tensor) => tensor.name === name)!);
+      const rows = three.reduce((sum, { shape }) => sum + shape[1]!, 0);
+      const data = concat(three.map((tensor) => tensor.data as Float32Array));
+      file.tensors = file.tensors.filter(({ name }) => !names.includes(name));
+      file.tensors.push({ name: `blk.${layer}.attn_qkv.weight`, type: "f32", shape: [64, rows], data });
+    }
+    const fused = join(models.folder, "fused-qwen2.gguf");
+    await writeGguf(fused, file);
+    const gradients = async (path: string) => {
+      const model = await models.load({}, { path, trainable: "full" });
+      await model.train(makeTreeBatch(), weightedLogprobs, null);
+      return readGradients(model);
+    };
+    const [expected, received] = [await gradients(apart), await gradients(fused)];
+    for (const layer of [0, 1]) {
+      const three = parts.map((part) => expected.get(`blk.${layer}.${part}.weight`)!);
+      expect(received.get(`blk.${layer}.attn_qkv.weight`)).toEqual(concat(three));
+      for (const part of ["attn_q.bias", "ffn_down.weight"])
+        expect(received.get(`blk.${layer}.${part}`)).toEqual(expected.get(`blk.${layer}.${part}`));
+    }
+  });
+
   it("a weight that training does not model is named", async () => {
     const { writeGguf } = await import("./index.js");
     const { describeTinyModel } = await import("./testing/index.js");
