@@ -18,6 +18,8 @@ export interface ToolTemplateCase {
   printsCalls?: false;
   /** Whether it prints both of a message that has a text and calls. */
   printsBoth?: false;
+  /** Whether a turn may have several calls. */
+  takesSeveral?: false;
   /** Whether it tells which tools there are. */
   listsTools?: false;
 }
@@ -155,7 +157,9 @@ const short: Record<string, ToolTemplateCase> = {
  * Templates as the families published them, which the llama.cpp release has (github.com/ggml-org/llama.cpp, models/templates): each with the
  * short template whose tokens it has, and what differs.
  */
-const published: Record<string, [like: keyof typeof short, differences?: Partial<ToolTemplateCase>]> = {
+const published: Record<string, [like: string, differences?: Partial<ToolTemplateCase>]> = {
+  "meta-llama-Llama-3.1-8B-Instruct": ["llama-3"],
+  "meta-llama-Llama-3.2-3B-Instruct": ["llama-3"],
   "ByteDance-Seed-OSS": ["seed-oss"],
   "GLM-4.6": ["glm-4.5"],
   "GLM-4.7-Flash": ["glm-4.7"],
@@ -184,11 +188,25 @@ const published: Record<string, [like: keyof typeof short, differences?: Partial
   "moonshotai-Kimi-K2": ["kimi-k2"],
 };
 
+/** Families without a short template. */
+const others: Record<string, ToolTemplateCase> = {
+  "llama-3": {
+    format: "llama3_json",
+    ends: ["<|eot_id|>", "<|eom_id|>"],
+    added: ["<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>"],
+    printsBoth: false,
+    takesSeveral: false,
+  },
+};
+
 /** By the template's name: short ones of our own, in which calls and answers stand as each family's do, and published ones. */
 export const toolTemplateCases: Readonly<Record<string, ToolTemplateCase>> = {
   ...short,
   ...Object.fromEntries(
-    Object.entries(published).map(([name, [like, differences]]) => [name, { ...short[like]!, ...differences }]),
+    Object.entries(published).map(([name, [like, differences]]) => [
+      name,
+      { ...(short[like] ?? others[like])!, ...differences },
+    ]),
   ),
 };
 
