@@ -62,6 +62,8 @@ export class LimitedInterpreter extends Interpreter {
         return this.admit(this.writeText(node, environment));
       case "KeyFilter":
         return this.admit(this.listEntries(node, environment));
+      case "IterableTest":
+        return this.admit(this.testIterable(node, environment));
       case "IntegerKeys":
         return this.admit(this.makeNumbered(node, environment));
       case "Macro":
@@ -92,8 +94,10 @@ export class LimitedInterpreter extends Interpreter {
     const right = this.evaluate(node["right"] as Node, environment);
     if (isText(left) && isText(right)) this.checkSearch(right.value, left.value);
     const search: Node = { type: "BinaryExpression", operator: node["operator"] as Node, left: asNode(left) };
-    // Nothing is in an undefined value; the library refuses to look.
-    if (right.type === "UndefinedValue") return { ...search, right: { type: "ArrayLiteral", value: [] } };
+    // Nothing is in an undefined value, and that is in no list; the library refuses to look.
+    const isNowhere = left.type === "UndefinedValue" && Array.isArray(right.value);
+    if (right.type === "UndefinedValue" || isNowhere)
+      return { ...search, left: { type: "IntegerLiteral", value: 0 }, right: { type: "ArrayLiteral", value: [] } };
     if (!isContainer(left) || !Array.isArray(right.value)) return { ...search, right: asNode(right) };
     // Lists and mappings in a list: the library refuses them, too.
     const isIn = (right.value as Value[]).some((entry) => this.areEqual(left, entry));
@@ -193,6 +197,13 @@ export class LimitedInterpreter extends Interpreter {
     return super.evaluate({ type: "FilterExpression", operand: known, filter }, environment);
   }
 
+  /** `value is iterable`, which an undefined value is: an empty one. */
+  private testIterable(node: Node, environment: Environment): Value {
+    const operand = this.evaluate(node["operand"] as Node, environment);
+    const known = operand.type === "UndefinedValue" ? { type: "ArrayLiteral", value: [] } : asNode(operand);
+    return super.evaluate({ ...node, type: "TestExpression", operand: known }, environment);
+  }
+
   /** `{0: "a", 512: "b"}` */
   private makeNumbered(node: Node, environment: Environment): Value {
     const entries = [...(node["value"] as Map<Node, Node>)].map(([key, value]) => {
@@ -253,6 +264,9 @@ export class LimitedInterpreter extends Interpreter {
     if (object.type === "ArrayValue" && property.type !== "IntegerValue" && listMethods.includes(name))
       return this.makeListMethod(object as Value & { value: Value[] }, name, environment);
     const isNumbered = property.type === "IntegerValue" && this.numbered.has(object);
+    // No entry has such a key; the library refuses to look.
+    if (object.type === "ObjectValue" && node["computed"] && !isNumbered && !isText(property as Value))
+      return super.evaluate(UNDEFINED, environment);
     const key: Node = isNumbered ? { type: "StringLiteral", value: name } : asNode(property as Value);
     const known = node["computed"] ? key : property;
     const access = { type: "MemberExpression", computed: node["computed"], object: asNode(object), property: known };
@@ -320,6 +334,9 @@ export class LimitedInterpreter extends Interpreter {
 
 type Weighed = Value & { weight?: Weight };
 
+/** A variable that no template has. */
+const UNDEFINED: Node = { type: "Identifier", value: "cria_undefined_7f3a" };
+
 /** `"".split`: a function, and so its class. */
 const METHOD_OF_TEXT: Node = {
   type: "MemberExpression",
@@ -341,6 +358,7 @@ export function markGuarded(node: Node): void {
     if (textFilters.includes(filter["value"] as string)) node.type = "TextFilter";
     if (keyFilters.includes(filter["value"] as string)) node.type = "KeyFilter";
   }
+  if (node.type === "TestExpression" && (node["test"] as Node)["value"] === "iterable") node.type = "IterableTest";
   if (node.type === "ObjectLiteral" && [...(node["value"] as Map<Node, Node>).keys()].some(isInteger))
     node.type = "IntegerKeys";
   if (node.type === "MemberExpression" && mayBeGuarded(node)) node.type = "GuardedMember";

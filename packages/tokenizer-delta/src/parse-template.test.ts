@@ -101,6 +101,11 @@ describe("parseTemplate", () => {
       "0|0|1|1|0",
     ],
     ["{{ none | string }}|{{ true | string }}|{{ 3 | string }}|{{ 'a' | string }}", "None|True|3|a"],
+    ["{{ {'a': 1}[nothing] }}|{{ 1 if {'a': 1}[none] is defined else 0 }}|{{ {'a': {'b': 1}}['a']['b'] }}", "|0|1"],
+    [
+      "{{ 1 if nothing is iterable else 0 }}|{{ 1 if nothing is not iterable else 0 }}|{{ 1 if 3 is iterable else 0 }}",
+      "1|0|0",
+    ],
     ["{{ 1 if 'a' in nothing else 0 }}|{{ 1 if 'a' not in nothing else 0 }}|{{ nothing | upper }}", "0|1|"],
     [
       "{% set ns = namespace(l=['a', 'b']) %}{% set _ = ns.l.append('c') %}{{ ns.l.pop(0) }}{{ ns.l.pop() }}{{ ns.l | length }}",
@@ -126,9 +131,10 @@ describe("parseTemplate", () => {
     expect(new ChatTemplate("{{ ['a', none] | upper }}").render([])).toBe("['A', NONE]");
   });
 
-  it("looks for lists in lists, as Python does; llama.cpp refuses", () => {
+  it("looks for lists and for undefined values in lists, as Python does; llama.cpp refuses", () => {
     const source = "{{ 1 if ['a'] in (['b'], ['a']) else 0 }}{{ 1 if ['a'] in ('a', 'b') else 0 }}";
     expect(new ChatTemplate(source).render([])).toBe("10");
+    expect(new ChatTemplate("{{ 1 if nothing in ('a', 'b') else 0 }}").render([])).toBe("0");
   });
 
   it("what is appended to lists counts as one text, and a list in itself is no endless work", () => {
