@@ -22,7 +22,7 @@ export default defineConfig({
       "native/test/**/*.test.ts",
       "tests/**/*.test.ts",
     ],
-    setupFiles: ["./tests/wait-for-events.ts", ...shared],
+    setupFiles: ["./tests/wait-for-events.ts", "./tests/one-thread.ts", ...shared],
     sequence: { sequencer: SlowFirst },
     // Two runs at once (scripts/test.mjs) would read each other's half-written file of durations.
     cache: false,
