@@ -8,7 +8,7 @@ const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 // More threads than cores spin while they wait, which is slow. Three divide everything unevenly; even numbers are nightly
-// (batch-bits.test.ts generates with each).
+// (batch-bits.test.ts generates with two).
 const THREADS = isNightly ? [1, 2, 3, 4] : [1, 3];
 const VOCABULARY = 2400;
 
