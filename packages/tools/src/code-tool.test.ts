@@ -3,7 +3,7 @@ import { CodeTool, createTools, disposeTools } from "./index.js";
 
 describe("code tool", () => {
   it("runs JavaScript, says what came out, and counts how it ended", async () => {
-    const config = { language: "javascript", cpu_s: 2, output_bytes: 200 };
+    const config = { language: "javascript", cpu_s: 0.5, output_bytes: 200 };
     const tools = await createTools([{ class_name: "@cria/tools#CodeTool", config }], ".");
     const tool = tools.get("code_interpreter")!;
     const run = async (code: string) => {
@@ -13,7 +13,7 @@ describe("code tool", () => {
     expect(await run("console.log(1); 6 * 7")).toEqual(["1\n42", { code_ok: 1 }]);
     expect(await run("")).toEqual(["(no output)", { code_ok: 1 }]);
     expect((await run("console.log(1); x"))[0]).toMatch(/^1\nReferenceError: .*x.*/s);
-    expect(await run("for (;;);")).toEqual(["error: stopped after 2 s of CPU time", { code_ok: 0, code_cpu: 1 }]);
+    expect(await run("for (;;);")).toEqual(["error: stopped after 0.5 s of CPU time", { code_ok: 0, code_cpu: 1 }]);
     expect((await run("'a'.repeat(500)"))[0]).toMatch(/^"a{199}\n\(output cut here\)$/);
     await disposeTools(tools.values());
   });

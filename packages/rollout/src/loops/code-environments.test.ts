@@ -3,12 +3,12 @@ import { afterAll, describe, expect, it } from "vitest";
 import { makeFakeRollout, makeRow } from "../testing/fake-rollout.js";
 
 const tool = new CodeTool({ language: "javascript", num_workers: 1 });
-const interaction = new CodeExecutionInteraction({ language: "javascript", timeout: 1.5, num_workers: 1 }, "test");
+const interaction = new CodeExecutionInteraction({ language: "javascript", timeout: 0.8, num_workers: 1 }, "test");
 afterAll(() => Promise.all([tool.dispose(), interaction.dispose()]));
 
 const call = (code: string) =>
   `<tool_call>${JSON.stringify({ name: "code_interpreter", arguments: { code } })}</tool_call>`;
-const busy = "const end = Date.now() + 400; while (Date.now() < end); 'right'";
+const busy = "const end = Date.now() + 200; while (Date.now() < end); 'right'";
 
 describe("environments that run code", () => {
   it("a call does not time out while it waits for a sandbox", async () => {
@@ -16,8 +16,8 @@ describe("environments that run code", () => {
       reply: ({ turn }) => (turn === 0 ? call(busy) : "done"),
       tools: [tool],
       n: 12,
-      // One sandbox: the last of 12 programs waits for 11 times 0.4 s, and all wait for its start.
-      multiTurn: { toolTimeoutS: 3 },
+      // One sandbox: the last of 12 programs waits for 11 times 0.2 s, and all wait for its start.
+      multiTurn: { toolTimeoutS: 1.5 },
     });
     const trajectories = await run();
     expect(trajectories.map((t) => t.messages.filter((m) => m.role === "tool").map((m) => m.content))).toEqual(
@@ -37,7 +37,7 @@ describe("environments that run code", () => {
     for (const t of trajectories) {
       expect(t.error).toBeUndefined();
       const [, , told] = t.messages;
-      expect(told!.content).toMatch(/^0 of 8 tests passed\.\n- f\(0\): error: stopped after 1\.5 s/);
+      expect(told!.content).toMatch(/^0 of 8 tests passed\.\n- f\(0\): error: stopped after 0\.8 s/);
       expect(told!.content).toMatch(/- f\(1\): not run, since a test before took too long/);
       expect(t.turnScores.map(({ value }) => value)).toEqual([1]);
     }

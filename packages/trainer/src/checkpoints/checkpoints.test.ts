@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -225,6 +226,11 @@ describe("checkpoints", () => {
   });
 
   it("a damaged newest one is passed over, and named", async () => {
+    const training = await openTinyTraining(models, options);
+    const { path } = await train(training, 3);
+    const whole = readMetrics(path);
+    const kept = `${path}.kept`;
+    cpSync(path, kept, { recursive: true });
     for (const damage of [
       (folder: string) => truncateSync(join(folder, "actor", "state.bin"), 1000),
       (folder: string) => {
@@ -249,9 +255,8 @@ describe("checkpoints", () => {
       (folder: string) =>
         copyFileSync(join(folder, "..", "global_step_2", "actor", "state.bin"), join(folder, "actor", "state.bin")),
     ]) {
-      const training = await openTinyTraining(models, options);
-      const { path } = await train(training, 3);
-      const whole = readMetrics(path);
+      rmSync(path, { recursive: true });
+      cpSync(kept, path, { recursive: true });
       damage(join(path, "checkpoints", "global_step_3"));
       const { said, history } = await train(await reopen(training), 3);
       expect(said.join("\n")).toMatch(/global_step_3 is damaged, trying the one before it[\s\S]*after step 2/);
