@@ -37,6 +37,7 @@ export async function loadTeacher(
     lora: adapter === undefined ? { rank: 1, alpha: 1 } : { path: adapter },
     contextSize: 64,
     maxSequences: 1,
+    scoredContextSize: policy.engine.info.contextSize,
   });
   try {
     checkVocabulary(engine, policy.engine);
