@@ -3,7 +3,19 @@ export const groups = [
   { title: "Begin", pages: ["start", "agents", "own-model"] },
   {
     title: "Train",
-    pages: ["tasks", "rewards", "judges", "teachers", "sft", "runs", "sampling-ahead", "coach", "view", "images", "cluster"],
+    pages: [
+      "tasks",
+      "rewards",
+      "judges",
+      "teachers",
+      "sft",
+      "runs",
+      "sampling-ahead",
+      "coach",
+      "view",
+      "images",
+      "cluster",
+    ],
   },
   { title: "Use what was trained", pages: ["serve"] },
   {
