@@ -141,8 +141,9 @@ export function listMissingPaths(
     if (existsSync(path)) return [];
     // A single value, which the schema turns into a list.
     const isTyped = typed.has(id) || typed.has(id.replace(/\.0(?=\.|$)/, ""));
-    if (isTyped) return [makeMissing({ kind, subject: key, written: path, path, folder: null })];
-    return [makeMissing({ kind, subject: `${file}: ${key}`, written: value, path, folder })];
+    const named = key.includes("*") ? id : key;
+    if (isTyped) return [makeMissing({ kind, subject: named, written: path, path, folder: null })];
+    return [makeMissing({ kind, subject: `${file}: ${named}`, written: value, path, folder })];
   });
 }
 

@@ -25,6 +25,7 @@ export function checkTrainConfig(
 ): void {
   const { actor, rollout } = config.actor_rollout_ref;
   checkParameters(loss, registries);
+  checkTeachers(config, task);
   composePolicyLoss(loss, registries);
   checkLoss(config);
   checkLag(config, lag);
@@ -33,7 +34,6 @@ export function checkTrainConfig(
   rewardStrategies.get(config.reward_model.aggregation.strategy);
   registries.klEstimates.get(config.algorithm.kl_penalty);
   checkAlgorithm(config, registries);
-  checkTeachers(config, task);
   // A config's own loops are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
   const { format } = rollout.multi_turn;
@@ -106,6 +106,15 @@ function checkTeachers(
   task?: TaskDefinition<object>,
 ): void {
   if (!distillation.enabled) return;
+  const { loss_mode } = distillation.distillation_loss;
+  if (loss_mode.startsWith("forward_kl_topk")) {
+    throw new ConfigError("compares whole distributions, and a teacher is asked for the policy's tokens alone", {
+      code: "config/not-supported",
+      subject: "distillation.distillation_loss.loss_mode",
+      expected: "k3, whose gradient is on average that of the same forward KL, k2 or k1",
+      received: loss_mode,
+    });
+  }
   for (const [name, entry] of Object.entries(distillation.teacher_models)) {
     const subject = `distillation.teacher_models.${name}`;
     const refuse = (problem: string, key: string, expected: string, received: string) => {

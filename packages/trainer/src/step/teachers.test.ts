@@ -171,6 +171,14 @@ describe("a teacher", () => {
     },
   );
 
+  it("whose whole distribution is asked for is refused, by the key", async () => {
+    const distillation = { enabled: true, distillation_loss: { loss_mode: "forward_kl_topk" } };
+    await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({
+      code: "config/not-supported",
+      subject: "distillation.distillation_loss.loss_mode",
+    });
+  });
+
   it("that is the policy itself without a hint is refused", async () => {
     const distillation = { enabled: true, teacher_models: { itself: { weights: "live" } } };
     await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({ code: "config/bad-value" });
