@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LlamaSequence, LoadModelOptions } from "./index.js";
 import { writeGguf } from "./index.js";
-import { describeTinyModel, makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
+import { describeTinyModel, makeNormals, TinyModels, textArchitectures, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -52,17 +52,7 @@ it.each([
 });
 
 describe("logprobs", () => {
-  for (const architecture of [
-    "llama",
-    "qwen2",
-    "qwen3",
-    "gemma3",
-    "smollm3",
-    "granite",
-    "lfm2",
-    "phi3",
-    "mistral3",
-  ] as const) {
+  for (const architecture of textArchitectures) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
       it(`${architecture} ${type}: score() equals what decode reported`, async () => {
         // Gemma multiplies embeddings again, and its head is tied.

@@ -10,6 +10,7 @@ import {
   makeTinyModel,
   makeTreeBatch,
   type TinyModelOptions,
+  textArchitectures,
   weightedLogprobs,
 } from "./testing/index.js";
 
@@ -41,17 +42,7 @@ const convolution = ["shortconv.in_proj", "shortconv.out_proj"];
 
 // Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {
-  for (const architecture of [
-    "llama",
-    "qwen2",
-    "qwen3",
-    "gemma3",
-    "smollm3",
-    "granite",
-    "lfm2",
-    "phi3",
-    "mistral3",
-  ] as const) {
+  for (const architecture of textArchitectures) {
     it(`${architecture}: every base weight (full training)`, async () => {
       const model = await load({ architecture }, { trainable: "full" });
       const checks = await checkGradients(model, makeTreeBatch(), weightedLogprobs, { temperature: 0.8 });

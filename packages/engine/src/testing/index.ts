@@ -1,7 +1,13 @@
 export { listTypes as listTensorTypes } from "../gguf-files/tensor-types.js";
 export { type CheckedModel, checkGradients, type GradientCheck, weightedLogprobs } from "./finite-differences.js";
 export { loadEmulated } from "./load-emulated.js";
-export { describeTinyModel, makeNormals, makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";
+export {
+  describeTinyModel,
+  makeNormals,
+  makeTinyModel,
+  type TinyModelOptions,
+  textArchitectures,
+} from "./make-tiny-model.js";
 export { LONE_TOKENS, makeTreeBatch, TREE_TOKENS } from "./make-tree-batch.js";
 export { mutateBytes, mutateProjector } from "./mutants.js";
 export { type MemorySample, type MemoryTrend, measureMemoryTrend } from "./soak/memory-trend.js";

@@ -1,22 +1,24 @@
 import { writeGguf } from "../gguf-files/write-gguf.js";
 import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-types.js";
 
+/** Architectures of models without images. */
+export const textArchitectures = [
+  "llama",
+  "qwen2",
+  "qwen3",
+  "gemma3",
+  "smollm3",
+  "granite",
+  "lfm2",
+  "phi3",
+  "mistral3",
+] as const;
+
 /**
  * A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type.
  */
 export interface TinyModelOptions {
-  architecture?:
-    | "llama"
-    | "qwen2"
-    | "qwen3"
-    | "qwen2vl"
-    | "qwen3vl"
-    | "gemma3"
-    | "smollm3"
-    | "granite"
-    | "lfm2"
-    | "phi3"
-    | "mistral3";
+  architecture?: (typeof textArchitectures)[number] | "qwen2vl" | "qwen3vl";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
