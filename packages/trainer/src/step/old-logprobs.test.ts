@@ -5,6 +5,7 @@ import type { AgentContext } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
 import { train } from "../run/train.js";
 import { dropTimes } from "../testing/drop-times.js";
+import { readWeights } from "../testing/read-weights.js";
 import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -22,13 +23,7 @@ async function takeSteps(mode: Mode, options: TinyTrainingOptions = {}) {
   const metrics: Record<string, number>[] = [];
   for (const step of [1, 2])
     metrics.push(dropTimes((await runTrainingStep(training, { rows: training.trainRows, step, epoch: 0 })).metrics));
-  const engine = training.policy.engine as never as {
-    listTensors(): { name: string; trainable: boolean }[];
-    readTensor(name: string): Promise<Float32Array>;
-  };
-  const weights: Record<string, number[]> = {};
-  for (const { name, trainable } of engine.listTensors())
-    if (trainable) weights[name] = [...(await engine.readTensor(name))];
+  const weights = await readWeights(training);
   const passes = countPasses(training);
   await training.dispose();
   return { metrics, weights, passes };

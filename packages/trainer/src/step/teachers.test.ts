@@ -6,6 +6,7 @@ import { loadTeacher } from "../policy/teacher.js";
 import { train } from "../run/train.js";
 import { defineTask } from "../task/task.js";
 import { dropTimes } from "../testing/drop-times.js";
+import { readWeights } from "../testing/read-weights.js";
 import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -29,13 +30,7 @@ async function takeSteps(training: TinyTraining, count: number) {
 async function run(options: TinyTrainingOptions, count = 2) {
   const training = await openTinyTraining(models, options);
   const metrics = await takeSteps(training, count);
-  const engine = training.policy.engine as never as {
-    listTensors(): { name: string; trainable: boolean }[];
-    readTensor(name: string): Promise<Float32Array>;
-  };
-  const weights: Record<string, number[]> = {};
-  for (const { name, trainable } of engine.listTensors())
-    if (trainable) weights[name] = [...(await engine.readTensor(name))];
+  const weights = await readWeights(training);
   const { batches } = training;
   await training.dispose();
   return { metrics: metrics.map(dropTimes), weights, batches };
