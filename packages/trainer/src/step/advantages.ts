@@ -11,17 +11,18 @@ import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { Advantages, Groups } from "./groups.js";
 
 /**
- * What estimators may be told. `gamma`: discount of rewards-to-go by token, of gigpo by turn, in [0, 1], default 1. `normalizeByStd`:
- * whether grpo, grpoPassk, mtGrpo and gigpo divide by the standard deviation of the group, default true, of gigpo false. `turnWeight`:
- * weight of a turn's advantage beside its episode's in gigpo and mtGrpo, default 1.
+ * Options of estimators. `gamma`: discount of rewards-to-go, per token, or per turn for gigpo; in [0, 1], default 1.
+ * `normalizeByStd`: true makes grpo, grpoPassk, mtGrpo and gigpo divide by the group's standard deviation; default
+ * true, false for gigpo. `turnWeight`: weight of a turn's advantage relative to its episode's in gigpo and mtGrpo,
+ * default 1.
  */
 export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd" | "turnWeight"> {}
 
-/** The result when failures leave no trajectory; estimators are not called then. */
+/** The result if failures leave no trajectory; no estimator is called then. */
 const nothing: AdvantageOutputs = { advantages: new Float32Array(0), returns: new Float32Array(0), metrics: {} };
 
 /**
- * Asks an estimator about trajectories, laid end to end.
+ * Applies an estimator to the concatenated tokens of trajectories.
  * @param given further inputs that the estimator needs; `tokenLevelRewards` replaces the trajectories' own.
  */
 export function estimateAdvantages(
@@ -45,15 +46,16 @@ export function estimateAdvantages(
   });
 }
 
-/** The flat array cut into one for each trajectory. */
+/** Splits a flat array into one subarray per trajectory. */
 export function cutTokens(trajectories: readonly Trajectory[], flat: Float32Array): Float32Array[] {
   const offsets = layOutTokens(trajectories);
   return trajectories.map((_, i) => flat.subarray(offsets[i]!, offsets[i + 1]!));
 }
 
 /**
- * Advantages of groups by an estimator that needs nothing beside rewards: a registered one or your own. What failed is left out.
- * @throws ConfigError for an unknown name, or an estimator that needs more.
+ * Computes advantages of groups with an estimator that needs only rewards: a registered one or your own. Failed
+ * trajectories are left out.
+ * @throws ConfigError for an unknown name, or an estimator that needs more than rewards.
  */
 export function estimate(
   estimator: EstimatorName | AdvantageEstimator,
@@ -80,7 +82,8 @@ export function estimate(
 const by = (name: string) => (groups: Groups, options?: AdvantageOptions) => estimate(name, groups, options);
 
 /**
- * Advantage estimators over groups: `groups.toBatch(advantages.grpo(groups))`. Those that need a critic or further rollouts come with `train`.
+ * Advantage estimators over groups: `groups.toBatch(advantages.grpo(groups))`. `train` alone has those that need a
+ * critic or further rollouts.
  */
 export const advantages = {
   /**
@@ -101,13 +104,14 @@ export const advantages = {
   /** Reward minus the group's mean, scaled by the share of groups with spread (arXiv:2504.02546). */
   gpg: by("gpg"),
   /**
-   * Reward minus the group's mean, plus `turnWeight` times the turn's return minus the mean of the group's turns that answer the same
-   * state (GiGPO, arXiv:2505.10978).
+   * Reward minus the group's mean, plus `turnWeight` times the turn-level advantage: the turn's return minus the mean
+   * return of the group's turns in the same state (GiGPO, arXiv:2505.10978).
    */
   gigpo: by("gigpo"),
   /**
-   * The outcome's advantage by GRPO, plus `turnWeight` times that of the turn's own rewards beside the group's turns of its number
-   * (MT-GRPO, arXiv:2505.11821). A reward that `aggregation.strategy` spreads over the tokens cannot be told from those of turns.
+   * The outcome's advantage by GRPO, plus `turnWeight` times the turn-level advantage: the turn's own rewards compared
+   * with those of the group's turns with the same number (MT-GRPO, arXiv:2505.11821). Outcome rewards that
+   * `aggregation.strategy` spreads over the tokens cannot be distinguished from turn rewards.
    */
   mtGrpo: by("mt_grpo"),
   /** Reward minus the group's mean, divided by that mean; 0 where it is 0 or less (MaxRL, arXiv:2602.02710). */

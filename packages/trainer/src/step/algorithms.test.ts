@@ -30,10 +30,10 @@ const open = (options: TinyTrainingOptions = {}) => openTinyTraining(models, opt
 const take = (training: TinyTraining, step = 1) =>
   runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 });
 
-/** Whose rewards differ inside a group by the first prompt alone; the others' are all 1. */
+/** Reward function: only the first prompt's rewards differ within the group; all others are 1. */
 const ONE_GROUP_DIFFERS = 'if (truth !== "a") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
 
-/** Registers "spy on <name>", which does what the estimator does; returns the inputs that it is given. */
+/** Registers "spy on <name>", which calls the estimator; returns the inputs that it receives. */
 function spyOn(name: string): AdvantageInputs[] {
   const inputs: AdvantageInputs[] = [];
   const estimate = advantageEstimators.get(name);
@@ -126,14 +126,14 @@ describe("every advantage estimator trains", () => {
         algorithm: { adv_estimator: "spy on optimal_token_baseline", rollout_correction },
       });
       const { metrics } = await take(training);
-      // One pass over all, though most have no advantage.
+      // One pass over all trajectories, although most have no advantage.
       expect(training.scores).toEqual([expect.objectContaining({ count: 12, entropy: true, sumPiSquared: true })]);
       expect(metrics["training/evaluated_ratio"]).toBe(1);
       const { oldLogprobs, sumPiSquared, rolloutIsWeights, responseMask } = inputs.pop()!;
       const sampled = Array.from(responseMask).flatMap((bit, t) => (bit ? [t] : []));
       for (const t of sampled) {
         const p = Math.exp(oldLogprobs![t]!);
-        // At least what the sampled token alone gives, and the other ones evenly.
+        // Bounds: the lower one assumes that all other tokens are equally likely.
         expect(sumPiSquared![t]!).toBeGreaterThanOrEqual(p * p + (1 - p) ** 2 / 256 - 1e-6);
         expect(sumPiSquared![t]!).toBeLessThanOrEqual(1);
         if (rollout_is) expect(rolloutIsWeights![t]).toBeCloseTo(1e-3, 9);
@@ -179,7 +179,7 @@ describe("every policy loss trains, whatever the size of micro-batches", () => {
     const results = [];
     for (const ppo_max_token_len of [64, 100_000]) {
       const training = await open({
-        // Two updates: the second one's ratio is not 1, and its ranks are those of the weights after the first.
+        // Two updates: in the second the ratio is not 1, and the ranks come from the weights after the first.
         actor: {
           ppo_max_token_len,
           ppo_epochs: 2,
@@ -189,7 +189,7 @@ describe("every policy loss trains, whatever the size of micro-batches", () => {
       });
       const { metrics } = await take(training);
       expect(metrics["actor/ppo_kl"]).not.toBe(0);
-      // With statistics over the mini-batch, every update after the first scores it again.
+      // A loss with statistics over the mini-batch scores it again before every update after the first.
       expect(training.scores).toHaveLength(policyLosses.get(loss_mode).prepare ? 2 : 1);
       results.push(metrics);
     }
@@ -230,11 +230,11 @@ describe("a critic", () => {
       losses.push(metrics["critic/vf_loss"]!);
       expect(training.batches).toHaveLength(Math.max(0, step - 4));
       expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
-      // While the critic warms up nothing needs the actor's logprobs.
+      // While the critic warms up, the actor's logprobs are not needed.
       expect(training.scores).toHaveLength(Math.max(0, step - 4));
       expect("timing_s/old_log_prob" in metrics).toBe(step > 4);
       expect("actor/entropy" in metrics).toBe(step > 4);
-      // A new head says 0 everywhere.
+      // A new head outputs 0 everywhere.
       if (step === 1) expect(metrics["critic/values/max"]).toBe(0);
       expect(metrics["critic/vf_explained_var"]).toBeLessThanOrEqual(1);
       expect(metrics["critic/advantages/mean"]).toBeCloseTo(0, 5);
@@ -271,7 +271,7 @@ describe("KL in the reward", () => {
     expect(first["actor/reward_kl_penalty"]).toBe(0);
     expect(first["actor/reward_kl_penalty_coeff"]).toBe(0.5);
     expect(first["critic/rewards/mean"]).toBeCloseTo(first["critic/score/mean"]!, 6);
-    // 12 trajectories, horizon 24: 0.5 x (1 - 0.2 / 2), then back up.
+    // 12 trajectories, horizon 24: 0.5 x (1 - 0.2 / 2), then it rises again.
     const second = (await take(training, 2)).metrics;
     expect(second["actor/reward_kl_penalty_coeff"]).toBeCloseTo(0.45, 9);
     expect(second["actor/reward_kl_penalty"]).toBeGreaterThan(1e-4);
@@ -329,7 +329,7 @@ describe("rollout correction", () => {
   });
 
   it("rejects what is too far off: out of the loss and out of its denominators", async () => {
-    // Nothing is exactly 1: with a threshold this narrow, nearly every token is rejected.
+    // No ratio is exactly 1: with such a narrow threshold nearly every token is rejected.
     const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1 + 1e-9 };
     const training = await open({ algorithm: { rollout_correction } });
     const { trajectories, metrics } = await take(training);
@@ -340,10 +340,7 @@ describe("rollout correction", () => {
     expect(kept / sampled).toBeCloseTo(1 - fraction, 6);
   });
 
-  /**
-   * The same batch, in which the sampler's logprobs are off in the middle one of three groups, and all rewards of that
-   * group are equal.
-   */
+  /** Takes a step on a batch in which the middle one of three groups has wrong sampler logprobs and equal rewards. */
   const takeWithOddGroup = async (rollout_correction: Record<string, unknown>, actor: Record<string, unknown>) => {
     const training = await open({
       reward: 'if (truth === "bb") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;',
@@ -377,7 +374,7 @@ describe("rollout correction", () => {
       const name = `rollout_corr/${metric}`;
       expect(lean.metrics[name]).toBe(whole.metrics[name]);
     }
-    // The odd group has a say: a third of the sequences, or smaller weights.
+    // The odd group has an effect: a third of the sequences, or smaller weights.
     if (metric)
       expect(Math.abs(lean.metrics[`rollout_corr/${metric}`]! - (metric.includes("veto") ? 0 : 1))).toBeGreaterThan(
         0.1,
@@ -394,7 +391,8 @@ describe("rollout correction", () => {
     expect(Math.abs(lean["rollout_corr/kl"]!)).toBeLessThan(1e-4);
     expect(whole["rollout_corr/kl"]).toBeGreaterThan(1);
     expect(whole["actor/entropy"]).not.toBe(lean["actor/entropy"]);
-    // Evaluated for another reason: all of it is in the diagnostics, what has no advantage still not in the update.
+    // The batch is evaluated for another reason: the diagnostics include all of it, and the update still excludes
+    // trajectories without advantage.
     const training = await open({
       reward: ONE_GROUP_DIFFERS,
       algorithm: { use_kl_in_reward: true, kl_ctrl: { kl_coef: 0 } },
@@ -422,7 +420,7 @@ describe("rollout correction", () => {
     const ratio = metrics["training/rollout_probs_diff_std"]! / Math.sqrt(squares / (differences.length - 1));
     expect(ratio).toBeCloseTo(1, 9);
     expect(metrics["training/rollout_probs_diff_valid"]).toBe(1);
-    // Nothing was evaluated where nothing has an advantage.
+    // Nothing is evaluated if no trajectory has an advantage.
     const { metrics: none } = await take(await open({ reward: "return 1;" }));
     expect(none["training/rollout_probs_diff_valid"]).toBe(0);
     expect(none["training/rollout_probs_diff_std"]).toBeUndefined();
@@ -439,7 +437,7 @@ describe("rollout correction", () => {
       trajectories,
     );
     expect(metrics["actor/entropy"]).toBeGreaterThan(0);
-    // The policy as it is now against the sampler, by the loss.
+    // The loss compares the current policy with the sampler.
     expect(Math.abs(metrics["rollout_corr/kl"]!)).toBeLessThan(1e-4);
     expect(metrics["rollout_corr/training_ppl"]! / metrics["rollout_corr/rollout_ppl"]!).toBeCloseTo(1, 4);
     expect(metrics["rollout_corr/rollout_is_mean"]).toBeUndefined();
@@ -465,7 +463,7 @@ describe("rollout correction", () => {
           algorithm: { rollout_correction },
         });
         const { metrics } = await take(training);
-        // Normalised weights take a pass over the mini-batch before each update; nothing else does.
+        // Normalised weights require a pass over the mini-batch before each update; nothing else does.
         expect(training.scores).toHaveLength("rollout_is_batch_normalize" in correction ? 2 : 0);
         expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThan(0);
         if ("rollout_rs" in correction) {
@@ -496,7 +494,7 @@ describe("policy filtration", () => {
     const rewards = batch.map(
       ({ tokenIds }) => trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.reward,
     );
-    // Scores of 0 have no weight.
+    // A score of 0 has no weight.
     expect(new Set(rewards)).toEqual(new Set([1]));
     expect(batch).toHaveLength(12);
     const kept = metrics["train/pf_ppo_kept_ratio"]!;
@@ -601,7 +599,7 @@ describe("algorithms of one's own", () => {
     expect(second!.values).toHaveLength(second!.responseMask.length);
     expect(Array.from(second!.values!).some((value) => value !== 0)).toBe(true);
     expect(second!.baselines).toHaveLength(12);
-    // Greedy rollouts of one prompt are one.
+    // Samples of a prompt share one greedy rollout.
     for (const [i, group] of second!.groups.entries())
       expect(second!.baselines![i]).toBe(second!.baselines![second!.groups.indexOf(group)]);
     expect(new Set(Array.from(second!.baselines!)).size).toBeGreaterThan(1);

@@ -10,33 +10,36 @@ import { type FailureCounts, makeFailureMetrics } from "./groups.js";
 import { averageLoopMetrics, averageToolSeconds, countGroupsWithoutSpread } from "./loop-metrics.js";
 
 export interface MetricInputs {
-  /** What the step learns from: nothing that failed. */
+  /** The trajectories that the step learns from, without failed ones. */
   trajectories: readonly Trajectory[];
-  /** All of the step, what failed too: of them, whatever is about work rather than about the policy. */
+  /**
+   * All trajectories of the step, including failed ones. Metrics about work are computed from these, metrics about the
+   * policy from `trajectories`.
+   */
   conversations: readonly Trajectory[];
   failures: FailureCounts;
-  /** Sum of each trajectory's token-level rewards, the KL taken off where it is part of the reward. */
+  /** Sum of each trajectory's token-level rewards, after subtraction of the KL if it is part of the reward. */
   rewards: readonly number[];
-  /** Flat over all trajectories, as the estimate is. */
+  /** Concatenated over all trajectories, as `estimated` is. */
   responseMask: ArrayLike<number>;
   estimated: AdvantageOutputs;
-  /** Of the critic; null without. */
+  /** Values by the critic, concatenated over all trajectories; null without a critic. */
   values: ArrayLike<number> | null;
-  /** By index of trajectory. */
+  /** Scores by index of trajectory. */
   scores: ReadonlyMap<number, TokenScores>;
-  /** The KL in the reward and its coefficient; null without. */
+  /** The KL in the reward and its coefficient; null without a KL penalty. */
   penalty: { kl: number; coefficient: number } | null;
-  /** Of the rollout correction. */
+  /** Metrics of the rollout correction. */
   correction: Record<string, number>;
-  /** Indices of the conversations that were trained on, some of them twice; null without PF-PPO. */
+  /** Indices of the trajectories in the batch, some of them twice; null without PF-PPO. */
   taught: readonly number[] | null;
-  /** Batches of prompts rolled out; null without dynamic sampling. */
+  /** Number of prompt batches rolled out; null without dynamic sampling. */
   genBatches: number | null;
   updates: readonly TrainResult[];
-  /** How far they moved the policy; null where that was not measured. */
+  /** KL between the policy before and after the updates; null if it was not measured. */
   updateKl: number | null;
   criticUpdates: readonly TrainResult[];
-  /** Of the actor; null while the critic warms up. */
+  /** The actor's learning rate; null while the critic warms up. */
   learningRate: number | null;
   seconds: Record<string, number>;
   step: number;
@@ -150,9 +153,9 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
 }
 
 /**
- * Memory of this process in GiB: the most that was resident so far, and what is resident now. On the CPU all that a run needs
- * is in it; what lies on a GPU is not. In the field "allocated" is what tensors took of what an allocator had reserved: here
- * no allocator stands between, and both are what the process took of the system.
+ * Memory of this process in GiB: the peak resident size and the current one. On the CPU this includes everything that a
+ * run uses; GPU memory is not included. By convention "allocated" is the tensors' part of the memory that an allocator
+ * has reserved. There is no such allocator here, so both metrics are the process's peak.
  */
 function measureMemory(): StepMetrics {
   const mostGb = peakMemory() / 2 ** 30;
@@ -163,14 +166,14 @@ function measureMemory(): StepMetrics {
   };
 }
 
-/** Conversations of each prompt. */
+/** Counts the conversations of each prompt. */
 function countByPrompt(conversations: readonly Trajectory[]): number[] {
   const counts = new Map<string, number>();
   for (const { uid } of conversations) counts.set(uid, (counts.get(uid) ?? 0) + 1);
   return [...counts.values()];
 }
 
-/** Means of the score and of what rewards are made of; they add up to `critic/score/mean`, but for the score itself. */
+/** Means of the score and of the parts of the reward. The parts, without the score, add up to `critic/score/mean`. */
 function averageRewardParts(trajectories: readonly Trajectory[]): StepMetrics {
   if (trajectories.length === 0) return {};
   const parts = ["score", "outcome", "length", "tools", "turns"] as const;
@@ -179,7 +182,10 @@ function averageRewardParts(trajectories: readonly Trajectory[]): StepMetrics {
   );
 }
 
-/** Mean and spread of each part of the score, as weighted in it, where it has several. The spread is over all conversations. */
+/**
+ * Mean and standard deviation of each weighted part of scores with several parts. The standard deviation is over all
+ * conversations.
+ */
 function describeScoreParts(trajectories: readonly Trajectory[]): StepMetrics {
   const values = new Map<string, number[]>();
   for (const { rewards } of trajectories) {
@@ -205,7 +211,7 @@ const teacherNames: Readonly<Record<string, string>> = {
   teacher_divergence: "distillation/divergence",
 };
 
-/** Means over the updates of what the loss reported. */
+/** Adds the loss's metrics, averaged over the updates. */
 function addActorMetrics(
   metrics: StepMetrics,
   { updates, updateKl, learningRate, penalty, scores, trajectories, settings }: MetricInputs,
@@ -215,7 +221,7 @@ function addActorMetrics(
     const names = new Set(["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"]);
     for (const update of updates) for (const name of Object.keys(update.metrics)) names.add(name);
     for (const name of names) {
-      // The correction that bypass_mode makes in the loss has the names of the one before it.
+      // The correction that bypass_mode makes inside the loss uses the metric names of the correction before the loss.
       const path = name.startsWith("rollout_corr/") ? name : (teacherNames[name] ?? `actor/${name}`);
       metrics[path] = mean(updates.map((u) => u.metrics[name] ?? 0));
     }
@@ -225,7 +231,7 @@ function addActorMetrics(
     metrics["perf/padding_ratio"] = sum("paddingTokens") / Math.max(1, sum("evaluatedTokens"));
   }
   if (updateKl !== null) metrics["actor/update_kl"] = updateKl;
-  // Before the update and over all that was evaluated, rather than the average over updates.
+  // Entropy before the update over all evaluated tokens, not the average over updates.
   const entropies: number[] = [];
   for (const [index, { entropy }] of scores) {
     const { responseMask } = trajectories[index]!;
@@ -249,7 +255,10 @@ function addCriticMetrics(
   metrics["critic/grad_norm"] = mean(criticUpdates.map((u) => u.gradNorm));
 }
 
-/** How far the sampler's probabilities are from the training graph's, and which share of the sampled tokens that is about. */
+/**
+ * Adds the difference between the sampler's and the training graph's probabilities, and the share of sampled tokens
+ * that it covers.
+ */
 function addRolloutComparison(
   metrics: StepMetrics,
   { trajectories, responseMask, scores, settings }: MetricInputs,
@@ -277,7 +286,7 @@ function addRolloutComparison(
   metrics["training/rollout_actor_probs_pearson_corr"] = correlate(actor, rollout);
 }
 
-/** Pearson's correlation; 1 for constants, which agree in all that varies. */
+/** Pearson's correlation; 1 if an input is constant, because then nothing varies in disagreement. */
 function correlate(a: readonly number[], b: readonly number[]): number {
   const [meanA, meanB] = [mean(a), mean(b)];
   const covariance = mean(a.map((x, i) => (x - meanA) * (b[i]! - meanB)));

@@ -7,24 +7,27 @@ import type { Stopwatch } from "../stopwatch.js";
 import { addFailures, type Groups, type Learnable } from "./groups.js";
 import type { RunningRollouts } from "./roll-out.js";
 
-/** Rollouts of a step, groups side by side. */
+/** Rollouts of a step, group by group. */
 export interface Rollouts extends Learnable {
   rows: DatasetRow[];
-  /** All of each of `rows`, in their order: those that failed too. */
+  /** All trajectories of each of `rows`, in the order of the rows; failed ones are included. */
   trajectories: Trajectory[];
-  /** Of the groups that `filter` left out, and of those beyond the rows asked for. */
+  /** Trajectories of groups that `filter` removed, and of surplus groups. */
   leftOut: Trajectory[];
 }
 
 export interface CollectedRollouts {
   rows: DatasetRow[];
-  /** All have ended. In the order of the trajectories that `finish` gives. */
+  /** Ended conversations, in the order of the trajectories that `finish` returns. */
   conversations: readonly (UnjudgedTrajectory | Trajectory)[];
-  /** The same with their rewards, once all are judged. @throws ToolError when every conversation failed. */
+  /**
+   * Returns the same conversations with their rewards, once all are judged.
+   * @throws ToolError when every conversation failed.
+   */
   finish: () => Promise<Rollouts>;
-  /** Whether judges are still at work, so that there is time for what needs no scores. */
+  /** True if judges are still working, so that the caller can meanwhile do work that needs no scores. */
   isJudging: boolean;
-  /** Batches of prompts that were rolled out, 1 without dynamic sampling. */
+  /** Number of prompt batches rolled out; 1 without dynamic sampling. */
   genBatches: number;
 }
 
@@ -32,19 +35,19 @@ export interface CollectOptions {
   /** Starts rollouts of rows. */
   rollOut: (rows: readonly DatasetRow[]) => RunningRollouts;
   estimator: AdvantageEstimator;
-  /** Selects the groups to replace; null: none. */
+  /** Selects the groups to replace; null: no group is replaced. */
   filter: AlgorithmOptions["filterGroups"];
-  /** Whether the caller has work for the time that judges take. */
+  /** True if the caller has other work to do while judges run. */
   mayJudgeLater: boolean;
-  /** Fresh prompts for dynamic sampling; without it there are none. */
+  /** Returns fresh prompts for dynamic sampling; left out: there are none. */
   nextRows?: () => readonly DatasetRow[];
 }
 
 /**
- * Rolls out the conversations of each row. With a `filter`, groups whose rewards are all equal (failed samples
- * left out) are replaced by fresh prompts until there are as many groups as rows, `maxNumGenBatches` batches were rolled
- * out (0: no limit), or every prompt had its turn; the step then goes on with the groups it has.
- * Rewards are there when the caller asks for them with `finish`, and not before.
+ * Rolls out the conversations of each row. With a `filter`, groups whose rewards are all equal (not counting failed
+ * samples) are replaced by fresh prompts until there are as many groups as rows, `maxNumGenBatches` batches were rolled
+ * out (0: no limit), or no unseen prompts are left; the step then continues with the groups it has. Without a `filter`
+ * and with `mayJudgeLater`, only `finish` waits for the rewards.
  */
 export async function collectRollouts(
   rows: readonly DatasetRow[],
@@ -83,7 +86,7 @@ export async function collectRollouts(
     kept.push(keepVarying(batch, filter.metric));
     genBatches++;
   }
-  // Where nothing can be learned the last batch stands for the step in its metrics.
+  // If no group varies, the last batch provides the step's metrics.
   const all = count() > 0 ? joinRollouts(kept) : batch;
   const taken = takeGroups(all, all.rows.slice(0, rows.length));
   const used = new Set(taken.trajectories);
@@ -97,7 +100,8 @@ function keepFinished(rollouts: Rollouts): Omit<CollectedRollouts, "genBatches">
 }
 
 /**
- * Reward of one greedy rollout of each row, the baseline of remax, by uid; rows whose rollout failed have none.
+ * Rolls out each row once, greedily. Returns the rewards by uid, which are the baselines of remax; rows whose rollout
+ * failed have none.
  * @param rollOut starts one greedy rollout of each row.
  * @throws ToolError when all failed.
  */
@@ -156,9 +160,9 @@ function joinRollouts(parts: readonly Rollouts[]): Rollouts {
 }
 
 /**
- * Reads the number that a config names: seq_reward (null), score, or a number that the reward function returned beside
- * the score.
- * @param key of the config, for the error.
+ * Reads the number that a config names: seq_reward (the same as null), seq_final_reward, score, or a number that the
+ * reward function returned in addition to the score.
+ * @param key key of the config, for the error.
  * @throws DataError when the trajectory has no such number.
  */
 export function readReward(

@@ -5,14 +5,14 @@ import type { Settings } from "../config/import/settings.js";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
 
-/** Metric of a conversation that another machine held, whose bits are not those of this one. */
+/** Metric of a conversation held by a machine that computes other bits than this one. */
 export const OTHER_CLASS = "other_class";
 
-/** Of the trajectories that were evaluated, by index. */
+/** Correction of the evaluated trajectories; maps are keyed by their index. */
 export interface CorrectedRollouts {
-  /** The response masks without what was rejected. */
+  /** Response masks without the rejected tokens. */
   lossMasks: ReadonlyMap<number, Uint8Array>;
-  /** null without importance sampling. */
+  /** Importance weight of each token; null without importance sampling. */
   weights: ReadonlyMap<number, Float32Array> | null;
   metrics: Record<string, number>;
 }
@@ -20,8 +20,8 @@ export interface CorrectedRollouts {
 /**
  * Corrects for the difference between the sampler's logprobs and the training graph's, over all evaluated trajectories:
  * importance weights and rejections. With `bypass` nothing is corrected here, because the sampler would be compared
- * with itself; the loss then corrects, with the policy at that moment. Conversations of machines whose bits are others are
- * weighed in any case: by token, at most 2.
+ * with itself; the loss corrects instead, with the policy's current logprobs. Conversations of machines that compute
+ * other bits get token-level weights of at most 2, even if no importance sampling is configured.
  */
 export function correctRollouts(
   trajectories: readonly Trajectory[],
@@ -54,10 +54,13 @@ export function correctRollouts(
   };
 }
 
-/** Most that a token of another sampler weighs, as in truncated importance sampling. */
+/** Upper limit of the weight of another sampler's token, as in truncated importance sampling. */
 const MOST_WEIGHT = 2;
 
-/** How much likelier the policy makes each token than the sampler that drew it; 1 for those of its own class of bits. */
+/**
+ * Weight of each token: its probability under the policy divided by that under its sampler, at most `MOST_WEIGHT`; 1
+ * for tokens of a machine with the same bits.
+ */
 function weigh({ rolloutLogprobs, responseMask }: Trajectory, { oldLogprobs }: TokenScores, isForeign: boolean) {
   return Float32Array.from(responseMask, (bit, t) =>
     bit && isForeign ? Math.min(MOST_WEIGHT, Math.exp(oldLogprobs[t]! - rolloutLogprobs[t]!)) : 1,

@@ -21,26 +21,26 @@ import { cutTrainSequences, evaluatePaths } from "../policy/paths.js";
 import { translateImages } from "../policy/translate-images.js";
 import type { Registries } from "../user-code/registries.js";
 
-/** A critic and how it is trained. */
+/** A critic and its training options. */
 export interface Critic {
   engine: ValueEngine;
-  /** The learning rate is given with each update. */
+  /** The learning rate is passed with each update. */
   optimizer: Omit<OptimizerOptions, "learningRate">;
-  /** In prompts. */
+  /** Size in prompts. */
   miniBatchSize: number;
   epochs: number;
   shuffle: boolean;
   cliprangeValue: number;
   lossAggMode: Aggregation;
-  /** In tokens; undefined: chosen. */
+  /** Size in tokens; undefined: chosen automatically. */
   microBatchTokens?: number;
-  /** Steps before the actor's first update, in which the critic alone learns. */
+  /** Number of steps before the actor's first update, in which only the critic learns. */
   warmup: number;
 }
 
 /**
- * The critic that the advantage estimator needs, or null.
- * @param config says where the critic runs, and how it sees images: as the actor.
+ * Loads the critic that the advantage estimator needs; null: it needs none.
+ * @param config provides the device, context size and image settings, which the critic shares with the actor.
  * @throws EngineError when its model cannot be loaded.
  */
 export async function openCritic(
@@ -74,10 +74,10 @@ export async function openCritic(
   };
 }
 
-/** Whose tokens trajectories have. */
+/** The engine that sampled the trajectories; image tokens have its ids. */
 type Sampler = Pick<PolicyEngine, "images" | "info">;
 
-/** Values of each trajectory's response, as long as its tokens; zeros where nothing was sampled. */
+/** Values of each trajectory's response, as long as its tokens; all zeros for a trajectory without sampled tokens. */
 export async function scoreValues(
   critic: Critic,
   trajectories: readonly Trajectory[],
@@ -98,16 +98,16 @@ export async function scoreValues(
 export interface CriticUpdate {
   step: number;
   seed: number;
-  /** The longest response allowed, in tokens. */
+  /** Maximum length of a response in tokens. */
   responseLength: number;
   learningRate: number;
   trajectories: readonly Trajectory[];
-  /** Of each trajectory, as long as its tokens. */
+  /** Values of each trajectory, as long as its tokens. */
   values: readonly Float32Array[];
   returns: readonly Float32Array[];
 }
 
-/** Updates in mini-batches of prompts; rejections of the rollout correction do not concern the critic. */
+/** Updates the critic in mini-batches of prompts. Rejections of the rollout correction do not apply to the critic. */
 export async function updateCritic(critic: Critic, update: CriticUpdate, sampler: Sampler): Promise<TrainResult[]> {
   const { trajectories, values, returns } = update;
   const groups = trajectories.map((t) => t.uid);
@@ -136,7 +136,7 @@ export async function updateCritic(critic: Critic, update: CriticUpdate, sampler
       };
       results.push(
         await critic.engine.train(sequences, (inputs) => loss({ ...inputs, totals }), optimizer, {
-          // No signal: an update that has begun is always finished.
+          // No signal: a started update is always finished.
           microBatchTokens: critic.microBatchTokens,
         }),
       );

@@ -17,12 +17,12 @@ const take = (training: TinyTraining, step = 1) =>
   runTrainingStep(training, { rows: training.trainRows, step: step, epoch: 0 });
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
 
-/** A reward for each place "row,sample"; null: the judge breaks. */
+/** Reward by row and sample; null: the judge fails. */
 type Judge = (row: number, sample: number, request: RewardRequest) => number | null;
 
 /** A training whose judge is scripted. */
 async function open(judge: Judge, options: TinyTrainingOptions = {}): Promise<TinyTraining> {
-  // gdpo wants to be told the parts of the reward, here the score alone.
+  // gdpo needs the names of the reward's parts; here the score is the only one.
   const { algorithm } = options;
   const parts = algorithm?.adv_estimator === "gdpo" ? { gdpo_reward_keys: ["score"] } : {};
   const training = await openTinyTraining(models, { ...options, algorithm: { ...algorithm, ...parts } });
@@ -39,7 +39,7 @@ async function open(judge: Judge, options: TinyTrainingOptions = {}): Promise<Ti
   return training;
 }
 
-/** Nothing is drawn twice: tokens name a trajectory. */
+/** Names a trajectory by its tokens: no two trajectories have the same. */
 const name = (tokenIds: ArrayLike<number>) => Array.from(tokenIds).join();
 
 function expectNothingOf(training: TinyTraining, failed: readonly Trajectory[]): void {
@@ -92,7 +92,8 @@ describe("a failed sample moves nobody's baseline", () => {
     },
   );
 
-  // What each estimator gives the survivors' rewards 1, 2 and 4 of one prompt (outcomes, so the same on each token).
+  // Each estimator's advantages for the survivors' rewards 1, 2 and 4 of one prompt; they are outcomes, so all tokens
+  // have the same.
   const [mean, std] = [7 / 3, Math.sqrt(7 / 3)];
   const expected: Record<string, (t: Trajectory, kept: Trajectory[]) => number> = {
     grpo: (t) => (t.reward - mean) / (std + 1e-6),
@@ -279,7 +280,8 @@ describe("what failed is out of", () => {
     };
     const training = await open(oneFails, { algorithm });
     await take(training);
-    // A new adapter's KL is 0: 0.5 (1 - 0.2 · 11 / 22), where 12 trajectories would give 0.5 (1 - 0.2 · 12 / 22).
+    // A new adapter's KL is 0: the coefficient is 0.5 (1 - 0.2 · 11 / 22); with 12 trajectories it would be 0.5 (1 -
+    // 0.2 · 12 / 22).
     expect(training.klController.coefficient).toBeCloseTo(0.45, 9);
   });
 
@@ -302,7 +304,7 @@ describe("what failed is out of", () => {
   });
 
   it("dynamic sampling: a failure makes no group varying, and a group with too few left is replaced", async () => {
-    // Row 0: equal rewards and a failure. Row 1: one left. Row 2 and all fresh ones vary.
+    // Row 0: equal rewards and a failure. Row 1: one sample left. Row 2 and all fresh rows vary.
     const judge: Judge = (row, sample, request) => {
       if (request.dataSource !== "test") return sample;
       if (row === 0) return sample === 0 ? null : 1;
@@ -346,7 +348,8 @@ describe("what failed is out of", () => {
 
 describe("remax", () => {
   it("drops and counts a group whose greedy rollout failed: it has no baseline; others lose a failed sample alone", async () => {
-    // Judged are 12 samples (order 0 to 11) and 3 greedy rollouts (0 to 2): row 1's breaks, and three samples of row 2.
+    // Judges get 12 samples (order 0 to 11) and 3 greedy rollouts (order 0 to 2). Row 1's greedy rollout fails, and
+    // three samples of row 2.
     const training = await open(
       (row, sample, { order }) => ((row === 1 && order === 1) || (row === 2 && sample > 0) ? null : 1 + (order % 4)),
       { algorithm: { adv_estimator: "remax" } },

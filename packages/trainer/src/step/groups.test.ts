@@ -11,7 +11,7 @@ import { rollOut } from "./roll-out.js";
 
 const LENGTHS = [2, 5, 1, 7, 3, 4, 6, 2];
 
-/** Says texts of different lengths; rewards are told by them. */
+/** Opens a policy that generates texts of different lengths; rewards depend on the length. */
 function openPolicy(): Policy {
   let turn = 0;
   const engine = new FakeEngine({ reply: () => "x".repeat(LENGTHS[turn++ % LENGTHS.length]!), contextSize: 8192 });
@@ -19,7 +19,7 @@ function openPolicy(): Policy {
 }
 
 const rows = ["a", "b"].map((question) => ({ question }));
-/** Conversations of this text fail. */
+/** Makes a task in which conversations with this text fail. */
 const make = (failing = "none") =>
   defineTask({
     rows,
@@ -57,7 +57,7 @@ describe("advantages", () => {
   it("has every estimator that rewards suffice for, and no other", () => {
     const { of: _, ...functions } = advantages;
     expect(Object.keys(functions).sort()).toEqual(Object.keys(named).sort());
-    // Some have a second name.
+    // Some estimators have a second name.
     const cheap = advantageEstimators.names().map((name) => advantageEstimators.get(name));
     const expected = new Set(cheap.filter(({ needs }) => !needs?.length));
     expect(new Set(Object.values(named).map((name) => advantageEstimators.get(name)))).toEqual(expected);
@@ -193,7 +193,7 @@ describe("rollOut refuses", () => {
     const error = await failureOf(async () => running);
     expect(error).toBeInstanceOf(ToolError);
     expect(String(error)).toMatch(/my rollouts[\s\S]*no judge/);
-    // Who asks for the trajectories themselves gets those that failed.
+    // The promise of trajectories includes those that failed.
     expect((await running.trajectories).map(({ error }) => String(error))).toEqual(
       Array(4).fill(expect.stringContaining("no judge")),
     );

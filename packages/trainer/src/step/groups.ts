@@ -3,27 +3,27 @@ import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
 
-/** Advantages of the trajectories that can be learned from. */
+/** Advantages of the trajectories that a step can learn from. */
 export interface Advantages {
-  /** Indices of those trajectories among the groups' trajectories. */
+  /** Indices of these trajectories in `groups.trajectories`. */
   indices: readonly number[];
-  /** Of each of `indices`, as long as the trajectory's tokens; 0 where nothing was sampled. */
+  /** Advantages of each of `indices`, as long as the trajectory's tokens; 0 at tokens that were not sampled. */
   advantages: readonly Float32Array[];
-  /** What the estimator tells beside, by names of the field. */
+  /** Further metrics of the estimator, by the field's names. */
   metrics: Record<string, number>;
 }
 
 export interface GroupsParts<Row extends DatasetRow = DatasetRow> {
   rows: readonly Row[];
-  /** All of each of `rows`, in the order of the rows; failed ones are included. */
+  /** All trajectories of each of `rows`, in the order of the rows; failed ones are included. */
   trajectories: readonly Trajectory[];
-  /** At which they were sampled. */
+  /** Temperature at which they were sampled. */
   temperature: number;
-  /** The longest response allowed, in tokens. */
+  /** Maximum length of a response in tokens. */
   responseLength: number;
 }
 
-/** The rollouts of some rows: several of each. `rollOut` makes them. */
+/** Rollouts of rows, several per row. `rollOut` creates them. */
 export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<readonly Trajectory[]> {
   readonly rows: readonly Row[];
   readonly trajectories: readonly Trajectory[];
@@ -37,17 +37,17 @@ export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<rea
     this.responseLength = responseLength;
   }
 
-  /** Mean reward of the conversations that did not fail; null when all did. */
+  /** Mean reward of the conversations that did not fail; null if all failed. */
   get reward(): number | null {
     return average(this.trajectories.filter((t) => !hasFailed(t)).map((t) => t.reward));
   }
 
-  /** Mean score of the conversations that were judged, without step rewards and shaping; null when none was. */
+  /** Mean score of the judged conversations, without step rewards and shaping; null if none was judged. */
   get success(): number | null {
     return average(this.trajectories.flatMap(({ rewards }) => rewards.score ?? []));
   }
 
-  /** Group by group, in the order of the rows. */
+  /** Iterates over the groups in the order of the rows. */
   *[Symbol.iterator](): Iterator<readonly Trajectory[]> {
     for (const { uid } of this.rows) yield this.trajectories.filter((t) => t.uid === uid);
   }
@@ -58,8 +58,8 @@ export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<rea
   }
 
   /**
-   * What `policy.train` takes: the trajectories that there are advantages of.
-   * @throws DataError when the advantages are not of these groups.
+   * Makes the batch for `policy.train` of the trajectories that have advantages.
+   * @throws DataError when the advantages do not belong to these groups.
    */
   toBatch({ indices, advantages }: Advantages): Batch {
     const { temperature, responseLength } = this;
@@ -89,18 +89,18 @@ function average(values: readonly number[]): number | null {
   return values.length > 0 ? values.reduce((a, b) => a + b, 0) / values.length : null;
 }
 
-/** Counts over all rollouts of a step, also over groups that were filtered out. */
+/** Counts over all rollouts of a step, including groups that were filtered out. */
 export interface FailureCounts {
   conversations: number;
-  /** Conversations that failed or could not be judged, after refills. */
+  /** Conversations that still failed, or could not be judged, after refills. */
   failed: number;
-  /** Those of them whose judge failed. */
+  /** Failed conversations whose judge failed. */
   judgeFailed: number;
   /** Conversations in which an agent did not call the policy. */
   silent: number;
-  /** Times that a conversation was sampled again. */
+  /** Number of times that a conversation was sampled again. */
   refilled: number;
-  /** Groups that failures left with too little to learn from. */
+  /** Groups with too few samples left to learn from. */
   droppedGroups: number;
 }
 
@@ -110,14 +110,18 @@ export interface Learnable {
   failures: FailureCounts;
 }
 
-/** Whether there are tokens to learn from: an agent that did not call the policy shows nothing of it, whatever it scored. */
+/**
+ * True if there are tokens to learn from. If the agent did not call the policy, its score says nothing about the
+ * policy.
+ */
 function isTold(trajectory: Trajectory): boolean {
   return !hasFailed(trajectory) && trajectory.tokenIds.length > 0;
 }
 
 /**
- * Leaves out failed trajectories, and those of agents that did not call the policy. If the estimator compares the samples of a group, it also leaves out groups with
- * fewer than two samples left; a group that had one sample from the start stays.
+ * Leaves out failed trajectories, and those of agents that did not call the policy. If the estimator compares the
+ * samples of a group, it also leaves out groups with fewer than two samples left; a group that had one sample from the
+ * start is kept.
  */
 export function leaveOutFailures(trajectories: readonly Trajectory[], estimator: AdvantageEstimator): Learnable {
   const groups = new Map<string, { size: number; left: number }>();
@@ -145,7 +149,10 @@ export function leaveOutFailures(trajectories: readonly Trajectory[], estimator:
   };
 }
 
-/** Leaves out the groups whose greedy rollout failed as well: they have no baseline. @param baselines by uid; null: not needed. */
+/**
+ * Also leaves out groups without a baseline, whose greedy rollout failed.
+ * @param baselines rewards of greedy rollouts by uid; null: not needed.
+ */
 export function leaveOutGroupsWithoutBaseline(
   { indices, failures }: Learnable,
   trajectories: readonly Trajectory[],
@@ -164,7 +171,7 @@ export function addFailures(a: FailureCounts, b: FailureCounts): FailureCounts {
   return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as unknown as FailureCounts;
 }
 
-/** @param kept trajectories that the step learns from. */
+/** @param kept number of trajectories that the step learns from. */
 export function makeFailureMetrics(failures: FailureCounts, kept: number): Record<string, number> {
   return {
     "rollout/failed": failures.failed,

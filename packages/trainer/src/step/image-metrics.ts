@@ -1,16 +1,16 @@
 import type { ImageEncoder, ImageStats, Trajectory } from "@cria/core";
 import type { StepMetrics } from "../step-metrics.js";
 
-/** What the policy's engine does with images during a step. */
+/** Measures the image work of the policy's engine during a step. */
 export class ImageMeter {
   private readonly before: ImageStats | null;
 
-  /** @param images of the engine; undefined: it sees none, and there are no metrics. */
+  /** @param images the engine's image encoder; undefined: the engine sees no images, and there are no metrics. */
   constructor(private readonly images: ImageEncoder | undefined) {
     this.before = images?.stats() ?? null;
   }
 
-  /** Metrics since it was made; `images/shown` is of these conversations. */
+  /** Metrics since the meter was created; `images/shown` counts the images of the given conversations. */
   measure(conversations: readonly Pick<Trajectory, "images">[]): StepMetrics {
     const { images, before } = this;
     if (!images || !before) return {};

@@ -42,7 +42,7 @@ describe("the learning rate", () => {
     const half = Math.SQRT1_2;
     expectClose(list({ schedule: "cosine" }, 4), [2, 1 + half, 1, 1 - half]);
     const warm = { schedule: "cosine", warmupSteps: 2, minLrRatio: 0.5 } as const;
-    // Up from lr / 2 to lr, then between the two.
+    // Rises from lr / 2 to lr, then falls towards lr / 2.
     expectClose(list(warm, 6), [1.5, 2, 2, 1.5 + half / 2, 1.5, 1.5 - half / 2]);
   });
 
@@ -58,7 +58,7 @@ describe("the learning rate", () => {
     expect(rates.indexOf(Math.max(...rates))).toBe(99);
     expect(rates[2250]! / 3e-3).toBeCloseTo(0.525, 12);
     expect(rates.at(-1)! / 3e-3).toBeCloseTo(0.05, 6);
-    // Bit by bit: another last bit anywhere would make another policy.
+    // The bits must be equal: a different last bit anywhere would give a different policy.
     expect(hashFloats(rates)).toBe("e18857926342772d");
   });
 
@@ -111,7 +111,7 @@ describe("the learning rate", () => {
       training,
       Array.from({ length: 10 }, (_, i) => i + 1),
     );
-    // Nothing is updated in the first three steps: the next three are the actor's warm-up.
+    // The actor is not updated in the first three steps; the next three are its warm-up.
     expect(all.slice(0, 3).map(({ actor }) => actor)).toEqual([undefined, undefined, undefined]);
     expectClose(
       all.slice(3).map(({ actor }) => actor!),
@@ -122,9 +122,9 @@ describe("the learning rate", () => {
       all.map(({ critic }) => critic),
       list(schedule, 10),
     );
-    // The engine got what the metrics say.
+    // The engine received the learning rates in the metrics.
     expect(training.optimizers.map(({ learningRate }) => learningRate)).toEqual(all.slice(3).map(({ actor }) => actor));
-    // The rate depends on the step alone: one that begins in the middle has the same.
+    // The rate depends only on the step: a training that starts in the middle has the same rates.
     expect(await rates(await open(), [5, 9])).toEqual([all[4], all[8]]);
   });
 

@@ -1,28 +1,30 @@
 import type { Settings } from "../config/import/settings.js";
 import type { CriticUpdateSettings } from "../config/options/updates.js";
 
-/** A learning rate and how it changes; `cria sft` has one schedule more. */
+/** A learning rate and its schedule; `cria sft` has one additional schedule. */
 export type LearningRateOptions = Pick<
   CriticUpdateSettings,
   "learningRate" | "warmupSteps" | "warmupStepsRatio" | "minLrRatio" | "numCycles"
 > & { schedule: CriticUpdateSettings["schedule"] | "cosine_from_start" };
 
-/** Steps over which the learning rate rises: as given, or their share of all (-1), rounded down. */
+/** Number of warm-up steps: as given, or, if that is -1, their share of all steps, rounded down. */
 export function countWarmupSteps({ warmupSteps, warmupStepsRatio }: LearningRateOptions, total: number): number {
   return warmupSteps >= 0 ? warmupSteps : Math.floor(warmupStepsRatio * total);
 }
 
 /**
- * The learning rate of a step, from 1 to `total`. With w warm-up steps and m = minLrRatio:
+ * Computes the learning rate of a step, from 1 to `total`. With w warm-up steps and m = minLrRatio:
  *
  *     constant   lr · min(1, step / w)
- *     cosine     lr · (m + (1 - m) step / w)                                          up to step w, then
- *                lr · max(m, (1 + m) / 2 + (1 - m) / 2 · cos(2π · numCycles · p))     with p = (step - 1 - w) / (total - w)
+ *     cosine     lr · (m + (1 - m) step / w)                                        up to step w, then
+ *                lr · max(m, (1 + m) / 2 + (1 - m) / 2 · cos(2π · numCycles · p))
+ *                with p = (step - 1 - w) / (total - w)
  *     cosine_from_start
- *                lr · min(1, step / w) · (m + (1 - m) / 2 · (1 + cos(2π · numCycles · p)))   with p = (step - 1) / total
+ *                lr · min(1, step / w) · (m + (1 - m) / 2 · (1 + cos(2π · numCycles · p)))
+ *                with p = (step - 1) / total
  *
- * With half a cycle, as by default, the cosine falls from lr to nearly m · lr (Loshchilov & Hutter 2017,
- * arXiv:1608.03983); more cycles rise again.
+ * With half a cycle, the default, the cosine falls from lr to nearly m · lr (Loshchilov & Hutter 2017,
+ * arXiv:1608.03983); with more cycles it rises again.
  */
 export function computeLearningRate(options: LearningRateOptions, step: number, total: number): number {
   const { learningRate: lr, schedule, minLrRatio: least, numCycles } = options;
@@ -39,7 +41,7 @@ export function computeLearningRate(options: LearningRateOptions, step: number, 
   return lr * Math.max(least, (1 + least) / 2 + ((1 - least) / 2) * wave);
 }
 
-/** Steps of a run: as given, or as many as the epochs over `rows` rows have. */
+/** Number of steps of a run: as given, else all epochs over `rows` rows. */
 export function countSteps({ steps, epochs, data }: Pick<Settings, "steps" | "epochs" | "data">, rows: number): number {
   const perEpoch = Math.max(1, Math.floor(rows / data.batchSize));
   return steps ?? perEpoch * epochs;

@@ -10,18 +10,19 @@ const reportedElsewhere = new Set([
   "prefill_tokens",
   "reused_tokens",
   "decode_tokens",
-  // Of failures.
+  // Counts of failures.
   "failed",
   "refilled",
   "reward_failed",
 ]);
 
-/** Followed by the tool's name. */
+/** Prefix of a tool's name. */
 const TOOL_SECONDS = "tool_s/";
 
 /**
- * What agent loops, tools and interactions counted, by the names of docs/metrics.md: counters as means over the
- * conversations, zeros included; what a tool or an interaction returned as means over its answers.
+ * Averages the metrics of agent loops, tools and interactions, under the names in docs/metrics.md. Counters are
+ * averaged over the conversations, zeros included; metrics that a tool or an interaction returned are averaged over its
+ * answers.
  */
 export function averageLoopMetrics(trajectories: readonly Pick<Trajectory, "metrics">[]): Record<string, number> {
   const sums = new Map<string, number>(loopCounters.map((name) => [name, 0]));
@@ -39,7 +40,7 @@ export function averageLoopMetrics(trajectories: readonly Pick<Trajectory, "metr
   return averages;
 }
 
-/** Seconds of a call, by tool: `timing_s/tool/<tool>`. */
+/** Mean seconds per call of each tool: `timing_s/tool/<tool>`. */
 export function averageToolSeconds(trajectories: readonly Pick<Trajectory, "metrics">[]): Record<string, number> {
   const sums = new Map<string, number>();
   for (const { metrics } of trajectories)
@@ -54,7 +55,7 @@ export function averageToolSeconds(trajectories: readonly Pick<Trajectory, "metr
   return averages;
 }
 
-/** How often each tool and interaction answered, and how the names of its metrics begin. */
+/** Number of answers of each tool and interaction, and the prefix of its metrics' names. */
 function findAnswers(sums: ReadonlyMap<string, number>): { prefix: string; count: number }[] {
   return [...sums].flatMap(([name, count]) => {
     const [, kind, owner] = /^(tool|interaction)_answers\/(.*)$/s.exec(name) ?? [];
@@ -62,7 +63,7 @@ function findAnswers(sums: ReadonlyMap<string, number>): { prefix: string; count
   });
 }
 
-/** Share of the groups whose rewards are all equal, but for rounding. null where no group has two members. */
+/** Share of the groups whose rewards are all equal, up to rounding; null if no group has two members. */
 export function countGroupsWithoutSpread(groups: readonly string[], rewards: readonly number[]): number | null {
   const byGroup = new Map<string, number[]>();
   groups.forEach((group, i) => {

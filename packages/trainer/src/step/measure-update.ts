@@ -6,18 +6,18 @@ import type { TokenScores } from "../policy/token-scores.js";
 
 export interface MeasureUpdateInputs {
   trajectories: readonly Pick<Trajectory, "tokenIds" | "segments" | "promptLength" | "responseMask">[];
-  /** From before the update, by index of trajectory. */
+  /** Scores from before the update, by index of trajectory. */
   scores: ReadonlyMap<number, TokenScores>;
-  /** Share of the scored trajectories that are scored again; at least one is. */
+  /** Share of the scored trajectories to score again; at least one is scored. */
   ratio: number;
   temperature: number;
 }
 
 /**
- * How far an update moved the policy: KL(before, after) by k3, mean over the sampled tokens of some trajectories, scored again. They
- * lie evenly among those that were scored before, so that every step measures other prompts. The loss's own `ppo_kl` cannot
- * tell: of the first optimizer step of a batch it is 0.
- * @returns null where nothing was scored.
+ * Measures how far an update moved the policy: KL(before, after) by k3, averaged over the sampled tokens of some
+ * trajectories, which are scored again. They are spread evenly over the trajectories scored before the update. The
+ * loss's own `ppo_kl` cannot replace it: it is 0 in the first optimizer step of a batch.
+ * @returns null if nothing was scored.
  */
 export async function measureUpdate(
   policy: Policy,
@@ -44,7 +44,7 @@ export async function measureUpdate(
   return count > 0 ? sum / count : null;
 }
 
-/** A share of some values, in order; at least one where there is any. */
+/** Picks a share of the values at even distances, in order; at least one if there are any. */
 function pickEvenly(values: readonly number[], ratio: number): number[] {
   const count = Math.min(values.length, Math.ceil(ratio * values.length));
   return Array.from({ length: count }, (_, k) => values[Math.floor(((k + 0.5) * values.length) / count)]!);

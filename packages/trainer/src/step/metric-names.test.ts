@@ -13,7 +13,7 @@ import { runTrainingStep } from "./training-step.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-/** The field's names, as people's dashboards have them. */
+/** The field's metric names, which users' dashboards expect. */
 const NAMES = `
 critic/{score,rewards,advantages,returns,values}/{mean,max,min}
 critic/{vf_loss,vf_clipfrac,vf_explained_var,vpred_mean,grad_norm} response_length_non_aborted/{mean,max,min,clip_ratio}
@@ -32,13 +32,13 @@ training/rollout_actor_probs_pearson_corr rollout_corr/{kl,k3_kl,rollout_is_mean
 engine/{prefill_tokens,reused_tokens,decode_tokens}
 val-core/test/acc/{mean@4,best@4/mean,worst@4/mean,maj@4/mean}`;
 
-/** "a/{b,c}/d" -> "a/b/d", "a/c/d". */
+/** Expands braces: "a/{b,c}/d" -> "a/b/d", "a/c/d". */
 function expand(pattern: string): string[] {
   const match = /^(.*?)\{(.*?)\}(.*)$/.exec(pattern);
   return match ? match[2]!.split(",").flatMap((part) => expand(`${match[1]}${part}${match[3]}`)) : [pattern];
 }
 
-/** The rows of docs/metrics.md; `<x>` stands for anything. */
+/** Reads the rows of docs/metrics.md; `<x>` matches any text. */
 function readDocumented(): { name: string; pattern: RegExp }[] {
   const text = readFileSync(join(import.meta.dirname, "../../../../docs/metrics.md"), "utf8");
   const names = text.split("\n").flatMap((line) => /^\| `([^`]+)` +\|/.exec(line)?.[1] ?? []);
@@ -48,13 +48,13 @@ function readDocumented(): { name: string; pattern: RegExp }[] {
   });
 }
 
-/** Rows for what users' code reports. They fit every name, so that no name of ours may need them. */
+/** Rows for metrics of users' code. They match every name, so they must not document a built-in metric. */
 const USERS = ["critic/<name>", "actor/<name>", "agent_loop/<counter>/mean"];
 const documented = readDocumented().filter(({ name }) => !USERS.includes(name));
 const listUndocumented = (names: readonly string[]) =>
   names.filter((name) => !documented.some(({ pattern }) => pattern.test(name)));
 
-/** What the runs of this file wrote. */
+/** Metric names written by the runs of this file. */
 const written = new Set<string>();
 
 it("a step with everything on has every metric of the contract", async () => {
@@ -75,7 +75,7 @@ it("a step with everything on has every metric of the contract", async () => {
   expect(names.length).toBeGreaterThan(80);
   expect(names.filter((name) => !Number.isFinite(metrics[name]))).toEqual([]);
   expect(listUndocumented(Object.keys(metrics))).toEqual([]);
-  // In GiB: at least what Node alone takes, at most what is resident now or was before.
+  // In GiB: at least Node's own memory, at most the larger of the current and the earlier resident size.
   const mostGb = metrics["perf/max_memory_reserved_gb"]!;
   expect(mostGb).toBeGreaterThan(0.03);
   expect(mostGb).toBeGreaterThan(0.9 * metrics["perf/cpu_memory_used_gb"]!);
@@ -87,10 +87,10 @@ it("a step with everything on has every metric of the contract", async () => {
 const call = (name: string, parameters: unknown) =>
   `<tool_call>\n${JSON.stringify({ name, arguments: parameters })}\n</tool_call>`;
 const sum = call("calculator", { expression: "1 + 1" });
-/** What the model says first, in each of a group's conversations; it then answers, and then ends. */
+/** First message of the model in each conversation of a group; the model then answers, and then ends. */
 const OPENINGS = [
   sum,
-  // A second call is one too many.
+  // Exceeds the limit of one call per turn.
   sum + sum,
   call("calculator", { expression: "1 +" }),
   call("oracle", {}),
@@ -170,21 +170,21 @@ describe("a step with tools and an interaction", () => {
     };
     for (const [name, count] of Object.entries(counts))
       expect(metrics[`agent_loop/${name}/mean`], name).toBe(count / n);
-    // One call first, or two, or none; then one more.
+    // The first message has one call, two, or none; then one more follows.
     expect(metrics["tool_call_counts/mean"]).toBe((8 + 8) / n);
     expect(metrics["agent_loop/tool_error_rate"]).toBe(4 / 16);
     expect(metrics["critic/rewards/frac_zero_std"]).toBe(1);
   });
 
   it("has what tools and interactions returned under their names, where it can hide nothing", () => {
-    // Of the three calls that the calculator answered one was no expression.
+    // The calculator answered three calls; one of them was no valid expression.
     expect(metrics["agent_loop/tool_answers/calculator/mean"]).toBe(3 / 8);
     expect(metrics["tool/calculator/invalid_expression/mean"]).toBe(1 / 3);
     expect(metrics["tool/boastful/tool_calls/mean"]).toBe(1000);
     expect(metrics["tool/boastful/failed/mean"]).toBe(1);
     expect(metrics["interaction/once/mood/mean"]).toBe(3);
     expect(metrics["interaction/once/tool_errors/mean"]).toBe(50);
-    // "2" is no call, and gets an answer too.
+    // "2" is no call, and is answered by the interaction too.
     expect(metrics["agent_loop/interaction_turns/mean"]).toBe(9 / 8);
     expect(metrics["reward_extra/mine/mean"]).toBe(2);
     expect(metrics["rollout/failed"]).toBe(0);
@@ -203,8 +203,8 @@ describe("a step with tools and an interaction", () => {
 });
 
 it("docs/metrics.md explains nothing that no run writes", () => {
-  // Other tests have runs with these: dynamic sampling, every kind of rollout correction, supervised fine-tuning, agents, several
-  // judges, many machines, steps that are sampled ahead, replayed groups.
+  // Tests in other files cover these: dynamic sampling, every kind of rollout correction, supervised fine-tuning,
+  // agents, several judges, many machines, steps sampled ahead, replayed groups.
   const others =
     /^(cluster\/.*|training\/(off_policy\/.*|old_log_prob_diff_max)|replay\/.*|distillation\/.*|timing_(s|per_token_ms)\/teacher|agent_loop\/chat_.*|reward_part\/.*|train\/(num_gen_batches|pf_ppo_kept_ratio|loss|loss_tokens|grad_norm|lr)|val\/.*|rollout_corr\/(rollout_rs_|rollout_is_(batch|veto|catastrophic)).*|val-core\/.*reward\/.*)$/;
   const unseen = documented.filter(({ pattern }) => ![...written].some((name) => pattern.test(name)));

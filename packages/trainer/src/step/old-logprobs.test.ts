@@ -14,10 +14,10 @@ afterAll(() => models.cleanUp());
 
 type Mode = "auto" | "separate" | "compare";
 
-/** Passes over the policy's own weights; those of the reference are not counted. */
+/** Counts passes over the policy's own weights, without those of the reference. */
 const countPasses = ({ scores }: TinyTraining) => scores.filter(({ adapter }) => adapter !== false).length;
 
-/** Two steps: their metrics, the weights after them, and the passes that they took beside the updates. */
+/** Takes two steps; returns their metrics, the weights after them, and the passes taken in addition to the updates. */
 async function takeSteps(mode: Mode, options: TinyTrainingOptions = {}) {
   const training = await openTinyTraining(models, { ...options, actor: { ...options.actor, old_log_prob: mode } });
   const metrics: Record<string, number>[] = [];
@@ -29,7 +29,7 @@ async function takeSteps(mode: Mode, options: TinyTrainingOptions = {}) {
   return { metrics, weights, passes };
 }
 
-/** Which conversation evaluates a prefix that several share depends on time. */
+/** Drops engine metrics: they depend on time, because any of several conversations may evaluate a shared prefix. */
 const dropVarying = (metrics: Record<string, number>) =>
   Object.fromEntries(Object.entries(dropTimes(metrics)).filter(([name]) => !name.startsWith("engine/")));
 
@@ -84,7 +84,8 @@ describe("the old logprobs of a step with one update", () => {
     expect(compared.weights).toEqual(pass.weights);
   });
 
-  // The passes then have other micro-batches, whose sums are rounded differently: the ratio is 1 by the update's own pass alone.
+  // The passes have other micro-batches, whose sums are rounded differently; only the update's own pass gives a ratio
+  // of exactly 1.
   it.each<[string, TinyTrainingOptions]>([
     ["small micro-batches", { actor: { ppo_max_token_len: 64 } }],
     ["conversations that are taken twice", { algorithm: { use_pf_ppo: true } }],

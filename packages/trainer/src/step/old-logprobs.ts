@@ -6,13 +6,14 @@ import type { SequenceScores } from "../policy/update-policy.js";
 import type { StepParts } from "./step-parts.js";
 
 /**
- * Where the logprobs before an update come from. `sampler`: the sampler's own, with bypass_mode. `pass`: a forward pass before the
- * update. `update`: the forward pass of the update itself, whose weights are the same, and in the same micro-batches the bits too.
- * It cannot serve a step with several updates: all but the first begin from other weights.
+ * Source of the logprobs before an update. `sampler`: the sampler's own, with bypass_mode. `pass`: a forward pass
+ * before the update. `update`: the forward pass of the update itself. That pass has the same weights, and the same bits
+ * if the micro-batches are the same. It cannot serve a step with several updates, because all but the first start from
+ * other weights.
  */
 export type OldLogprobsSource = "sampler" | "pass" | "update";
 
-/** @param groups of the batch: its prompts. */
+/** @param groups number of prompts in the batch. */
 export function chooseOldLogprobs(
   { settings, registries, coordination }: Pick<StepParts, "settings" | "registries" | "coordination">,
   groups: number,
@@ -28,14 +29,14 @@ export function chooseOldLogprobs(
     correction.rolloutRs.length > 0 ||
     correction.rolloutTokenVetoThreshold !== null ||
     needsPreparation(loss, registries) ||
-    // They weigh the turns.
+    // The logprobs determine the weights of the turns.
     (distillation !== null && distillation.turnWeights !== "none") ||
-    // Workers are judged by these logprobs before anything is learned from them.
+    // Workers' logprobs are compared with these before the update.
     coordination !== null;
   return updates.oldLogprobs === "auto" && isOneUpdate && !isNeededBefore ? "update" : "pass";
 }
 
-/** Puts the logprobs and entropies of an update's own pass into the scores of its trajectories. */
+/** Copies the logprobs and entropies of an update's own pass into the scores of its trajectories. */
 export function takeFromUpdate(
   found: ReadonlyMap<number, readonly SequenceScores[]>,
   trajectories: readonly Pick<Trajectory, "tokenIds" | "segments" | "responseMask">[],
@@ -53,7 +54,7 @@ export function takeFromUpdate(
   }
 }
 
-/** The greatest difference between the logprobs of a pass before the update and those of the update's own pass. */
+/** Maximum absolute difference between the logprobs of a pass before the update and those of the update's own pass. */
 export function compareWithUpdate(
   found: ReadonlyMap<number, readonly SequenceScores[]>,
   trajectories: readonly Pick<Trajectory, "tokenIds" | "segments" | "responseMask">[],

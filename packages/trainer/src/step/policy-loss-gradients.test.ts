@@ -21,8 +21,8 @@ function makeSequences(): Omit<TrainSequence, "columns">[] {
 }
 
 /**
- * The ratio of cispo and dppo is a constant to the gradient: their old logprobs move along with the logprobs, so that finite differences
- * see one too.
+ * For cispo and dppo the gradient treats the ratio as a constant. Here their old logprobs move with the logprobs, so
+ * that finite differences treat it as a constant too.
  */
 function freezeRatio(loss: LossFunction): LossFunction {
   const start = new Map<number, number[]>();
@@ -69,7 +69,8 @@ describe("gradients of policy losses through the native trainer", () => {
         columns: {
           oldLogprobs: column((t) => logprobs[s]![t]! - logRatios[t % logRatios.length]!),
           refLogprobs: column((t) => logprobs[s]![t]! + 0.3 * Math.sin(t)),
-          // gspo's gradient is straight-through: the derivative where the tokens of a sequence count alike.
+          // gspo's gradient is straight-through; it equals the derivative if all tokens of a sequence have the same
+          // weight.
           advantages: column((t) => (lossMode === "gspo" ? 1.3 - s : Math.cos(3 * t + s) + 0.4)),
           rolloutIsWeights: column((t) => (lossMode === "gspo" ? 1.1 : 1 + 0.3 * Math.sin(2 * t))),
         },

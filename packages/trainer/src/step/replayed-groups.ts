@@ -3,20 +3,24 @@ import type { Trajectory } from "@cria/core";
 import type { ReplayedGroup } from "../replay-buffer/replay-buffer.js";
 import { cutTokens } from "./advantages.js";
 
-/** What a step learns from beside its own groups. */
+/** Groups of earlier steps that a step learns from in addition to its own. */
 export interface Replayed {
   groups: readonly ReplayedGroup[];
-  /** Of all groups, one after the other. */
+  /** Trajectories of all groups, concatenated. */
   trajectories: readonly Trajectory[];
-  /** As long as each trajectory's tokens. */
+  /** Advantages of each trajectory, as long as its tokens. */
   advantages: readonly Float32Array[];
-  /** All groups for each of the step's own, at least 1: mini-batches grow by it, so that a step has as many updates as without. */
+  /**
+   * Number of all groups divided by the step's own, at least 1. The mini-batch size is multiplied by it, so that the
+   * number of updates stays the same.
+   */
   growth: number;
 }
 
 /**
- * Draws groups of earlier steps for a step that has some of its own; a step without any learns from none.
- * @param estimate of one group: beside others an estimator may say something else of it.
+ * Draws groups of earlier steps for a step that has groups of its own; otherwise draws none.
+ * @param estimate estimates advantages of one group. Each group is estimated alone, because an estimator's result may
+ * depend on the other groups.
  */
 export function replayGroups(
   draw: ((own: number) => readonly ReplayedGroup[]) | undefined,
@@ -34,8 +38,9 @@ export function replayGroups(
 }
 
 /**
- * @param weights of the rollout correction, by index among all that was learned from; null: nothing weighs beside the ratio of the loss.
- * @param first index of the replayed ones.
+ * @param weights weights of the rollout correction, by index among all trajectories of the batch; null: there are no
+ * weights besides the loss's ratio.
+ * @param first index of the first replayed trajectory.
  */
 export function measureReplayed(
   { groups, trajectories }: Replayed,

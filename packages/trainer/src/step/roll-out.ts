@@ -10,9 +10,9 @@ import type { Environment } from "../task/environment.js";
 import { isTask, type Task } from "../task/task.js";
 import { Groups } from "./groups.js";
 
-/** `seed`: with step, row and sample it decides every random draw; default: the policy's. */
+/** `seed` determines every random draw, together with step, row and sample; default: the policy's. */
 export interface RollOutOptions extends SamplingOptions {
-  /** Conversations of each row that does not ask for a number of its own (`samples`), at least 1; default 8. */
+  /** Number of conversations of each row without its own number (`samples`), at least 1; default 8. */
   n?: number;
   /** Default: the number of the policy's updates plus one. */
   step?: number;
@@ -24,9 +24,12 @@ export interface RollOutOptions extends SamplingOptions {
   onState?: OnRequestState;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
-  /** Shared by rollouts that run at once: those of the earliest step go first. Default: as many as the engine holds sequences. */
+  /**
+   * Slots shared by concurrent rollouts; those of the earliest step have priority. Default: as many as the engine holds
+   * sequences.
+   */
   slots?: Semaphore;
-  /** Holds a conversation somewhere, by `holdConversation`; `here` does so in this process. Default: `here`. */
+  /** Runs a conversation somewhere else, using `holdConversation`; `here` runs it in this process. Default: `here`. */
   converse?: RolloutOptions["converse"];
 }
 
@@ -44,26 +47,26 @@ const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
   converse: optionChecks.function,
 };
 
-/** Rollouts that are running. Await them for their groups; that throws ToolError when every conversation failed. */
+/** Running rollouts. Awaiting them gives their groups, or throws ToolError if every conversation failed. */
 export class RunningRollouts<Row extends DatasetRow = DatasetRow> extends Running<Groups<Row>> {
   constructor(
-    /** When the conversations are over; their judges may still be at work then. */
+    /** Resolves when the conversations have ended; judges may still be working then. */
     readonly ended: Promise<readonly (UnjudgedTrajectory | Trajectory)[]>,
-    /** When they are judged, by row and sample. Those that failed are among them, and all may have failed. */
+    /** Resolves when they are judged, ordered by row and sample. Failed ones are included, and all may have failed. */
     readonly trajectories: Promise<Trajectory[]>,
     protected readonly result: Promise<Groups<Row>>,
   ) {
     super();
-    // Whichever promise the caller awaits reports a failure; the others must not become unhandled rejections.
+    // The promise that the caller awaits reports a failure; the others must not become unhandled rejections.
     for (const promise of [ended, trajectories, result]) promise.catch(() => undefined);
   }
 }
 
 /**
- * Lets the policy hold the conversations of each row: `n`, or the row's own number. It begins at once; await the groups.
- * @param rows such as `task.batches` and `task.load` give, each once.
- * @throws DataError for rows of other kinds, or two of one uid; ConfigError for a wrong `n`, or what the task cannot be opened
- * with; ToolError when every conversation failed; the signal's reason when it aborts.
+ * Starts the conversations of the policy for each row: `n`, or the row's own number. Await the result for the groups.
+ * @param rows rows as `task.batches` and `task.load` return them, each once.
+ * @throws DataError for other rows, or two with the same uid; ConfigError for a wrong `n`, or a task that cannot be
+ * opened; ToolError when every conversation failed; the signal's reason when it aborts.
  */
 export function rollOut<Row extends DatasetRow>(
   policy: Policy,
@@ -107,7 +110,7 @@ export function rollOut<Row extends DatasetRow>(
     const name = options.name ?? `step ${step}`;
     const { makeAllFailedError, makeNeverCalledError } = await loadRollouts();
     if (all.every(hasFailed)) throw makeAllFailedError(name, all);
-    // Later a policy may have come to where nothing is left to ask.
+    // Only in step 1: later, a trained policy may have made the agents stop calling it.
     if (step === 1 && all.every(({ tokenIds }) => tokenIds.length === 0))
       throw makeNeverCalledError(name, await listAgents(), all.length);
     return new Groups({ rows, trajectories: all, temperature, responseLength: (await started).responseLength });
@@ -125,10 +128,10 @@ export function rollOut<Row extends DatasetRow>(
   );
 }
 
-/** Loaded by the first rollouts: programs that only name `rollOut` need not wait for it. */
+/** Loaded on first use, so that programs that only import `rollOut` start faster. */
 const loadRollouts = () => import("./start-rollouts.js");
 
-/** Groups go by uid. */
+/** Checks that each row has a uid and occurs once, because the uid identifies the group. */
 function checkRows(rows: readonly DatasetRow[]): void {
   const refuse = (subject: string, summary: string, expected: string, received: string) =>
     new DataError(summary, {

@@ -8,28 +8,28 @@ import type { StepParts } from "./step-parts.js";
 
 export interface SampleInputs {
   rows: readonly DatasetRow[];
-  /** From 1. */
+  /** Number of the step, from 1. */
   step: number;
-  /** Hands out fresh prompts for dynamic sampling. */
+  /** Returns fresh prompts for dynamic sampling. */
   nextRows?: () => readonly DatasetRow[];
-  /** Samples the step; default: the policy that is trained. */
+  /** The policy that samples the step; default: the trained policy. */
   version?: Policy;
-  /** Shared by steps that are sampled at once. Default: as many as the engine holds sequences. */
+  /** Slots shared by steps that are sampled concurrently. Default: as many as the engine holds sequences. */
   slots?: Semaphore;
   onTrajectory?: (trajectory: Trajectory) => void;
   /** Called with each state that a conversation enters. */
   onState?: OnRequestState;
 }
 
-/** The conversations of a step, which are over: their judges may still be at work. */
+/** The ended conversations of a step; judges may still be working. */
 export interface SampledStep extends CollectedRollouts {
   /** Baselines by uid; null: the estimator needs none. */
   greedyRewards: ReadonlyMap<string, number> | null;
 }
 
 /**
- * Rolls out the conversations of each prompt, as many as its row asks for, else `n`; tools run and rewards are judged on the way. With `filterGroups`, prompts whose rewards
- * are all equal are replaced.
+ * Rolls out the conversations of each prompt: the row's own number, else `n`. Tools run and rewards are judged
+ * meanwhile. With `filterGroups`, prompts whose rewards are all equal are replaced.
  * @throws ToolError when every conversation failed; the signal's reason.
  */
 export async function sampleStep(
@@ -55,7 +55,7 @@ export async function sampleStep(
       rollOut: (asked) => rollOut(version, environment, asked, { ...sampling, onTrajectory }),
       estimator,
       filter: algorithm.filterGroups,
-      // What is refilled was judged already.
+      // Refilling needs the judges' results first.
       mayJudgeLater: rewards.judges?.launchRewardFnAsync === true && onFailure !== "refill",
       nextRows,
     },

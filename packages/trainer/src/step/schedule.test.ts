@@ -35,7 +35,7 @@ describe("the schedule of a training", () => {
           for (const other of listUnderWay(step, schedule)) {
             if (begun.includes(other)) continue;
             begun.push(other);
-            // While `step` is learned from, step - 1 updates are done.
+            // While `step` is learned from, step - 1 updates have been made.
             expect(versionOf(other, schedule)).toBe(other <= lag + 1 ? 0 : step - 1);
           }
         expect(begun).toEqual(Array.from({ length: total }, (_, i) => i + 1));

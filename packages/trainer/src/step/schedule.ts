@@ -1,36 +1,48 @@
-/** Which policy samples which step: a function of the step alone, never of what was finished first. */
+/**
+ * Determines the policy version that samples each step. It depends only on the step's number, never on the order in
+ * which conversations finish.
+ */
 export interface Schedule {
-  /** Updates between the policy that samples a step and the one that learns from it, at least 0; 0: none. */
+  /**
+   * Number of updates between the policy that samples a step and the one that learns from it, at least 0; 0: no lag.
+   */
   lag: number;
-  /** Steps of the training. */
+  /** Number of steps of the training. */
   total: number;
 }
 
-/** Updates that the policy has seen which samples a step: `step - 1 - lag`, or 0 for the first ones. @param step from 1. */
+/** Number of updates of the policy that samples a step: `step - 1 - lag`, at least 0. @param step from 1. */
 export function versionOf(step: number, { lag }: Pick<Schedule, "lag">): number {
   return Math.max(0, step - 1 - lag);
 }
 
-/** Updates between the policy that samples a step and the one that learns from it. @param step from 1. */
+/** Number of updates between the policy that samples a step and the one that learns from it. @param step from 1. */
 export function stalenessOf(step: number, schedule: Pick<Schedule, "lag">): number {
   return step - 1 - versionOf(step, schedule);
 }
 
-/** Steps whose conversations go on while `step` is learned from, its own first. Nothing is begun behind the end. */
+/**
+ * Steps whose conversations are running while `step` is learned from, including `step` itself. No step after the last
+ * is started.
+ */
 export function listUnderWay(step: number, { lag, total }: Schedule): number[] {
   const last = Math.min(total, step + lag);
   return Array.from({ length: Math.max(0, last - step + 1) }, (_, i) => step + i);
 }
 
-/** Versions that sample the steps under way once `done` steps are: what a checkpoint holds beside the policy. Earliest first. */
+/**
+ * Versions that sample the running steps after `done` steps, earliest first. A checkpoint stores them in addition to
+ * the policy.
+ */
 export function listVersions(done: number, schedule: Schedule): number[] {
   const under = listUnderWay(done + 1, { ...schedule, lag: schedule.lag - 1 });
   return [...new Set(under.map((step) => versionOf(step, schedule)))].filter((version) => version < done);
 }
 
 /**
- * How old what a step learns from is, by verl's names: versions within a conversation (here one), and updates between the version
- * that sampled it and the policy that learns from it. All conversations of a step are of one version.
+ * Age of a step's conversations under verl's metric names: number of versions within a conversation (here one), and
+ * number of updates between the sampling version and the policy that learns from it. All conversations of a step have
+ * the same version.
  */
 export function measureStaleness(step: number, schedule: Pick<Schedule, "lag">): Record<string, number> {
   if (schedule.lag === 0) return {};

@@ -7,19 +7,19 @@ import type { OldLogprobsSource } from "./old-logprobs.js";
 import type { Teachers } from "./teachers.js";
 
 export interface ScoreTrajectoriesOptions {
-  /** At which they were sampled. */
+  /** Temperature at which they were sampled. */
   temperature: number;
-  /** Of `oldLogprobs`. Without a pass they are the sampler's, until an update's own pass replaces them. */
+  /** Source of `oldLogprobs`. Without a pass they are the sampler's, until an update's own pass replaces them. */
   source: OldLogprobsSource;
   sumPiSquared: boolean;
   reference: boolean;
   teachers: Teachers | null;
   signal?: AbortSignal;
-  /** Where scores are computed; default: in this process. */
+  /** Computes scores somewhere else; default: in this process. */
   compute?: PolicyScoreOptions["compute"];
 }
 
-/** Adds the scores of the trajectories at `indices` that `scores` does not have yet. */
+/** Adds the missing scores of the trajectories at `indices` to `scores`. */
 export async function scoreTrajectories(
   policy: Policy,
   trajectories: readonly Pick<

@@ -8,22 +8,22 @@ import type { Registries } from "../user-code/registries.js";
 import type { Critic } from "./critic.js";
 import type { Teachers } from "./teachers.js";
 
-/** What a training step needs; all of it is opened from the same settings. */
+/** The parts of a training step; all are opened from the same settings. */
 export interface StepParts {
   settings: Settings;
   /** Values of the names in the settings. */
   registries: Registries;
   policy: Policy;
   environment: Environment;
-  /** null: the advantage estimator needs none. */
+  /** The critic; null: the advantage estimator needs none. */
   critic: Critic | null;
-  /** null: no teacher. */
+  /** The teachers; null: there are none. */
   teachers: Teachers | null;
-  /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
+  /** Controls the coefficient of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
-  /** Rows to train on: with the settings they say how many steps there are. */
+  /** Training rows; their number and the settings determine the number of steps. */
   trainRows: readonly DatasetRow[];
-  /** Hands out what can be done elsewhere; null: all is done in this process. */
+  /** Distributes work over other machines; null: all work is done in this process. */
   coordination: Coordination | null;
   signal?: AbortSignal;
 }

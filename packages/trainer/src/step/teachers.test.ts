@@ -13,10 +13,10 @@ import { runTrainingStep } from "./training-step.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-/** Another model of the policy's vocabulary: deeper and wider. */
+/** Writes a deeper and wider model with the policy's vocabulary. */
 const writeTeacher = () => models.write({ seed: 11, layers: 3, embedding: 32, feedForward: 48, embeddingScale: 0.3 });
 
-/** Nothing is rewarded: the teacher alone moves the policy. */
+/** All rewards are 0: only the teacher moves the policy. */
 const unrewarded = { reward: "return 0;" };
 
 async function takeSteps(training: TinyTraining, count: number) {
@@ -26,7 +26,7 @@ async function takeSteps(training: TinyTraining, count: number) {
   return metrics;
 }
 
-/** Metrics and adapter after some steps. */
+/** Returns metrics and adapter after some steps. */
 async function run(options: TinyTrainingOptions, count = 2) {
   const training = await openTinyTraining(models, options);
   const metrics = await takeSteps(training, count);
@@ -130,7 +130,7 @@ describe("a teacher", () => {
     const training = await openTinyTraining(models, { ...unrewarded, rollout, distillation });
     const { policy, trainRows } = training;
     const { trajectories } = await runTrainingStep(training, { rows: trainRows, step: 1, epoch: 0 });
-    // Before the update, so by a policy that has made none.
+    // Scores from before the update equal those of a policy without updates.
     const fresh = await openTinyTraining(models, { ...unrewarded, rollout });
     for (const [i, { tokenIds, promptLength, rowIndex }] of trajectories.entries()) {
       const { prompt, groundTruth } = trainRows.find(({ index }) => index === rowIndex)!;
@@ -152,7 +152,7 @@ describe("a teacher", () => {
   it("weighs turns by how far they lie from it", async () => {
     const loss = { turn_weights: "relative", turn_weight_delta: 0.1 };
     const { batches } = await run({ ...unrewarded, distillation: { enabled: true, distillation_loss: loss } }, 2);
-    // Conversations of one turn: it is the first.
+    // Conversations have one turn, and the first turn's weight is 1.
     for (const { columns, lossMask } of batches[1]!)
       expect(Array.from(columns!.teacherWeights!)).toEqual(Array.from(lossMask, (bit) => (bit ? 1 : 0)));
   });

@@ -35,7 +35,8 @@ export class Teachers {
 
   /**
    * Loads the teachers.
-   * @throws ConfigError for a row without a teacher or without its hint, or a model with another vocabulary; EngineError.
+   * @throws ConfigError for a row without a teacher, or a model with another vocabulary; DataError for a row without its
+   * hint; EngineError.
    */
   static async open(
     inputs: TeachersInputs,
@@ -64,7 +65,9 @@ export class Teachers {
     }
   }
 
-  /** Logprobs of each trajectory's tokens by the teacher of its row, as long as `tokenIds`; 0 before the first sampled token. */
+  /**
+   * Logprobs of each trajectory's tokens by its row's teacher, as long as `tokenIds`; 0 before the first sampled token.
+   */
   async score(
     trajectories: readonly Taught[],
     options: { temperature: number; signal?: AbortSignal },
@@ -85,7 +88,7 @@ export class Teachers {
     return scores;
   }
 
-  /** The weight of each token in the teacher's term; null: 1. */
+  /** Weight of each token in the teacher's loss term; null: all are 1. */
   weigh(trajectory: Taught, logprobs: Float32Array, teacherLogprobs: Float32Array): Float32Array | null {
     const { turnWeights, turnWeightDelta } = this.inputs.options;
     if (turnWeights === "none") return null;
@@ -118,7 +121,10 @@ export class Teachers {
     });
   }
 
-  /** The prompt of a conversation with the hint as its system message, before what that says. */
+  /**
+   * Encodes the prompt of a conversation with the hint as its system message; the prompt's own system message follows
+   * the hint.
+   */
   private encodeHinted(trajectory: Taught, hintKey: string, name: string): Int32Array {
     const row = this.rowOf(trajectory);
     if (trajectory.segments) {
@@ -153,7 +159,7 @@ export class Teachers {
     });
   }
 
-  /** @throws DataError when a row lacks it. */
+  /** @throws DataError when a row has no hint. */
   private readHint({ hintKey, name }: Pick<NamedTeacher, "hintKey" | "name">, row: DatasetRow): string | null {
     if (hintKey === null) return null;
     const hint = hintKey === "ground_truth" ? row.groundTruth : readField(row, hintKey);
@@ -167,7 +173,7 @@ export class Teachers {
   }
 }
 
-/** A field of a row's `extra_info`, or of the row that a task in memory was given. */
+/** Reads a field of a row's `extra_info`, or of the original row of a task in memory. */
 function readField({ extraInfo }: DatasetRow, name: string): unknown {
   const fields = extraInfo as Record<string, unknown>;
   return fields[name] ?? (fields.row as Record<string, unknown> | undefined)?.[name];
@@ -187,7 +193,7 @@ function joinIds(first: Int32Array, second: Int32Array): Int32Array {
   return joined;
 }
 
-/** Whether a teacher is the policy's own model before training: then it needs a reference. */
+/** True if a teacher is the policy's own model before training, which requires a reference. */
 export function needsReference(options: DistillationOptions | null): boolean {
   return Object.values(options?.teachers ?? {}).some(
     ({ model, adapter, weights }) => model === null && adapter === null && weights === "base",

@@ -54,7 +54,7 @@ describe("a training step", () => {
     expect(metrics["actor/ppo_kl"]).toBe(0);
     expect(metrics["actor/pg_clipfrac"]).toBe(0);
     expect(metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
-    // The adapter is new: at one temperature policy and reference are the same.
+    // The adapter is new: at the same temperature, policy and reference are equal.
     expect(metrics["actor/kl_loss"]).toBe(0);
     expect(training.scores).toMatchObject([{ temperature: 0.7 }, { temperature: 0.7, adapter: false }]);
     // The temperature matters: at 1 the same tokens have other logprobs.
@@ -168,7 +168,7 @@ describe("a training step", () => {
     });
     const first = await take(withKl);
     expect(withKl.scores.map((s) => s.adapter ?? true)).toEqual([true, false]);
-    // A new adapter changes nothing yet: policy and reference are the same.
+    // A new adapter has no effect yet: policy and reference are equal.
     expect(first.metrics["actor/kl_loss"]).toBe(0);
     const second = await take(withKl, 2);
     expect(second.metrics["actor/kl_loss"]).toBeGreaterThan(1e-6);

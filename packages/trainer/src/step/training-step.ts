@@ -28,25 +28,25 @@ import { scoreTrajectories } from "./score-trajectories.js";
 import type { StepParts } from "./step-parts.js";
 
 export interface StepResult {
-  /** Of the step's prompts, those that failed too. */
+  /** Trajectories of the step's prompts, including failed ones. */
   trajectories: Trajectory[];
-  /** Of the groups that `filter_groups` replaced or did not need. */
+  /** Trajectories of groups that `filter_groups` replaced or did not need. */
   leftOut: Trajectory[];
   /** Mean advantage over the sampled tokens of each trajectory; null if the step did not learn from it. */
   advantages: (number | null)[];
-  /** Of each trajectory's tokens: what was computed on the way. */
+  /** Values computed for each trajectory's tokens: logprobs, entropy, advantages. */
   tokenDetails: TokenDetails[];
   metrics: StepMetrics;
 }
 
 export interface StepInputs extends SampleInputs {
-  /** From 0. */
+  /** Number of the epoch, from 0. */
   epoch: number;
-  /** The step's conversations, where they were begun before; default: they begin now. */
+  /** The step's conversations if they were started earlier; default: they start now. */
   sampled?: Promise<SampledStep>;
-  /** Called with each measured part of the step as it begins: `timing_s/<name>`. */
+  /** Called with the name of each measured part of the step when it starts: `timing_s/<name>`. */
   onWork?: (name: string) => void;
-  /** Groups of earlier steps to learn from once more, beside so many of its own; default: none. */
+  /** Draws groups of earlier steps to learn from again, given the number of the step's own groups; default: none. */
   replay?: (own: number) => readonly ReplayedGroup[];
 }
 
@@ -67,12 +67,14 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const needs = new Set(estimator.needs);
   const isWarm = !critic || step > critic.warmup;
 
-  // 1. Conversations of each prompt. Of those that were begun before, the time is counted that they are waited for.
+  // 1. Roll out conversations of each prompt. If they were started earlier, only the time spent waiting for them is
+  // counted.
   const begun = inputs.sampled;
   const collected = await (begun ? clock.time("gen", () => begun) : sampleStep(parts, inputs, clock));
   const { greedyRewards } = collected;
 
-  // 2. While judges are at work the logprobs are recomputed, of all: which of them have an advantage is not known yet.
+  // 2. While judges are working, compute the logprobs of all conversations: which of them have an advantage is not
+  // known yet.
   const scoring = {
     temperature,
     sumPiSquared: needs.has("sumPiSquared"),
@@ -89,7 +91,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   }
   const rollouts = await (collected.isJudging ? clock.time("reward", collected.finish) : collected.finish());
 
-  // 3. Leave out failed conversations: nothing below sees them.
+  // 3. Leave out failed conversations; no later part of the step uses them.
   const { indices, failures } = leaveOutGroupsWithoutBaseline(rollouts, rollouts.trajectories, greedyRewards);
   const trajectories = indices.map((i) => rollouts.trajectories[i]!);
   const isEmpty = trajectories.length === 0;
@@ -98,15 +100,15 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     if (early.has(original)) scores.set(index, early.get(original)!);
   });
 
-  // 4. Per-token rewards of the others, end to end; with `useKlInReward` the KL to the reference is subtracted.
+  // 4. Concatenate the per-token rewards of the others; with `useKlInReward` subtract the KL to the reference.
   const offsets = layOutTokens(trajectories);
   const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
   const responseMask = join(trajectories.map((t) => t.responseMask));
   const taught = algorithm.filtration ? drawByScore(trajectories, algorithm.filtration, seed, step) : undefined;
   const groups = new Set((taught ?? [...trajectories.keys()]).map((i) => trajectories[i]!.uid)).size;
-  // What was evaluated while judges were at work is not evaluated again.
+  // Trajectories evaluated while judges were working are not evaluated again.
   const source = early.size > 0 ? pass : chooseOldLogprobs(parts, groups);
-  /** The step's own, and behind them those of replayed groups. */
+  /** The step's own trajectories, followed by those of replayed groups. */
   let learned: readonly Trajectory[] = trajectories;
   const score = async (isWanted: (index: number) => boolean) => {
     const indices = [...learned.keys()].filter((i) => learned[i]!.responseMask.includes(1) && isWanted(i));
@@ -132,7 +134,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     klController.update(penalized.kl, trajectories.length);
   }
 
-  // 5. Estimate the advantage of every sampled token, from a critic's values if there is a critic.
+  // 5. Estimate the advantage of every sampled token, using a critic's values if there is a critic.
   const values =
     critic && !isEmpty
       ? await clock.time("values", () => scoreValues(critic, trajectories, policy.engine, signal))
@@ -150,7 +152,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     lam: algorithm.lam,
     normalizeByStd: algorithm.normalizeByStd,
     turnWeight: algorithm.advantages === "mt_grpo" ? algorithm.turnAdvantageWeight : algorithm.stepAdvantageWeight,
-    // What another strategy spreads over the tokens stays with them.
+    // Other strategies spread the outcome over the tokens, so that estimators must use the token-level rewards.
     ...(rewards.aggregation.strategy === "last_token" ? {} : { episodeRewards: undefined }),
   };
   const readParts = (of: readonly Trajectory[]) =>
@@ -175,23 +177,24 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const advantages = [...cutTokens(trajectories, estimated.advantages), ...replayed.advantages];
   const isOwn = (index: number) => index < trajectories.length;
 
-  // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
-  //    gradient, and is not evaluated.
+  // 6. Compute the logprobs that the update needs: none while the critic warms up. A trajectory without advantage
+  // usually has no gradient, and is not evaluated.
   const needsAll = !update.skipZeroAdvantage || needsEveryTrajectory(settings, registries);
   const used = new Set(await score((i) => isWarm && (needsAll || hasAdvantage(advantages[i]!))));
 
-  // What was not computed here is the sampler's own word.
+  // Only logprobs computed here can check the workers'; with bypass_mode they are the sampler's own.
   if (!bypass)
     coordination?.checkLogprobs(
       [...scores].filter(([i]) => isOwn(i)).map(([i, { oldLogprobs }]) => ({ ...trajectories[i]!, oldLogprobs })),
       stalenessOf(step, settings),
     );
 
-  // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections.
-  //    Without either it only measures, what the update's own pass gives.
+  // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections. If
+  // neither is configured this only measures the difference, possibly from the update's own pass.
   let corrected = correction ?? correctRollouts(learned, scores, settings.correction);
 
-  // 8. The batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their scores.
+  // 8. Make the batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their
+  // scores.
   const batch = makeBatch(learned, {
     advantages,
     taught,
@@ -215,10 +218,10 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     },
   });
 
-  // 9. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
+  // 9. Update in mini-batches of prompts: the critic first, then the actor once the critic is warm.
   const total = countSteps(settings, trainRows.length);
   const criticLearningRate = computeLearningRate(settings.critic, step, total);
-  // The actor's schedule begins with its first update, after the critic's warm-up, and ends with the run.
+  // The actor's schedule starts with its first update, after the critic's warm-up, and ends with the run.
   const frozen = critic?.warmup ?? 0;
   const learningRate = isWarm ? computeLearningRate(update, step - frozen, total - frozen) : null;
   const returns = cutTokens(trajectories, estimated.returns);
@@ -277,7 +280,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     corrected = correctRollouts(learned, scores, settings.correction);
   }
 
-  // 10. How far the updates moved the policy.
+  // 10. Measure how far the updates moved the policy.
   const { updateKlRatio: ratio } = update;
   const updateKl =
     updates.length > 0 && ratio > 0
@@ -325,7 +328,9 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   return { trajectories: all, leftOut, advantages: meanAdvantages, tokenDetails, metrics };
 }
 
-/** By trajectory: PF-PPO's batch has some of them, some twice. */
+/**
+ * Maps indices of the batch to indices of trajectories; PF-PPO's batch has only some trajectories, some of them twice.
+ */
 function readSeen(
   found: ReadonlyMap<number, readonly SequenceScores[]>,
   taught: readonly number[] | undefined,
@@ -343,7 +348,7 @@ function averageSampled(values: Float32Array, responseMask: Uint8Array): number 
   return sampled.length > 0 ? sampled.reduce((sum, value) => sum + value, 0) / sampled.length : null;
 }
 
-/** The values that gdpo_reward_keys names, each with its weight. */
+/** Reads the values named by gdpo_reward_keys, each with its weight. */
 function readRewardParts(
   trajectories: readonly Trajectory[],
   { gdpoRewardKeys: keys, gdpoRewardWeights: weights }: AlgorithmOptions,

@@ -14,7 +14,10 @@ import { runTrainingStep } from "./training-step.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-/** Each turn is worth what it and the turns after it were given, beside the mean of its group's turns of the same number. */
+/**
+ * Makes an estimator: a turn's advantage is the sum of its own and later turns' rewards, minus the mean of the group's
+ * turns with the same number.
+ */
 function makeTurnEstimator(seen: AdvantageInputs["turns"][]) {
   return defineEstimator({
     name: "by turn",
@@ -73,7 +76,7 @@ const normalize = (value: number, values: readonly number[]) => {
   return (value - mean(values)) / (Math.sqrt(variance) + 1e-6);
 };
 
-/** A turn of a dump's line: its reward, all rewards from it on, and the tokens before it. */
+/** Describes the turns of a dump's line: own reward, sum of rewards from the turn on, and tokens before it. */
 function describeTurns({ turns, token_level_rewards, token_ids }: DumpLine) {
   const sum = (from: number, to?: number) => token_level_rewards.slice(from, to).reduce((a, b) => a + b, 0);
   return turns
@@ -88,7 +91,7 @@ function describeTurns({ turns, token_level_rewards, token_ids }: DumpLine) {
 }
 
 describe("built-in estimators give credit by turn", () => {
-  /** What a turn's tokens should have, by the lines of its group. */
+  /** Expected advantage of a turn's tokens, computed from the lines of its group. */
   const expected: Record<string, (line: DumpLine, turn: number, group: readonly DumpLine[]) => number> = {
     gigpo: (line, turn, group) => {
       const own = describeTurns(line)[turn]!;
@@ -173,7 +176,8 @@ it("gigpo compares turns after other histories whose tools name one state", asyn
       ]);
       return { state: t.timeline!.turns[1]!.state, reward: t.reward, advantages };
     });
-    // Rewards 1, 3 and 5: the first turns answer the prompt, of the second ones two are in the hall.
+    // Rewards 1, 3 and 5: the first turns have the prompt as their state; two of the second turns have the state
+    // "hall".
     expect(turns.sort((a, b) => a.reward - b.reward)).toEqual([
       { state: "hall", reward: 1, advantages: [[-2 - 2], [-2 - 1]] },
       { state: "hall", reward: 3, advantages: [[0], [0 + 1]] },
