@@ -6,7 +6,7 @@ import type { TrainConfig } from "../config/train-config.js";
 
 type VisionKeys = Pick<TrainConfig["actor_rollout_ref"]["model"], "mmproj" | "image_min_tokens" | "image_max_tokens">;
 
-/** With which projector a model sees images, as `loadModel` takes it. */
+/** Options of `loadModel` for the projector with which a model sees images; empty without one. */
 export function describeVision(
   { mmproj, image_min_tokens, image_max_tokens }: VisionKeys,
   folder: string,
@@ -19,7 +19,7 @@ export function describeVision(
   };
 }
 
-/** Where images of rows, tools and interactions may come from, and how large they may be. */
+/** Allowed sources and sizes of images in rows, tools and interactions. */
 export function makeImageAccess({
   fetchImages,
   imageMaxBytes,

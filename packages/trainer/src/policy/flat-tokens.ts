@@ -1,6 +1,6 @@
-/** Per-token arrays of all trajectories, end to end: the form that `@cria/algorithms` computes on. */
+/** Concatenated per-token arrays of all trajectories: the form that `@cria/algorithms` uses. */
 
-/** Where each trajectory starts; one more entry than there are trajectories. */
+/** Start of each trajectory in the concatenation, and its total length as one more entry. */
 export function layOutTokens(trajectories: readonly { tokenIds: ArrayLike<number> }[]): Int32Array {
   const offsets = new Int32Array(trajectories.length + 1);
   trajectories.forEach(({ tokenIds }, i) => {
@@ -9,7 +9,7 @@ export function layOutTokens(trajectories: readonly { tokenIds: ArrayLike<number
   return offsets;
 }
 
-/** The arrays end to end; a missing array becomes zeros. */
+/** Concatenates the arrays; a missing array becomes zeros. */
 export function joinTokens(
   offsets: Int32Array,
   arrays: readonly (ArrayLike<number> | null | undefined)[],
@@ -30,7 +30,7 @@ export function sumTokens(offsets: Int32Array, values: ArrayLike<number>, mask: 
   });
 }
 
-/** How many entries are 1. */
+/** Number of entries that are 1. */
 export function countOnes(mask: ArrayLike<number>): number {
   let count = 0;
   for (let t = 0; t < mask.length; t++) count += mask[t]!;

@@ -3,14 +3,14 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { RunningStream } from "../running.js";
 
 /**
- * A text that is being generated: await it whole, iterate over its pieces as they come, or both. Leaving the iteration ends the
- * text there.
+ * A running generation of text: await the whole text, iterate over its pieces as they are generated, or both. Leaving
+ * the iteration stops the generation.
  */
 export class Generation extends RunningStream<string, string> {
   protected readonly result: Promise<string>;
   private readonly left = new AbortController();
 
-  /** @param run generates; when its signal aborts it ends with what there is. */
+  /** @param run generates the text; when its signal aborts, it returns the text so far. */
   constructor(run: (onText: (piece: string) => void, left: AbortSignal) => Promise<string>) {
     super();
     this.result = this.watch(run((piece) => this.add(piece), this.left.signal));
@@ -21,7 +21,7 @@ export class Generation extends RunningStream<string, string> {
   }
 }
 
-/** Starts to generate the assistant's next message. */
+/** Starts generating the assistant's next message. */
 export function generate(
   engine: PolicyEngine,
   tokenizer: DeltaTokenizer,

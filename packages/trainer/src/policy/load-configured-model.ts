@@ -6,7 +6,7 @@ import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { describeVision } from "./describe-vision.js";
 
-/** The model that a config trains: its adapter new, from a file, or none with full training. @throws EngineError */
+/** Loads the model to train: with a new adapter, one from a file, or none for full training. @throws EngineError */
 export function loadConfiguredModel(
   config: TrainConfig,
   folder: string,

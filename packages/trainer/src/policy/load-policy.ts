@@ -6,28 +6,34 @@ import { Policy } from "./policy.js";
 
 export interface LoadPolicyOptions {
   /**
-   * A new LoRA adapter is trained (rank 16 and the targets of the config by default), or one from a file; null: all weights.
-   * Default: a new adapter.
+   * The LoRA adapter to train: a new one (by default with rank 16 and the config's targets) or one from a file; null:
+   * all weights are trained. Default: a new adapter.
    */
   lora?: { rank?: number; alpha?: number; targets?: string | readonly string[]; path?: string } | null;
-  /** The projector with which the policy sees images: llama.cpp's mmproj, a GGUF or its address. Default: it reads text alone. */
+  /**
+   * The projector with which the policy sees images: llama.cpp's mmproj, a GGUF or its address. Default: the policy
+   * reads only text.
+   */
   mmproj?: string;
-  /** Tokens that an image is scaled up or down to, where the projector takes images of any size; default: as its file says. */
+  /**
+   * Minimum and maximum number of tokens that an image is scaled to, if the projector takes images of any size;
+   * default: the values in its file.
+   */
   imageMinTokens?: number;
   imageMaxTokens?: number;
-  /** Most tokens of a conversation; default 1024. */
+  /** Maximum number of tokens of a conversation; default 1024. */
   contextSize?: number;
-  /** Conversations at once; default 64. */
+  /** Maximum number of concurrent conversations; default 64. */
   maxSequences?: number;
-  /** Of sampling, and of what a new adapter starts from; default 0. */
+  /** Seed of sampling and of a new adapter's initial values; default 0. */
   seed?: number;
   /** "auto" (default), "cpu" or "cuda". */
   device?: LoadModelOptions["device"];
-  /** Default: all cores. */
+  /** Number of CPU threads; default: all cores. */
   threads?: number;
-  /** Whether the same seed gives the same bits however conversations are batched; default true. */
+  /** True if the same seed must give the same bits however conversations are batched; default true. */
   deterministic?: boolean;
-  /** With full training: keep a frozen copy, for losses with a KL term. LoRA needs none. Default false. */
+  /** With full training: true keeps a frozen copy, for losses with a KL term. LoRA needs none. Default false. */
   reference?: boolean;
 }
 
@@ -85,7 +91,10 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
   }
 }
 
-/** A frozen copy: only a trainable model has the scoring graph; its adapter, never trained, stays off. */
+/**
+ * Loads a frozen copy. It has an adapter because only a trainable model has the scoring graph; the adapter is never
+ * trained and stays off.
+ */
 export function loadReference(
   path: string,
   options: Pick<

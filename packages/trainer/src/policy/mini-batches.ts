@@ -1,13 +1,15 @@
 import { listGroups } from "@cria/algorithms/internal";
 import { shuffleIndices } from "@cria/core/internal";
 
-/** Indices of trajectories by their groups, prompts kept together, in an order that the seed decides. */
+/**
+ * Splits indices of trajectories into mini-batches that keep each prompt together, in an order determined by the seed.
+ */
 export function cutMiniBatches(
   groups: readonly string[],
   options: { miniBatchSize: number; shuffle: boolean },
   seed: number,
 ): number[][] {
-  // Failed samples are missing: groups differ in size.
+  // Groups differ in size, because failed samples are missing.
   const prompts = listGroups(groups);
   const order = options.shuffle ? [...shuffleIndices(prompts.length, seed)] : [...prompts.keys()];
   const batches: number[][] = [];

@@ -11,7 +11,7 @@ const segment = (start: number, end: number, parent: number): TrajectorySegment 
   messages: [],
 });
 const tokenIds = Int32Array.of(10, 11, 12, 13, 14, 15, 16, 17, 18);
-// 10 11 [12] -> 13 [14 15] and 16 [17]; another conversation: 18, nothing sampled.
+// 10 11 [12] -> 13 [14 15] and 16 [17]; another conversation: 18, without sampled tokens.
 const branched = {
   uid: "a",
   tokenIds,

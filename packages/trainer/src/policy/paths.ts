@@ -4,15 +4,17 @@ import { countOnes } from "./flat-tokens.js";
 
 type Tokens = Pick<Trajectory, "tokenIds" | "segments">;
 
-/** Conversations to evaluate, and how what was computed of them belongs to the trajectories. */
+/** Conversations to evaluate, and a function that maps their values back to the trajectories. */
 export interface EvaluatedPaths {
-  /** A trajectory of one conversation is one of them as it is. */
+  /** One sequence per conversation; a trajectory without branches is one conversation. */
   sequences: { tokenIds: Int32Array; from: number }[];
-  /** Of each trajectory, as long as its tokens; a token that several conversations share has its value once. */
+  /**
+   * Returns values of each trajectory, as long as its tokens; a token shared by several conversations has one value.
+   */
   join(values: readonly Float32Array[]): Float32Array[];
 }
 
-/** The conversations of trajectories, evaluated from the first token on that was sampled. */
+/** Lists the conversations of trajectories. The evaluation of each starts at the first sampled token of its own. */
 export function evaluatePaths(
   trajectories: readonly (Tokens & Pick<Trajectory, "promptLength" | "responseMask">)[],
 ): EvaluatedPaths {
@@ -41,8 +43,8 @@ export function evaluatePaths(
 }
 
 /**
- * What a trajectory is trained on: its conversations, each token in the loss of one alone. Column `trajectoryTokens` says how many
- * tokens of the whole trajectory are in the loss, where that is asked for.
+ * Splits a trajectory into training sequences, one per conversation; each token is in the loss of only one. With
+ * `withTotals`, column `trajectoryTokens` is the number of the whole trajectory's tokens in the loss.
  */
 export function cutTrainSequences(
   { tokenIds, segments }: Tokens,
@@ -64,8 +66,8 @@ export function cutTrainSequences(
 }
 
 /**
- * The reverse: values of a trajectory's tokens from those of its conversations, as `cutTrainSequences` gives them with the same mask.
- * Tokens that are not in the loss have 0.
+ * The inverse: merges values of the conversations that `cutTrainSequences` returns for the same mask into values of the
+ * trajectory's tokens. Tokens outside the loss have 0.
  */
 export function joinTrainSequences(
   { tokenIds, segments }: Tokens,

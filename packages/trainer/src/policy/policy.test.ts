@@ -32,7 +32,7 @@ const task = defineTask({
   maxResponseLength: 8,
 });
 
-/** One update that changes what the policy says. */
+/** Makes one update that changes the generated text. */
 async function teach(taught: Policy, more: Partial<UpdateOptions> = {}): Promise<void> {
   const groups = await rollOut(taught, task, await task.load(), { n: 4 });
   await taught.train(groups.toBatch(advantages.grpo(groups)), losses.ppo(), { learningRate: 1e-2, ...more });
@@ -79,7 +79,7 @@ describe("generate", () => {
   });
 
   it("ends where its iteration is left, and with the signal's reason when that aborts", async () => {
-    // Long enough that nobody can be too late.
+    // The text is long enough that the abort always comes in time.
     const path = await models.write({ seed: 5, embeddingScale: 0.25, contextLength: 8192 });
     const long = await loadPolicy(path, { ...common, contextSize: 8192, maxSequences: 1 });
     const left = long.generate("a");
@@ -138,7 +138,7 @@ describe("what was trained", () => {
       let count = 0;
       await teach(together!, {
         ...small,
-        // What travels is a value.
+        // Only plain values are sent to a worker.
         compute: (work, here) =>
           count++ % 2 === 0 ? computePolicyGradient(worker!.engine, structuredClone(work)) : here(),
       });

@@ -20,13 +20,13 @@ import { translateImages } from "./translate-images.js";
 import type { UpdateOptions } from "./update-policy.js";
 
 /**
- * `temperature` is 0 by default: greedy. `seed` decides what is sampled: the same seed and prompt give the same text; default: the
- * policy's.
+ * `temperature` defaults to 0, which is greedy. `seed` determines the sampled tokens: the same seed and prompt give the
+ * same text; default: the policy's seed.
  */
 export interface GenerateTextOptions extends SamplingOptions {
-  /** Most tokens, at least 1; default: what is left of the context, which is the most in any case. */
+  /** Maximum number of tokens, at least 1; default and upper limit: the rest of the context. */
   maxTokens?: number;
-  /** Ends the generation; it then throws the signal's reason. */
+  /** Aborting it ends the generation, which then throws the signal's reason. */
   signal?: AbortSignal;
 }
 
@@ -60,13 +60,16 @@ const updateChecks: ChecksOf<Required<UpdateOptions>> = {
 export interface PolicyParts {
   engine: PolicyEngine;
   tokenizer: DeltaTokenizer;
-  /** Its logprobs without adapter are the reference: the engine itself with LoRA, else a frozen copy; null: none. */
+  /**
+   * Engine of the reference logprobs, computed without adapter: the policy's engine with LoRA, else a frozen copy;
+   * null: none.
+   */
   reference: PolicyEngine | null;
-  /** Of sampling, and of what a new adapter starts from. */
+  /** Seed of sampling and of a new adapter's initial values. */
   seed: number;
 }
 
-/** A model that generates and is trained: one copy of its weights does both. */
+/** A model that generates and is trained with a single copy of its weights. */
 export class Policy {
   readonly engine: PolicyEngine;
   readonly tokenizer: DeltaTokenizer;
@@ -81,20 +84,20 @@ export class Policy {
     this.seed = seed;
   }
 
-  /** How often `train` was called. */
+  /** Number of updates: completed calls of `train`. */
   get updates(): number {
     return this.updated;
   }
 
-  /** The policy that is trained: this one, unless it is a version of another. */
+  /** The trained policy: this one, unless this is a kept version of another. */
   readonly live: Policy = this;
 
   /**
-   * Keeps the policy as it is after the updates that were asked for: the version goes on to hold conversations while this policy
-   * learns. It takes the memory of one adapter, until it is disposed.
-   * @param options.path a file that an earlier version was saved to; its values are kept instead.
-   * @param options.updates how many updates the version has seen; default: those of this policy.
-   * @throws EngineError for a policy without a LoRA adapter, or a file of another one.
+   * Keeps a version of the policy as it is now. The version can continue to hold conversations while this policy is
+   * trained. It uses the memory of one adapter until it is disposed.
+   * @param options.path a file with a saved earlier version, whose values are kept instead.
+   * @param options.updates number of updates of the version; default: those of this policy.
+   * @throws EngineError for a policy without a LoRA adapter, or a file with a different adapter.
    */
   async keepVersion({ path, updates = this.updated }: { path?: string; updates?: number } = {}): Promise<KeptPolicy> {
     const { engine } = this;
@@ -110,9 +113,10 @@ export class Policy {
   }
 
   /**
-   * One update: an optimizer step for each mini-batch of each epoch, at the temperature that the batch was sampled at. Old logprobs
-   * that the batch does not have are those of the update's own forward pass if it makes one optimizer step, else of a pass before it.
-   * @returns a result for each optimizer step; none where no trajectory has a gradient.
+   * Makes one update: an optimizer step for each mini-batch of each epoch, at the temperature of the batch. If the
+   * batch has no old logprobs, they come from the update's own forward pass if it makes only one optimizer step, else
+   * from a pass before it.
+   * @returns a result for each optimizer step; none if no trajectory has a gradient.
    * @throws ConfigError when the loss needs a reference and the policy has none.
    */
   async train(batch: Batch, loss: PolicyLossOptions, options: UpdateOptions): Promise<TrainResult[]> {
@@ -124,7 +128,7 @@ export class Policy {
     return results;
   }
 
-  /** Logprobs of sequences; those of tokens before the first that counts (`from`, or where the loss mask begins) are 0. */
+  /** Computes logprobs of sequences. Tokens before `from`, or before the first token in the loss mask, have 0. */
   async score(
     sequences: readonly { tokenIds: ArrayLike<number>; from?: number; lossMask?: ArrayLike<number> }[],
     { reference = false, temperature, signal, entropy, sumPiSquared, compute }: PolicyScoreOptions = {},
@@ -146,7 +150,10 @@ export class Policy {
     }));
   }
 
-  /** Logprobs by the reference policy: this one before any training. @throws ConfigError when there is none. */
+  /**
+   * Computes logprobs by the reference policy, which is this policy before training.
+   * @throws ConfigError when there is none.
+   */
   async scoreReference(
     sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
     { temperature, signal, compute }: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute"> = {},
@@ -161,7 +168,7 @@ export class Policy {
         remedy: 'loadPolicy(path, { lora: null, reference: true }), or a loss without "kl"',
       });
     }
-    // A model of its own is here alone.
+    // A separate reference model exists only in this process.
     const elsewhere = compute && reference === this.engine ? { compute } : {};
     const shown = sequences.map((sequence) => ({
       ...sequence,
@@ -172,10 +179,10 @@ export class Policy {
   }
 
   /**
-   * The assistant's next message: await the text, or iterate over its pieces. Tools are not called.
+   * Generates the assistant's next message: await the text, or iterate over its pieces. Tools are not called.
    * @param prompt a user's message, or a conversation.
-   * @throws ConfigError, at once, for an option that is unknown or wrong; (to who awaits or iterates) when the prompt fills the context; TokenizerError when the chat template cannot
-   * render it.
+   * @throws ConfigError immediately for an unknown or wrong option. On await or iteration: ConfigError when the prompt
+   * fills the context; TokenizerError when the chat template cannot render it.
    */
   generate(prompt: string | readonly ChatMessage[], options: GenerateTextOptions = {}): Generation {
     checkOptions("policy.generate", options, generateChecks);
@@ -184,14 +191,17 @@ export class Policy {
     return generate(this.engine, this.tokenizer, messages, { ...options, seed });
   }
 
-  /** Writes the trained weights as a GGUF that stock llama.cpp loads: with LoRA the adapter, else the model. @throws EngineError */
+  /**
+   * Writes the trained weights as a GGUF that stock llama.cpp loads: the adapter with LoRA, else the model.
+   * @throws EngineError
+   */
   async save(file: string): Promise<void> {
     await (this.engine.info.trainable === "lora" ? this.engine.saveAdapter(file) : this.engine.saveModel(file));
   }
 
   /**
-   * Writes a whole model: with LoRA the adapter merged into its base.
-   * @param quantize type of the weights' matrices, "q8_0" for example; default: as they are.
+   * Writes a whole model; with LoRA the adapter is merged into its base.
+   * @param quantize type of the weight matrices, for example "q8_0"; default: unchanged.
    * @throws EngineError when it cannot be written or the type is unknown.
    */
   async export(file: string, { quantize }: { quantize?: string } = {}): Promise<void> {
@@ -207,7 +217,7 @@ export class Policy {
     }
   }
 
-  /** Ends what is in flight and frees the memory. May be called twice. */
+  /** Ends running work and frees the memory. May be called twice. */
   async dispose(): Promise<void> {
     try {
       if (this.reference !== this.engine) await this.reference?.dispose();
@@ -217,7 +227,10 @@ export class Policy {
   }
 }
 
-/** A policy as it was after some update, while the live one learns. `policy.keepVersion` makes it; `dispose` frees it alone. */
+/**
+ * A policy as it was after some update, while the live policy is trained further. Created by `policy.keepVersion`;
+ * `dispose` frees only this version.
+ */
 export class KeptPolicy extends Policy {
   constructor(
     override readonly live: Policy,
@@ -228,7 +241,7 @@ export class KeptPolicy extends Policy {
     this.updated = updates;
   }
 
-  /** @throws ConfigError: the live policy is trained. */
+  /** @throws ConfigError always: only the live policy is trained. */
   override train(): Promise<TrainResult[]> {
     const error = new ConfigError("is a kept version, which does not change", {
       code: "config/kept-version",
@@ -243,7 +256,7 @@ export class KeptPolicy extends Policy {
     return this.version.saveAdapter(file);
   }
 
-  /** Frees the version. @throws EngineError (`engine/version-in-use`) while one of its conversations goes on. */
+  /** Frees the version. @throws EngineError (`engine/version-in-use`) while one of its conversations is running. */
   override dispose(): Promise<void> {
     return this.version.dispose();
   }

@@ -3,7 +3,7 @@ import { type ChecksOf, optionChecks } from "@cria/core/internal";
 
 const { number, whole } = optionChecks;
 
-/** Checks of how tokens are drawn. The engine checks the ranges. */
+/** Checks of sampling parameters' types. The engine checks the ranges. */
 export const samplingChecks: ChecksOf<Required<SamplingOptions>> = {
   temperature: number,
   topP: number,
@@ -12,7 +12,7 @@ export const samplingChecks: ChecksOf<Required<SamplingOptions>> = {
   seed: whole,
 };
 
-/** Picks the sampling parameters out of further options. Defaults: all tokens, at temperature 1. */
+/** Picks the sampling parameters from a larger set of options. Defaults: all tokens, temperature 1. */
 export function pickSampling({
   temperature = 1,
   topP = 1,

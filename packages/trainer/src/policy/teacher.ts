@@ -3,15 +3,17 @@ import { type LoadModelOptions, loadModel } from "@cria/engine";
 import type { Policy } from "./policy.js";
 import type { ScoreReference } from "./token-scores.js";
 
-/** A model whose logprobs of the policy's tokens an update learns from: on-policy distillation (arXiv:2306.13649). */
+/**
+ * A model whose logprobs of the policy's tokens are the target of an update: on-policy distillation (arXiv:2306.13649).
+ */
 export interface Teacher {
-  /** As `policy.scoreReference`: natural logarithms, at the temperature of the policy's. */
+  /** Scores like `policy.scoreReference`: natural logarithms, at the policy's temperature. */
   score: ScoreReference;
   dispose(): Promise<void>;
 }
 
 export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "threads"> {
-  /** A LoRA adapter on the model. Default: none. */
+  /** A LoRA adapter for the model. Default: none. */
   adapter?: string;
 }
 
@@ -32,7 +34,7 @@ export async function loadTeacher(
   const engine = await loadModel({
     path,
     ...options,
-    // Only a trainable model has the scoring graph; nothing trains this one.
+    // Only a trainable model has the scoring graph; this one is never trained.
     trainable: "lora",
     lora: adapter === undefined ? { rank: 1, alpha: 1 } : { path: adapter },
     contextSize: 64,
@@ -54,7 +56,10 @@ export async function loadTeacher(
   };
 }
 
-/** The policy's own model: before training (`base`), or as it is now (`live`), which only a hint makes a teacher. */
+/**
+ * Makes a teacher of the policy's own model: before training (`base`), or as it is now (`live`). The latter teaches
+ * something only if it is given a hint.
+ */
 export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
   return {
     score:
@@ -66,8 +71,8 @@ export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
 }
 
 /**
- * Checks that both give the policy's token ids the same meaning. Models of one family may differ in unused ids at the end, to which
- * their embeddings are padded.
+ * Checks that token ids have the same meaning in both models. Models of one family may differ in unused ids at the end,
+ * which pad their embeddings.
  */
 function checkVocabulary(teacher: PolicyEngine, policy: PolicyEngine): void {
   const shared = Math.min(teacher.info.vocabSize, policy.info.vocabSize);

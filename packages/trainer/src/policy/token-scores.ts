@@ -1,41 +1,46 @@
 import type { ScoreOptions } from "@cria/core";
 
-/** What an update needs to know of a trajectory's tokens; arrays as long as `tokenIds`, 0 where nothing was scored. */
+/**
+ * Scores of a trajectory's tokens for an update; arrays are as long as `tokenIds`, 0 for tokens that were not scored.
+ */
 export interface TokenScores {
-  /** By the training graph, so that the ratio is exactly 1 before the first update; with bypass_mode by the sampler. */
+  /**
+   * Logprobs by the training graph, so that the ratio is exactly 1 before the first update; with bypass_mode by the
+   * sampler.
+   */
   oldLogprobs: Float32Array;
-  /** In nats; null where it was not asked for. */
+  /** Entropy in nats; null if it was not requested. */
   entropy: Float32Array | null;
-  /** Of the squared probabilities of each distribution; null where it was not asked for. */
+  /** Sum of the squared probabilities of each distribution; null if it was not requested. */
   sumPiSquared: Float32Array | null;
-  /** By the reference policy; null where it was not asked for. */
+  /** Logprobs by the reference policy; null if they were not requested. */
   refLogprobs: Float32Array | null;
-  /** By the teacher; null: there is none. */
+  /** Logprobs by the teacher; null: there is none. */
   teacherLogprobs: Float32Array | null;
 }
 
 export interface PolicyScoreOptions {
-  /** Default 1. */
+  /** Sampling temperature; default 1. */
   temperature?: number;
   entropy?: boolean;
   sumPiSquared?: boolean;
-  /** Also score by the reference policy. */
+  /** True also scores by the reference policy. */
   reference?: boolean;
   signal?: AbortSignal;
   /**
-   * Computes a micro-batch of the scores somewhere, by `engine.computeScores`; `here` does so in this process. The bits are the same
-   * wherever that is, if the weights are. Default: `here`.
+   * Computes a micro-batch of the scores somewhere else, using `engine.computeScores`; `here` computes it in this
+   * process. With the same weights the bits are the same everywhere. Default: `here`.
    */
   compute?: ScoreOptions["compute"];
 }
 
-/** Gives the scores of sequences; those of tokens before the first that counts are 0. */
+/** Computes the scores of sequences; tokens before the first that counts have 0. */
 export type ScoreTokens = (
   sequences: readonly { tokenIds: ArrayLike<number>; from?: number; lossMask?: ArrayLike<number> }[],
   options?: PolicyScoreOptions,
 ) => Promise<TokenScores[]>;
 
-/** Gives the reference policy's logprobs of sequences; those of tokens before `from` are 0. */
+/** Computes the reference policy's logprobs of sequences; tokens before `from` have 0. */
 export type ScoreReference = (
   sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
   options?: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute">,

@@ -1,8 +1,8 @@
 import type { PolicyEngine, ValueEngine } from "@cria/core";
 
 /**
- * Tokens with the ids that their images have in another engine, which gives its own. The tokens themselves where they have no
- * images, or the engine is the same.
+ * Replaces image token ids with those of another engine, because each engine assigns its own. Returns the tokens
+ * unchanged if either engine sees no images, or both share them.
  */
 export function translateImages(
   tokenIds: ArrayLike<number>,
@@ -17,7 +17,7 @@ export function translateImages(
   for (const [t, id] of translated.entries()) {
     if (!isVector(id)) continue;
     const found = images.find(id);
-    // The other engine says what is wrong with it.
+    // The other engine reports the unknown id.
     if (!found) continue;
     const { image } = found.placed;
     const own = vectors.get(image.hash) ?? to.images.place(image).tokenIds.filter(isVector);

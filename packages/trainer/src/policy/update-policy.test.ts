@@ -6,7 +6,10 @@ import { type UpdateOptions, updatePolicy } from "./update-policy.js";
 
 const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-/** Two samples of each of eight prompts, of two sampled tokens behind one; the prompt's number is in the tokens. */
+/**
+ * Makes a batch: eight prompts with two samples each; a sample has one prompt token and two sampled tokens, which
+ * contain the prompt's number.
+ */
 function makeTinyBatch(responseLength = 10): Batch {
   const trajectories = names.flatMap((uid, i) =>
     [0, 1].map(() => ({ uid, tokenIds: Int32Array.of(i, i, i), responseMask: Uint8Array.of(0, 1, 1) })),
@@ -18,7 +21,7 @@ function makeTinyBatch(responseLength = 10): Batch {
   });
 }
 
-/** Updates a policy that only notes what it is trained on. */
+/** Updates a fake policy that only records its training data. */
 async function update(options: Partial<UpdateOptions> = {}, loss = losses.ppo(), batch = makeTinyBatch()) {
   const steps: { prompts: string; loss: LossFunction; sequences: readonly TrainSequence[] }[] = [];
   const scoreless = (sequence: TrainSequence) => ({
@@ -65,7 +68,7 @@ describe("the mini-batches of an update", () => {
 });
 
 describe("lossScaleFactor", () => {
-  /** Of two sampled tokens with advantage -1 in a mini-batch of one sequence: what each token's gradient is. */
+  /** Gradient of each token, for two sampled tokens with advantage -1 in a mini-batch of one sequence. */
   async function gradientOf(lossScaleFactor: number | null, responseLength: number) {
     const loss = { ...losses.ppo({ aggregation: "seq-mean-token-sum-norm" }), lossScaleFactor };
     const [step] = await update({ miniBatchSize: 1 }, loss, makeTinyBatch(responseLength));

@@ -20,56 +20,62 @@ import { cutMiniBatches } from "./mini-batches.js";
 import type { Teacher } from "./teacher.js";
 import type { ScoreReference, ScoreTokens } from "./token-scores.js";
 
-/** How a policy is updated. The defaults are those of the config. */
+/** Options of an update. The defaults are those of the config. */
 export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
-  /** Prompts of one optimizer step; default: all of the batch. */
+  /** Number of prompts per optimizer step; default: all of the batch. */
   miniBatchSize?: number;
-  /** Passes over the batch; default 1. */
+  /** Number of passes over the batch; default 1. */
   epochs?: number;
-  /** Whether each pass distributes the prompts over the mini-batches in a new order; default true. */
+  /** True if each pass distributes the prompts over the mini-batches in a new order; default true. */
   shuffle?: boolean;
-  /** Together with step and pass it decides that order; default: the policy's seed. */
+  /** Determines that order, together with step and pass; default: the policy's seed. */
   seed?: number;
-  /** Of the training, from 1; default: one more than updates were made. */
+  /** Step of the training, from 1; default: the number of updates plus one. */
   step?: number;
-  /** Tokens of a micro-batch, padding included; default: chosen by model and memory. The result is the same. */
+  /**
+   * Number of tokens of a micro-batch, padding included; default: chosen by model and memory. It does not change the
+   * result.
+   */
   microBatchTokens?: number;
-  /** Whether the batch's `oldLogprobs` are those of the weights that the update starts from; default true. */
+  /** True if the batch's `oldLogprobs` were computed with the weights that the update starts from; default true. */
   isOnPolicy?: boolean;
-  /** Where names in the loss are looked up; default: built-in and registered algorithms. */
+  /** Registries for names in the loss; default: built-in and registered algorithms. */
   algorithms?: Algorithms;
-  /** Whose logprobs a batch needs that has none, where the loss has a teacher: `loadTeacher`. */
+  /** Teacher that scores a batch without scores, if the loss has a teacher term: `loadTeacher`. */
   teacher?: Pick<Teacher, "score">;
   /**
-   * Called with the logprobs of the first optimizer step's own forward pass, by index of trajectory in the batch: those of its
-   * sequences, in their order.
+   * Called with the logprobs and entropies of the first optimizer step's own forward pass: by index of trajectory in
+   * the batch, one entry per sequence, in order.
    */
   onScores?: (scores: ReadonlyMap<number, readonly SequenceScores[]>) => void;
   /** Called before each optimizer step, while the engine is free. */
   beforeStep?: () => Promise<void>;
   /**
-   * Computes a micro-batch somewhere, by `computePolicyGradient`; `here` does so in this process. The bits are the same wherever
-   * that is, if the weights are. Default: `here`.
+   * Computes a micro-batch somewhere else, using `computePolicyGradient`; `here` computes it in this process. With the
+   * same weights the bits are the same everywhere. Default: `here`.
    */
   compute?: (work: GradientWork, here: () => Promise<ShardGradient>) => Promise<ShardGradient>;
 }
 
-/** Of the tokens of a sequence that are in the loss; 0 at the others. */
+/** Scores of a sequence's tokens in the loss; other tokens have 0. */
 export interface SequenceScores {
   logprobs: Float32Array;
-  /** In nats. */
+  /** Entropy in nats. */
   entropy: Float32Array;
 }
 
-/** A micro-batch of an update with all that its gradient depends on beside the weights: a value. */
+/**
+ * A micro-batch of an update with everything except the weights that its gradient depends on. It is a plain value,
+ * which can be sent to another machine.
+ */
 export interface GradientWork {
   shard: GradientShard;
   loss: PolicyLossOptions;
-  /** Of the mini-batch, trajectories without a gradient included. */
+  /** Totals of the mini-batch, including trajectories without a gradient. */
   totals: LossInputs["totals"];
 }
 
-/** The gradient of a micro-batch by the weights of this engine. */
+/** Computes the gradient of a micro-batch with the weights of this engine. */
 export function computePolicyGradient(
   engine: PolicyEngine,
   { shard, loss, totals }: GradientWork,
@@ -87,7 +93,10 @@ export function computePolicyGradient(
   return engine.computeGradient(shard, (inputs) => compute({ ...inputs, totals }), { signal });
 }
 
-/** The loss of an update. Sequences without `oldLogprobs` have those of the update's own pass: it is the only one. */
+/**
+ * Composes the loss of an update. Sequences without `oldLogprobs` use the logprobs of the update's own pass, because
+ * the update makes only one optimizer step.
+ */
 function composeUpdateLoss(loss: PolicyLossOptions, algorithms: Algorithms): LossFunction {
   const compute = composePolicyLoss(loss, algorithms);
   return (inputs) =>
@@ -99,14 +108,14 @@ function composeUpdateLoss(loss: PolicyLossOptions, algorithms: Algorithms): Los
 /** Defaults of an update. */
 const usual = updateOptions.parse({});
 
-/** What is updated. */
+/** The part of a policy that an update uses. */
 interface Trainable {
   engine: Pick<PolicyEngine, "score" | "train">;
   score: ScoreTokens;
   scoreReference: ScoreReference;
 }
 
-/** Updates in mini-batches of prompts; one optimizer step each. */
+/** Updates the policy in mini-batches of prompts, one optimizer step each. */
 export async function updatePolicy(
   policy: Trainable,
   batch: Batch,
@@ -140,14 +149,14 @@ export async function updatePolicy(
           : await scoreNow(policy, sequences, temperature);
         sequences = preparePolicyLoss(lossOptions, sequences, logprobs, makeUniform(hashSeed(seed, k)), algorithms);
       }
-      // Trajectories left out still count in the denominators: their tokens have loss 0, not no loss.
+      // Left-out trajectories still count in the denominators: their tokens have a loss of 0.
       const tokens = indices.map((i) => countOnes(lossMasks[i]!));
       const totals = {
         tokens: tokens.reduce((sum, count) => sum + count, 0),
         sequences: tokens.filter((count) => count > 0).length,
       };
       const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere, onScores } = options;
-      // Other machines do not send theirs.
+      // Other machines do not return these scores.
       const seen = onScores && !elsewhere && results.length === 0 ? new SeenScores(sequences) : null;
       await options.beforeStep?.();
       results.push(
@@ -163,7 +172,7 @@ export async function updatePolicy(
             weightDecay: weightDecay ?? usual.weightDecay,
             maxGradNorm: maxGradNorm ?? usual.maxGradNorm,
           },
-          // No signal: an update that has begun is always finished.
+          // No signal: a started update is always finished.
           {
             temperature,
             microBatchTokens,
@@ -177,7 +186,7 @@ export async function updatePolicy(
   return results;
 }
 
-/** What the loss of an optimizer step is given of its sequences, micro-batch by micro-batch. */
+/** Collects the logprobs and entropies that the loss of an optimizer step receives, micro-batch by micro-batch. */
 class SeenScores {
   private readonly scores: SequenceScores[];
 
@@ -201,7 +210,7 @@ class SeenScores {
     });
   }
 
-  /** @param indices of the mini-batch, in the order that its sequences have. */
+  /** @param indices trajectories of the mini-batch, in the order of its sequences. */
   byTrajectory(
     indices: readonly number[],
     batch: ReadonlyMap<number, readonly TrainSequence[]>,
@@ -217,8 +226,9 @@ class SeenScores {
 }
 
 /**
- * The sequences of a batch with `oldLogprobs` where they are needed before the update, `refLogprobs` where the loss has a KL
- * term, and `teacherLogprobs` where it has a teacher. A trajectory without advantage is left out unless it has a gradient all the same.
+ * Adds columns to the sequences of a batch: `oldLogprobs` if they are needed before the update, `refLogprobs` if the
+ * loss has a KL term, `teacherLogprobs` if it has a teacher. Leaves out trajectories without advantage, unless they
+ * have a gradient nevertheless.
  */
 async function scoreBatch(
   policy: Trainable,
@@ -240,7 +250,7 @@ async function scoreBatch(
   const isAsked = paths.length > 0;
   const reference =
     loss.kl !== null && isAsked ? await askReference((...given) => policy.scoreReference(...given)) : null;
-  // Without a teacher the loss says that its column is missing.
+  // If no teacher was given, the loss reports the missing column.
   const taught = loss.teacher !== null && teacher && isAsked ? await askReference(teacher.score) : null;
   let next = 0;
   return new Map(
@@ -271,13 +281,13 @@ function scoreWith(
   return score(ranges, { temperature });
 }
 
-/** Whether a trajectory has a gradient through its advantages. */
+/** True if a trajectory has a gradient through its advantages. */
 export function hasAdvantage(advantages: ArrayLike<number>): boolean {
   for (let t = 0; t < advantages.length; t++) if (Math.abs(advantages[t]!) > 1e-8) return true;
   return false;
 }
 
-/** Logprobs by the weights as they are now: one more forward pass, for losses that rank a mini-batch's tokens. */
+/** Computes logprobs with the current weights: one more forward pass, for losses that rank a mini-batch's tokens. */
 async function scoreNow(
   { engine }: Trainable,
   sequences: readonly TrainSequence[],
