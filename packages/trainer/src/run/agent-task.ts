@@ -2,7 +2,7 @@ import { ConfigError } from "@cria/core";
 import { Task } from "../task/task.js";
 import type { TrainOptions } from "./train-options.js";
 
-/** `rows` and `agent` as the task that they are. @throws ConfigError for one without the other, or beside a task. */
+/** Makes a task of `rows` and `agent`. @throws ConfigError for one without the other, or in addition to a task. */
 export function makeAgentTask({ rows, agent, task, ...options }: TrainOptions): TrainOptions {
   if (rows === undefined && agent === undefined) return { task, ...options };
   if (task === undefined && rows !== undefined && agent !== undefined)

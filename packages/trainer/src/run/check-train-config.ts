@@ -11,11 +11,11 @@ import type { TaskDefinition } from "../task/task-definition.js";
 import type { Registries } from "../user-code/registries.js";
 
 /**
- * What the schema cannot see: names in registries. Nothing is loaded yet, so a typo does not cost the time of loading a
- * model or of a first batch of rollouts.
- * @param registries the run's, with the algorithms that the config loads by path.
- * @param task what it has in memory stands beside the config.
- * @throws ConfigError for the first thing wrong.
+ * Checks what the schema cannot: names in registries, and settings that must fit together. No model is loaded yet, so a
+ * typo does not cost the time of loading one or of a first batch of rollouts.
+ * @param registries the run's registries, with the algorithms that the config loads by path.
+ * @param task the task in memory, which supplements the config.
+ * @throws ConfigError for the first error.
  */
 export function checkTrainConfig(
   config: TrainConfig,
@@ -34,14 +34,17 @@ export function checkTrainConfig(
   rewardStrategies.get(config.reward_model.aggregation.strategy);
   registries.klEstimates.get(config.algorithm.kl_penalty);
   checkAlgorithm(config, registries);
-  // A config's own loops are not registered yet.
+  // Agent loops of a config file are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
   const { format } = rollout.multi_turn;
-  // A parser of the user's is loaded with the training.
+  // A user's parser is loaded together with the training.
   if (!format.includes("#")) getToolFormat(format, registries.toolFormats);
 }
 
-/** Tools and interactions have no effect in conversations of one turn: training would go on without them. */
+/**
+ * Refuses tools and interactions in conversations of one turn: they have no effect, and training would silently
+ * continue without them.
+ */
 function checkTurns(
   multiTurn: TrainConfig["actor_rollout_ref"]["rollout"]["multi_turn"],
   { tools, interaction }: Partial<Pick<TaskDefinition<object>, "tools" | "interaction">> = {},
@@ -100,7 +103,7 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
   }
 }
 
-/** Checks that each teacher says something that the policy does not know. */
+/** Checks that each teacher can differ from the policy. */
 function checkTeachers(
   { distillation, actor_rollout_ref: { rollout } }: TrainConfig,
   task?: TaskDefinition<object>,
@@ -130,7 +133,7 @@ function checkTeachers(
   }
 }
 
-/** Checks that groups can be learned from again: of earlier steps there are tokens, logprobs and rewards alone. */
+/** Checks that groups of earlier steps can be learned from again: only their tokens, logprobs and rewards are kept. */
 function checkReplay(
   { algorithm, actor_rollout_ref: { model } }: Pick<TrainConfig, "algorithm" | "actor_rollout_ref">,
   needs: AdvantageEstimator["needs"],
@@ -168,7 +171,7 @@ function checkReplay(
     );
 }
 
-/** Checks that the config gives its estimator what it needs. */
+/** Checks that the config provides what its estimator needs. */
 function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimator["needs"]): void {
   const { adv_estimator, gdpo_reward_keys: keys, gdpo_reward_weights: weights } = algorithm;
   const refuse = (problem: string, subject: string, expected: string, received: string) => {
@@ -206,7 +209,7 @@ function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimat
     );
 }
 
-/** Checks that the loss has the parameters that it must be told. */
+/** Checks that the loss has its required parameters. */
 function checkParameters(loss: Settings["loss"], { policyLosses }: Registries): void {
   const [missing] = listMissingParameters(policyLosses.resolve(loss.lossMode), loss);
   if (missing === undefined) return;
@@ -218,7 +221,7 @@ function checkParameters(loss: Settings["loss"], { policyLosses }: Registries): 
   });
 }
 
-/** Checks that steps can be sampled ahead as the config says. */
+/** Checks that the config's lag is possible. */
 function checkLag({ trainer, data, actor_rollout_ref: { actor, model } }: TrainConfig, lag: number): void {
   const refuse = (problem: string, subject: string, expected: string, received: string, remedy?: string) => {
     throw new ConfigError(problem, { code: "config/bad-value", subject, expected, received, remedy });

@@ -35,7 +35,7 @@ const validationChecks: ChecksOf<Required<ValidationOptions>> = {
 
 const saveChecks: ChecksOf<Required<NonNullable<TrainOptions["save"]>>> = { every: any, minutes: any, keep: any };
 
-/** What is `any` here is checked as the key of a config that it becomes. */
+/** Checks of options. Options with `any` are checked later, as keys of the config. */
 const trainChecks: ChecksOf<Required<TrainOptions>> = {
   model: text,
   mmproj: text,
@@ -79,7 +79,7 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
   configFolder: text,
 };
 
-/** @throws ConfigError that names the option that is unknown or wrong. */
+/** @throws ConfigError naming the unknown or wrong option. */
 export function checkTrainOptions(options: TrainOptions): void {
   checkOptions("train", options, trainChecks);
   if (options.validation && options.validation.rows === undefined)

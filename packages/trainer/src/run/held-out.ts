@@ -5,7 +5,9 @@ import { areFiles } from "../task/check-definition.js";
 import { Task } from "../task/task.js";
 import type { TrainOptions } from "./train-options.js";
 
-/** Held-out rows that the task makes, or that lie in memory; undefined: those of the config, as it says. */
+/**
+ * Loads held-out rows that the task converts or that are in memory; undefined: the config's rows are used as they are.
+ */
 export async function loadHeldOut(
   { task, validation }: TrainOptions,
   { data }: TrainConfig,

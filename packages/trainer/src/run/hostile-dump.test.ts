@@ -9,7 +9,7 @@ import { runTraining } from "./run-training.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-/** What a user's code may put beside a score, or into a row: JSON has none of it. */
+/** Values that JSON cannot represent, which user code may return with a score or put into a row. */
 const HOSTILE = `
 export function makeHostile() {
   const circle = { name: "circle" };
@@ -47,7 +47,7 @@ it("dumps of a training and its validation hold whatever rows and judges give", 
      });`,
   );
   const training = await openTinyTraining(models, {
-    // NaN, BigInt and the like stand beside a score that is one.
+    // The score itself is valid; NaN, BigInt and similar values accompany it.
     reward: `return import(${JSON.stringify(hostile)}).then(({ makeDeep, makeHostile, makeWorse }) =>
       ({ score: 0.5, ...makeHostile(), more: makeHostile(), worse: makeWorse(), deep: makeDeep() }));`,
     data: { map: `${map}#row`, val_files: "rows.jsonl" },
@@ -60,7 +60,7 @@ it("dumps of a training and its validation hold whatever rows and judges give", 
   const files = ["rollouts/1.jsonl", "rollouts/2.jsonl", "validation/2.jsonl"].map((name) => join(path, name));
   expect([...readdirSync(join(path, "rollouts")), ...readdirSync(join(path, "validation"))]).toHaveLength(3);
   for (const file of files) {
-    // Text in UTF-8, a conversation a line, whatever reads it.
+    // The file is valid UTF-8 with one conversation per line, for any reader.
     const text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(file));
     const lines: DumpLine[] = [];
     for await (const line of readDump(file)) lines.push(line);

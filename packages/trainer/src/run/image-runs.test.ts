@@ -26,7 +26,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Two vectors of the scripted engine, and its marks. */
+/** An image that the scripted engine encodes as two vectors, with its marks. */
 const file = fakeImageFile(32, 16);
 const other = fakeImageFile(16, 16, 1);
 const address = `data:image/png;base64,${Buffer.from(file).toString("base64")}`;
@@ -63,7 +63,7 @@ describe("a run over rows with images", () => {
       const vectors = Array.from(tokenIds).flatMap((id, t) => (id >= vocabSize ? [lossMask[t]] : []));
       expect(vectors).toEqual([0, 0]);
     }
-    // One file, encoded once for the group and all that follows.
+    // One file, which is encoded once for the group and all later uses.
     expect(metrics).toMatchObject({ "images/shown/mean": 1, "images/shown/max": 1, "images/encoded": 1 });
     expect(metrics["images/reused"]).toBeGreaterThan(3);
     const dump = join(training.folder, "validation.jsonl");
@@ -107,7 +107,7 @@ describe("a run over rows with images", () => {
     expect(asked).toBe(0);
     const { trajectories, training } = await step({ row: ask(url), overrides: ["data.fetch_images=true"] });
     expect(trajectories[0]!.images).toHaveLength(1);
-    // Once for all samples.
+    // It is fetched once for all samples.
     expect(asked).toBe(1);
     await training.dispose();
     server.close();
@@ -223,7 +223,7 @@ describe("engines with images of their own", () => {
     const [scored] = await policy.scoreReference([sequence]);
     const [own] = await engine.score([sequence]);
     expect([...scored!]).toEqual([...own!.logprobs]);
-    // The first image was never shown to it: its ids are others.
+    // The reference never saw the policy's first image, so that its image ids differ from the policy's.
     expect(reference.images!.find(reference.info.vocabSize)!.placed.image.bytes).toEqual(file);
     await task.dispose();
   });
@@ -240,7 +240,7 @@ describe("engines with images of their own", () => {
         return sequences.map(({ tokenIds }) => new Float32Array(tokenIds.length));
       },
     });
-    // Shown to the policy before, and not to the critic.
+    // This image was shown to the policy, but not to the critic.
     const { engine } = training.policy;
     const image = listImages(training.trainRows[0]!.prompt[0]!.content)[0]!;
     expect(image).toBeDefined();

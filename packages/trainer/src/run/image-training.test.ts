@@ -12,7 +12,7 @@ import { defineTask } from "../task/task.js";
 import { train } from "./train.js";
 import type { TrainOptions } from "./train-options.js";
 
-/** A real engine and a projector of random weights: what is trained, dumped and held again are the same images. */
+/** A real engine and a projector with random weights: the same images are trained on, dumped and held again. */
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
@@ -28,7 +28,7 @@ const rows = [
   { question: "<image>?", images: drawPicture(32, 32) },
   { question: "a<image><image>", images: [drawPicture(32, 20), drawPicture(32, 32)] },
 ];
-/** A random model calls no tool; what it says after an image is what counts. */
+/** A random model calls no tool; the test needs only its text after an image. */
 const look = tool({ name: "look", description: "Looks.", inputSchema: z.object({}), execute: () => "nothing" });
 const task = defineTask({
   rows,
@@ -67,7 +67,7 @@ it("an adapter is trained on images, to the same bits again, and its conversatio
   const again = await train(options("second"));
   expect(hash(run.adapter)).toBe(hash(again.adapter));
   expect(run.metrics["images/shown/mean"]).toBe(1.5);
-  // Two files; the second step finds their vectors.
+  // There are two files; the second step reuses their vectors.
   expect(run.metrics["images/encoded"]).toBe(0);
   expect(run.metrics["actor/grad_norm"]).toBeGreaterThan(0);
   expect(run.metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
@@ -99,7 +99,7 @@ it("all weights, a reference and a critic see them too, each in an engine of its
   const { metrics } = await train(
     options("all", { lora: null, advantages: "gae", loss: losses.ppo({ kl: { coefficient: 0.01 } }), steps: 1 }),
   );
-  // At first the reference is the policy: its logprobs are the same where its images are.
+  // Before training, policy and reference are equal: their logprobs agree only if the images do.
   expect(Math.abs(metrics["actor/kl_loss"]!)).toBeLessThan(1e-9);
   expect(metrics["critic/vf_loss"]).toBeGreaterThan(0);
   expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);

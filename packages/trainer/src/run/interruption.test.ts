@@ -18,14 +18,14 @@ const options: TinyTrainingOptions = {
   prompts: ["a", "bb", "ccc", "dddd"],
   data: { train_batch_size: 2, val_files: "rows.jsonl" },
   actor: { ppo_mini_batch_size: 1 },
-  // A controller whose coefficient changes in the middle of a step.
+  // The controller's coefficient changes in the middle of a step.
   algorithm: { use_kl_in_reward: true, kl_ctrl: { type: "adaptive", kl_coef: 0.1, target_kl: 0.01, horizon: 20 } },
   trainer: { total_training_steps: 4, test_freq: 1, val_before_train: false },
 };
 
 const train = (opened: TinyTraining) => runTraining(opened, { configFolder: opened.folder, trackers: [] });
 
-/** A opened as a new process would open it for the same run. */
+/** Opens the run again, as a new process would. */
 async function reopen(opened: TinyTraining): Promise<TinyTraining> {
   const again = await openTinyTraining(models, options);
   again.config.trainer.default_local_dir = opened.config.trainer.default_local_dir;
@@ -35,7 +35,7 @@ async function reopen(opened: TinyTraining): Promise<TinyTraining> {
 
 const pathOf = ({ config }: TinyTraining) => join(config.trainer.default_local_dir, "cria", "default");
 
-/** What a run leaves: metrics and the adapter's bytes. */
+/** Reads a run's results: metrics and the adapter's bytes. */
 function readRun(opened: TinyTraining) {
   const path = pathOf(opened);
   const lines = readFileSync(join(path, "metrics.jsonl"), "utf8").trim().split("\n");
@@ -55,7 +55,7 @@ async function interrupt(opened: TinyTraining): Promise<TrainingInterrupted> {
   return error as TrainingInterrupted;
 }
 
-/** Aborts at the n-th call of an engine's method, before it does anything. */
+/** Aborts at the n-th call of an engine's method, before the call does anything. */
 function abortAt(
   opened: TinyTraining,
   controller: AbortController,
@@ -91,7 +91,7 @@ describe("a run that is interrupted goes on as if it never had been", () => {
   ][] = [
     [
       "while it rolls out: the step before is saved",
-      // Prompts: 2 in a step, 4 in its validation.
+      // There are 2 prompts in a step and 4 in its validation.
       (opened, controller) => abortAt(opened, controller, "createSequence", 2 + 4 + 1),
       { step: 1, lost: /rollouts of step 2/ },
     ],
@@ -126,7 +126,7 @@ describe("a run that is interrupted goes on as if it never had been", () => {
     const { training } = await interrupt(abortAt(opened, controller, "createSequence", 2 + 1));
     expect(training).toMatchObject({ step: 1, lost: "the validation after step 1" });
     expect(existsSync(join(pathOf(opened), "metrics.jsonl"))).toBe(false);
-    // Again, while the interrupted validation is made up for.
+    // Interrupt again, during the repeated validation.
     const second = new AbortController();
     const again = await reopen(opened);
     second.abort(new Error("at once"));
@@ -149,7 +149,7 @@ describe("a run that is interrupted goes on as if it never had been", () => {
 });
 
 describe("save_minutes", () => {
-  /** Steps with a checkpoint after each of five steps, which take a minute each. */
+  /** Takes five steps of one minute each; returns the steps with a checkpoint after each of them. */
   async function save(options: { saveFreq: number; saveMinutes: number; secondsToSave: number }): Promise<number[][]> {
     let now = 0;
     const clock = vi.spyOn(performance, "now").mockImplementation(() => now);

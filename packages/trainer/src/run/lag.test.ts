@@ -45,7 +45,7 @@ async function train(lag: number, more: TinyTrainingOptions = {}) {
   }
 }
 
-/** What the schedule says, done one thing after the other: a step's conversations are over before the next one begins. */
+/** Trains by the schedule, but sequentially: a step's conversations end before the next step's start. */
 async function trainInTurns(lag: number, more: TinyTrainingOptions = {}): Promise<string> {
   const training = await openTinyTraining(models, options(lag, more));
   try {
@@ -68,7 +68,7 @@ async function trainInTurns(lag: number, more: TinyTrainingOptions = {}): Promis
   }
 }
 
-/** A reward whose answers come after other delays in each row, so that steps end in another order. */
+/** A reward with different delays per row, so that steps finish in another order. */
 const delayed = (factor: number) =>
   `return new Promise((done) => setTimeout(() => { ${ASCII_SHARE.replace("return", "done(").replace(
     /;$/,
@@ -108,7 +108,7 @@ describe("a training whose steps are sampled ahead", () => {
 
   it("samples each step by the version that the schedule names", async () => {
     const { steps, training } = await train(1, { trainer: { ...options(1).trainer, logger: ["file"] } });
-    // The first two steps are of the policy of the start; what later ones are sampled by, has learned.
+    // The initial policy samples the first two steps; later steps are sampled by trained versions.
     expect(steps.map((metrics) => metrics["training/off_policy/trajectory_staleness/mean"])).toEqual([0, 1, 1, 1, 1]);
     const gap = steps.map((metrics) => metrics["training/rollout_probs_diff_max"] ?? 0);
     expect(gap[0]).toBeLessThan(1e-3);
@@ -117,7 +117,7 @@ describe("a training whose steps are sampled ahead", () => {
   });
 
   it("refills a step from a stream of its own", async () => {
-    // The shortest answers are scored alike: some groups have no spread, and are replaced.
+    // Short answers have equal scores: some groups have no spread and are replaced.
     const reward = "return truth.length % 2 ? 1 : text.length % 3;";
     const more = { reward, algorithm: { filter_groups: { enable: true, max_num_gen_batches: 3 } } };
     const { sha, steps } = await train(2, more);

@@ -5,19 +5,22 @@ import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { findModelFile } from "../hub/find-model-file.js";
 
-/** Conversations beside what a model was trained with: beyond it what it writes is hardly language. */
+/**
+ * Length of conversations compared with the context that a model was trained with. Beyond that context the model's text
+ * degrades.
+ */
 export interface ContextUse {
   who: string;
-  /** Tokens of the longest conversation, and what of the config says so. */
+  /** Number of tokens of the longest conversation, and the config values that determine it. */
   length: number;
   parts: string;
-  /** What the model was trained with; 0: its file does not say. */
+  /** Context that the model was trained with; 0: its file does not say. */
   trained: number;
-  /** The config key that would make conversations shorter. */
+  /** The config key that shortens conversations. */
   key: string;
 }
 
-/** Of the policy, the critic and reward models: those whose files lie here and can be read. */
+/** Lists the contexts of the policy, the critic and reward models whose files are on this machine and readable. */
 export async function listContexts(config: TrainConfig, folder: string): Promise<ContextUse[]> {
   const { actor_rollout_ref, algorithm, critic, data, reward_model } = config;
   const { rollout, model } = actor_rollout_ref;
@@ -40,7 +43,7 @@ export async function listContexts(config: TrainConfig, folder: string): Promise
   return (await Promise.all(read)).flat();
 }
 
-/** Those that are too long. */
+/** Makes warnings for conversations longer than the trained context. */
 export function listContextWarnings(uses: readonly ContextUse[]): ConfigWarning[] {
   return uses
     .filter(({ trained, length }) => trained > 0 && length > trained)
@@ -55,7 +58,7 @@ export function describeContext({ who, length, parts, trained }: ContextUse): st
   return `conversations of up to ${length} tokens (${parts}), and ${who} was trained with ${trained}`;
 }
 
-/** null where the file cannot be read, which loading it tells. */
+/** Returns null if the file cannot be read; loading the model reports that. */
 async function readTrainedContext(path: string): Promise<number | null> {
   try {
     const file = await findModelFile(path);

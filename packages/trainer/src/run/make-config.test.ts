@@ -30,7 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const task = defineTask({ rows: "rows.jsonl", reward: "./reward.mjs#score", tools: "tools.yaml", maxTurns: 3 });
 const given: TrainOptions = { model: "m.gguf", task };
 const read = (options: TrainOptions): TrainConfig => checkConfig(trainConfigSchema, toConfig(options), "test");
-/** What an option makes of dotted keys. */
+/** Returns the values of dotted keys that an option sets. */
 const keysOf = (options: TrainOptions, keys: readonly string[]) => {
   const config = toConfig({ ...given, ...options });
   return Object.fromEntries(keys.map((key) => [key, readKey(config, key)]));
@@ -138,7 +138,7 @@ describe("options", () => {
     ],
   ])("%s", (_, options, keys) => {
     expect(keysOf(options, Object.keys(keys))).toEqual(keys);
-    // All of it is a config.
+    // The keys form a valid config.
     expect(() => read({ ...given, ...options })).not.toThrow();
   });
 
@@ -232,7 +232,7 @@ describe("losses", () => {
 
 describe("toConfig and fromConfig", () => {
   const root = resolve(dirname(fileURLToPath(import.meta.url)), "../../../..");
-  // Folder by folder: below their node_modules a recursive reading finds 1.7 million entries.
+  // List folder by folder: a recursive listing would include 1.7 million entries of node_modules.
   const examples = readdirSync(join(root, "examples"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .flatMap(({ name }) => readdirSync(join(root, "examples", name)).map((file) => join(root, "examples", name, file)))
@@ -245,7 +245,7 @@ describe("toConfig and fromConfig", () => {
   it.each(examples)("%s goes there and back", (file) => {
     const options = fromConfig(file);
     const { values, folder: at } = loadConfig(trainConfigSchema, file);
-    // What was parsed once is parsed to itself.
+    // Parsing is idempotent.
     expect(checkConfig(trainConfigSchema, values, file)).toEqual(values);
     expect(options).toEqual({ config: values, configFolder: at });
     expect(makeConfig(options).config).toEqual(values);
@@ -253,7 +253,7 @@ describe("toConfig and fromConfig", () => {
     const again = join(folder, "again.yaml");
     writeFileSync(again, JSON.stringify(written));
     expect(toConfig(fromConfig(again))).toEqual(written);
-    // Paths are absolute, and all else is the same.
+    // Paths are absolute; everything else is unchanged.
     const files = (config: unknown) => readKey(config, "data.train_files") as string[];
     expect(files(written)).toEqual(files(values).map((name) => resolve(at, name)));
     expect(readKey(written, "actor_rollout_ref.actor")).toEqual(values.actor_rollout_ref.actor);
@@ -324,7 +324,7 @@ describe("toConfig and fromConfig", () => {
         "trackers[1] (mine)",
       ].sort(),
     );
-    // `train` takes all of it.
+    // `train` accepts the options.
     expect(() => makeConfig(options)).not.toThrow();
   });
 

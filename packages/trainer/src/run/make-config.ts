@@ -14,11 +14,11 @@ import { openRegistries, type Registries } from "../user-code/registries.js";
 import { checkTrainOptions } from "./check-train-options.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
 
-/** The config that the options of `train` mean, and the values in memory that its names stand for. */
+/** The config that the options of `train` describe, and the values in memory to which its names refer. */
 export interface MadeConfig {
   config: TrainConfig;
   registries: Registries;
-  /** Whether tool calls are to be read as the model's chat template prints them, for nothing says how. */
+  /** True if tool calls are read as the model's chat template prints them, because no format was specified. */
   findsToolFormat: boolean;
 }
 
@@ -28,7 +28,7 @@ const model = "actor_rollout_ref.model";
 const distillation = "distillation.distillation_loss";
 const teacher = "distillation.teacher_models.teacher_model";
 
-/** Options that are keys of a config as they are. */
+/** Options that are copied to a config key unchanged. */
 const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["teacher.coefficient", `${distillation}.distillation_loss_coef`],
   ["teacher.taskRewards", `${distillation}.use_task_rewards`],
@@ -60,7 +60,7 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["validation.temperature", `${rollout}.val_kwargs.temperature`],
 ];
 
-/** Options that a key is made of. */
+/** Options that a config key is derived from. */
 const madeOptions: readonly (readonly [option: string, key: string])[] = [
   ["lag", "trainer.v1.colocate_async.num_warmup_batches"],
   ["model", `${model}.path`],
@@ -77,13 +77,13 @@ const madeOptions: readonly (readonly [option: string, key: string])[] = [
   ["batchSize", `${actor}.ppo_mini_batch_size`],
 ];
 
-/** What a key of the config is called by who wrote these options. */
+/** Name of a config key for the user of these options. */
 function nameOption(options: TrainOptions, key: string): string {
   const known = [...plainOptions, ...madeOptions].find((entry) => entry[1] === key);
   return known && readKey(options, known[0]) !== undefined ? known[0] : `config.${key}`;
 }
 
-/** The config of a training. @throws ConfigError naming every wrong key */
+/** Makes the config of a training. @throws ConfigError naming every wrong key */
 export function makeConfig(options: TrainOptions): MadeConfig {
   checkTrainOptions(options);
   const registries = openRegistries();
@@ -108,9 +108,9 @@ export function makeConfig(options: TrainOptions): MadeConfig {
 }
 
 /**
- * The same training as a config, to be written as YAML: what neither options nor their `config` say is left out. Paths are
- * absolute, so that the file may lie anywhere.
- * @throws ConfigError naming everything that lies in memory alone: functions, rows, tools, trackers.
+ * Converts the options to a config that can be written as YAML. Values that neither the options nor their `config`
+ * specify are left out. Paths are absolute, so that the file can be anywhere.
+ * @throws ConfigError naming everything that exists only in memory: functions, rows, tools, trackers.
  */
 export function toConfig(options: TrainOptions): PartialConfig {
   checkTrainOptions(options);
@@ -132,7 +132,7 @@ export function toConfig(options: TrainOptions): PartialConfig {
 }
 
 /**
- * A config file as options of `train`; options added to them override it.
+ * Reads a config file as options of `train`; options added to them override it.
  * @param overrides "key.path=value", as on the command line.
  * @throws ConfigError when the file cannot be read, or a key is unknown or wrong.
  */
@@ -141,7 +141,7 @@ export function fromConfig(file: string, overrides: readonly string[] = []): Tra
   return { config: values, configFolder: folder };
 }
 
-/** Gives a value in memory a name in a registry. */
+/** Registers a value in memory and returns its name. */
 type Register = (
   registry: "rowSamplers" | "advantageEstimators" | "policyLosses" | "aggregations" | "klEstimates",
   value: unknown,
@@ -151,7 +151,7 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
   const { task, validation, lora, loss } = options;
   const raw = structuredClone(options.config ?? {}) as Record<string, unknown>;
   const set = (key: string, value: unknown) => value !== undefined && writeKey(raw, key, value);
-  /** What `train` says where neither option nor config does. */
+  /** Sets the default of `train` if neither option nor config has a value. */
   const otherwise = (key: string, value: unknown) => readKey(raw, key) === undefined && set(key, value);
   if (task) exportTask(task.definition, raw);
   for (const [option, key] of plainOptions) set(key, readKey(options, option));
@@ -211,7 +211,7 @@ function nameValue(
   return value === undefined || typeof value === "string" ? value : register(value);
 }
 
-/** A loss as the keys of a config. It sets all of them: what the config says of a loss has no effect. */
+/** Writes a loss as config keys. All keys are set, so that the config's own settings of the loss have no effect. */
 function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register: Register): void {
   if (loss.currentCorrection !== null) {
     throw new ConfigError("is made by the config alone", {
@@ -236,7 +236,7 @@ function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register
   for (const [key, value] of exportLoss(loss, raw, name)) writeKey(raw, key, value);
 }
 
-/** What no config can name. */
+/** Lists options that a config cannot name. */
 function listInMemory({ task, validation, advantages, sampler, loss, trackers }: TrainOptions): string[] {
   const found: string[] = [];
   if (task) {

@@ -124,7 +124,7 @@ describe("multi-turn keys of the config", () => {
     const { environment } = await open({ multi_turn: { format: `${join(shared, "mine.ts")}#parse` } });
     const { parse } = environment.multiTurn.format as ToolFormat;
     expect(parse("text")).toEqual({ content: "", calls: [{ name: "text", arguments: {} }] });
-    // A built-in one is found by its name.
+    // A built-in format is found by its name.
     expect((await open({ multi_turn: { format: "mistral" } })).environment.multiTurn.format).toBe(
       getToolFormat("mistral"),
     );

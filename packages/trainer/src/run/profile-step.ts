@@ -1,7 +1,7 @@
 import { Session } from "node:inspector/promises";
 import { writeAtomically } from "../checkpoints/run-folder.js";
 
-/** Runs work under V8's CPU profiler and writes what it saw; Chrome's developer tools and speedscope open the file. */
+/** Runs work under V8's CPU profiler and writes the profile; Chrome's developer tools and speedscope open the file. */
 export async function profileStep<T>(file: string, work: () => Promise<T>): Promise<T> {
   const session = new Session();
   session.connect();

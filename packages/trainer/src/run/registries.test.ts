@@ -13,7 +13,7 @@ import { openTraining, type Training } from "./training.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-/** A run whose config names everything by the same relative paths; what it finds there differs by `mark`. */
+/** Opens a run whose config always has the same relative paths; the files' contents depend on `mark`. */
 async function open(mark: number): Promise<Training> {
   const { config, folder } = await writeTinyRun(models, {
     prompts: ["a", "bb"],
@@ -67,7 +67,7 @@ export const makeLoop = (context, { mark }) => {
   return openTraining(config, folder, { engine: new FakeEngine({ reply, contextSize: 8192 }) });
 }
 
-/** What stands in the registries that all runs of this process extend. */
+/** Lists the entries of the registries that all runs of this process extend. */
 function listRegistered() {
   const all: Registry<unknown>[] = [advantageEstimators, policyLosses, aggregations, klEstimates, agentLoops];
   return all.map((registry) => registry.names().map((name) => [name, registry.get(name)]));

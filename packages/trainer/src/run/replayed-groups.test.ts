@@ -61,10 +61,10 @@ describe("algorithm.replay", () => {
       expect(metrics["replay/age/min"]).toBeGreaterThanOrEqual(1);
       expect(metrics["replay/age/max"]).toBeLessThanOrEqual(2);
       expect(metrics["replay/weight/max"]).toBeLessThanOrEqual(2);
-      // The policy has moved: no weight of all is 1.
+      // The policy has changed: the mean weight is not 1.
       expect(Math.abs(metrics["replay/weight/mean"]! - 1)).toBeGreaterThan(1e-6);
     }
-    // As many updates as without.
+    // There are as many updates as without replay.
     expect(batches).toHaveLength(STEPS);
     const first = new Map<string, TrainSequence>();
     let replayed = 0;
@@ -75,11 +75,11 @@ describe("algorithm.replay", () => {
         if (earlier) {
           replayed++;
           const before = earlier.columns!;
-          // Those of its own group, whatever it stands beside now.
+          // Advantages come from its own group, whatever the other groups in the batch.
           expect(advantages).toEqual(before.advantages);
           expect(oldLogprobs).not.toEqual(before.oldLogprobs);
           Array.from(sequence.lossMask).forEach((bit, t) => {
-            // The first time old logprobs are the sampler's, but for last bits.
+            // When first learned from, the old logprobs equalled the sampler's up to rounding.
             const ratio = Math.exp(oldLogprobs![t]! - before.oldLogprobs![t]!);
             if (bit === 1) expect(rolloutIsWeights![t]!).toBeCloseTo(Math.min(2, ratio), 3);
           });

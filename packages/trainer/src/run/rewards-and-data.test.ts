@@ -17,7 +17,7 @@ const step = async (options: TinyTrainingOptions) => {
   return { training, ...(await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 })) };
 };
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
-/** What opening a training says is wrong. The model does not exist: nothing may be loaded before the complaint. */
+/** Returns the error of opening a training. The model does not exist, so that the error must come before loading it. */
 const refuse = async (options: TinyTrainingOptions, change: (config: TrainConfig) => void = () => undefined) => {
   const { config, folder } = await writeTinyRun(models, options);
   config.actor_rollout_ref.model.path = "none.gguf";
@@ -150,7 +150,7 @@ describe("reward_model in a training step", () => {
     expect(await openError()).toMatch(unknown);
     multi_turn.tool_config_path = "both.yaml";
     expect(await openError()).toMatch(fine);
-    // This row may call the other tool alone.
+    // This row may call only the other tool.
     write(row("openai/gsm8k"), row("sums", { need_tools_kwargs: true, tools_kwargs: { silent: {} } }));
     expect(await openError()).toMatch(unknown);
     multi_turn.interaction_config_path = "talk.yaml";
@@ -191,7 +191,7 @@ describe("data.* in a training", () => {
     vi.spyOn(process.stderr, "write").mockImplementation(() => true);
     const cache_dir = join(models.folder, "lengths");
     mkdirSync(cache_dir);
-    // With the template around it the second prompt has 49 tokens.
+    // Including the template, the second prompt has 49 tokens.
     const data = { filter_overlong_prompts: true, max_prompt_length: 48, cache_dir };
     const filtered = await openTinyTraining(models, { prompts, data });
     expect(filtered.trainRows.map((row) => row.index)).toEqual([0, 2]);

@@ -3,31 +3,37 @@ import { DataLoader, type DataLoaderPlace, type DataLoaderState, type DatasetRow
 import type { StepResult } from "../step/training-step.js";
 import type { Training } from "./training.js";
 
-/** Rows of a step. */
+/** Rows dealt to a step. */
 export interface DealtRows {
   rows: DatasetRow[];
-  /** From 0. */
+  /** Number of the epoch, from 0. */
   epoch: number;
-  /** Hands out fresh prompts for the same step; none when every row had its turn. */
+  /** Returns fresh prompts for the same step; none once every row was used. */
   nextRows: () => DatasetRow[];
 }
 
-/** Decides which rows each step is given. */
+/** Determines the rows of each step. */
 export interface RowOrder {
-  /** Steps are dealt in their order, ahead of being learned from where the training has a lag. */
+  /** Returns the rows of a step. Steps are dealt in order; with a lag, before earlier steps are learned from. */
   deal(step: number): DealtRows;
-  /** A step was learned from. */
+  /** Called after a step was learned from. */
   learn(step: number, result: Pick<StepResult, "trajectories" | "leftOut">): void;
-  /** The place when `step` steps are done, the last one just now: gives what a checkpoint's data.json holds of it. */
+  /**
+   * Records the place after `step` steps, of which the last was just finished. Returns a function that gives the
+   * order's part of a checkpoint's data.json.
+   */
   mark(step: number): () => Record<string, unknown>;
-  /** @param data a checkpoint's data.json. @throws DataError when it is of another order. */
+  /**
+   * @param data a checkpoint's data.json.
+   * @throws DataError when it was made with another order.
+   */
   restore(data: Readonly<Record<string, unknown>>): void;
 }
 
-/** Passes over all rows; only seed and epoch decide the order of each. */
+/** Passes over all rows; only seed and epoch determine the order of each pass. */
 export class PassesOverRows implements RowOrder {
   private readonly loader: DataLoader<DatasetRow>;
-  /** The loader's place after the rows of steps that were dealt, and are not done. */
+  /** The loader's place after each step that was dealt and is not finished. */
   private readonly places = new Map<number, DataLoaderPlace>();
 
   constructor(private readonly training: Training) {
@@ -66,7 +72,10 @@ export class PassesOverRows implements RowOrder {
     this.loader.restore(loader);
   }
 
-  /** Other rows for a step, in an order of its own: what other steps are given does not depend on how many it takes. */
+  /**
+   * Returns fresh rows for a step, in an order of its own, so that the rows of other steps do not depend on how many
+   * this step takes.
+   */
   private refill(step: number, dealt: readonly DatasetRow[]): () => DatasetRow[] {
     const { trainRows, settings } = this.training;
     const taken = new Set(dealt.map(({ uid }) => uid));
@@ -79,7 +88,7 @@ export class PassesOverRows implements RowOrder {
   }
 }
 
-/** The error for a checkpoint whose rows came in another order. */
+/** Makes the error for a checkpoint made with another order of rows. */
 export function refuseOrder(expected: string, received: string): DataError {
   return new DataError("was made with another order of rows", {
     code: "data/other-loader",

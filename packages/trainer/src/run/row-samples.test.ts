@@ -23,7 +23,7 @@ afterAll(() => models.cleanUp());
 let count = 0;
 const STEPS = 4;
 const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
-/** By prompt; null: as many as the run says, 4. */
+/** Number of conversations by prompt; null: the run's number, 4. */
 const NUMBERS = [2, null, 5, 1, 3, 4];
 const ragged = { row: (index: number) => ({ __rollout_n__: NUMBERS[index] }) };
 const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
@@ -46,7 +46,7 @@ async function trainIt(more: TinyTrainingOptions = {}) {
   }
 }
 
-/** One step over all rows. */
+/** Takes one step over all rows. */
 async function takeStep(more: TinyTrainingOptions) {
   const training = await openTinyTraining(models, options(more));
   try {
@@ -85,12 +85,12 @@ describe("rows that say how many conversations are held of them", () => {
       "rollout/samples/max": 5,
       "rollout/samples/min": 1,
     });
-    // Two prompts each, however many conversations they have.
+    // Each mini-batch has two prompts, however many conversations they have.
     const byTokens = new Map(trajectories.map((t) => [t.tokenIds.join(), t.uid]));
     const uidOf = ({ tokenIds }: TrainSequence) => byTokens.get(Array.from(tokenIds).join())!;
     const batches = training.batches.map((batch) => batch.map(uidOf));
     expect(batches.map((uids) => new Set(uids).size)).toEqual([2, 2, 2]);
-    // Each group alone has the same advantages.
+    // Estimating each group alone gives the same advantages.
     for (const uid of new Set(trajectories.map((t) => t.uid))) {
       const indices = [...trajectories.keys()].filter((i) => trajectories[i]!.uid === uid);
       const alone = estimateGrpo({
@@ -158,7 +158,7 @@ describe("rows that say how many conversations are held of them", () => {
     const count = (of: typeof lines) => prompts.map((_, row) => of.filter((line) => line.row === row).length);
     expect(count(lines)).toEqual([2, 4, 5, 1, 3, 4]);
     expect(count(await readLines("validation/0.jsonl"))).toEqual([2, 2, 5, 1, 3, 4]);
-    // Each statistic of the prompts that have it.
+    // Each statistic is averaged over the prompts that have it.
     const core = Object.keys(steps[0]!).filter((name) => name.startsWith("val-core/test/reward"));
     expect(core).toContain("val-core/test/reward/mean@5");
     const replay = await openReplay(path);
@@ -183,7 +183,7 @@ describe("samples of a task", () => {
     expect((await task.load()).map(({ samples }) => samples)).toEqual([7, undefined]);
     const columns = defineTask({ rows: rows.map((row, i) => ({ ...row, __rollout_n__: i + 1 })), reward });
     expect((await columns.load()).map(({ samples }) => samples)).toEqual([1, 2]);
-    // Rows of another task keep theirs.
+    // Rows that another task loaded keep their number.
     const again = defineTask({ rows: await task.load(), reward });
     expect((await again.load()).map(({ samples }) => samples)).toEqual([7, undefined]);
     expect((await playTask(task, ["hello"])).score).toBe(1);

@@ -28,26 +28,29 @@ export interface RunRecordParts {
   folder: RunFolder;
   trackers: Trackers;
   report?: Report;
-  /** The supervised fine-tuning that the policy comes from; default: none. */
+  /** The supervised fine-tuning that produced the starting policy; default: none. */
   beginning?: Beginning | null;
-  /** Null: nobody looks on. */
+  /** Null: the run is not shown live. */
   live?: LiveTracker | null;
 }
 
-/** What a run measures: it goes to the run folder, the trackers and the report, and says at the end how far the run came. */
+/**
+ * Records a run's measurements: passes them to the run folder, the trackers and the report, and summarizes the progress
+ * at the end.
+ */
 export class RunRecord {
   private readonly history: StepMetrics[] = [];
   private readonly measurements: Measurements = { heldOut: [], training: [] };
   /** Conversations of the last validation, until its step is logged. */
   private generations: Generation[] | undefined;
-  /** Rules whose findings were reported. */
+  /** Rules whose findings have been reported. */
   private readonly told = new Set<string>();
-  /** What was found so far, whether it holds still or not. */
+  /** All problems found so far, current and past. */
   private problems = new ProblemLog();
 
   constructor(private readonly parts: RunRecordParts) {}
 
-  /** Takes in what a resumed run measured before: it may have learned all that there is. */
+  /** Restores the earlier measurements of a resumed run, because most of the learning may have happened before. */
   async restore(): Promise<void> {
     const { folder } = this.parts;
     this.history.push(...(await folder.readMetrics()));
@@ -58,12 +61,12 @@ export class RunRecord {
     if (first) this.measurements.heldOut.push(first);
   }
 
-  /** Success of the last validation; null before the first. */
+  /** Success rate of the last validation; null before the first. */
   get heldOut(): number | null {
     return this.measurements.heldOut.at(-1)?.success ?? null;
   }
 
-  /** Validates the policy that a step left, and returns the step's further metrics; none where nothing is held out. */
+  /** Validates the policy after a step, and returns further metrics of the step; none if there are no held-out rows. */
   async validate(step: number): Promise<StepMetrics> {
     const { training } = this.parts;
     const result = await this.runValidation(step, `${step}.jsonl`);
@@ -74,12 +77,12 @@ export class RunRecord {
     return { ...result.metrics, "timing_s/testing": result.seconds };
   }
 
-  /** A validation that was asked for: its conversations are kept, and nothing else of the run changes. */
+  /** Validates at the user's request. Only its conversations are kept; the rest of the run is unchanged. */
   validateAsked(step: number): Promise<Validation | null> {
     return this.runValidation(step, `asked-${step}.jsonl`);
   }
 
-  /** Writes the conversations of a step, with the advantages that it learned from. */
+  /** Writes the conversations of a step, with their advantages. */
   async dump(
     step: number,
     { trajectories, advantages, tokenDetails }: Pick<StepResult, "trajectories" | "advantages" | "tokenDetails">,
@@ -94,12 +97,12 @@ export class RunRecord {
     await saveDump(file, lines, listShown(trajectories));
   }
 
-  /** Logs the metrics of a training step, and reports the gravest problem that they show, once. */
+  /** Logs the metrics of a training step, and reports its gravest problem, each rule once. */
   async add(step: number, metrics: StepMetrics): Promise<void> {
     await this.log(step, metrics);
     const measured = measureStep(metrics);
     if (measured) this.measurements.training.push(measured);
-    // The gravest alone: what else is wrong often follows from it, and stands at the end.
+    // Only the gravest is reported: the others are often its consequences, and are listed at the end.
     const problems = this.findProblems();
     const [problem] = problems;
     if (problem) await this.keep(step, problems);
@@ -117,13 +120,13 @@ export class RunRecord {
     this.generations = undefined;
   }
 
-  /** How far the run came, and what is wrong with it. */
+  /** Returns the run's progress and its problems. */
   summarize(): { progress: RunProgress | null; problems: Finding[] } {
-    // At its end a short run has said all that it will.
+    // A short run gets no further steps, so that fewer steps suffice for a finding.
     return { progress: compareEnds(this.measurements), problems: this.problems.list(this.findProblems(3)) };
   }
 
-  /** Keeps what was found, so that it can be said when it is over. */
+  /** Saves problems, so that they can still be reported once they no longer hold. */
   private async keep(step: number, problems: readonly Finding[]): Promise<void> {
     const { training, folder } = this.parts;
     this.problems.note(step, problems);

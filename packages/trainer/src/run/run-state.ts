@@ -11,26 +11,26 @@ import { type DealtRows, PassesOverRows, type RowOrder } from "./row-order.js";
 import { SampledOrder } from "./sampled-order.js";
 import type { Training } from "./training.js";
 
-/** A checkpoint's data.json, beside what the order of rows has in it. */
+/** A checkpoint's data.json, without the part of the order of rows. */
 interface RunStateData extends Unvalidated, Record<string, unknown> {
   kl_controller: { coefficient: number };
 }
 
-/** What changes from step to step beside the engines. */
+/** State that changes from step to step, in addition to the engines. */
 export interface RunPlace {
-  /** Steps done. */
+  /** Number of steps done. */
   step: number;
-  /** What a checkpoint holds of the order of rows. */
+  /** Returns the part of a checkpoint that belongs to the order of rows. */
   saveRows: () => Record<string, unknown>;
   klController: { coefficient: number };
-  /** Of the replay buffer; null: there is none. */
+  /** Groups in the replay buffer; null: there is none. */
   groups: readonly KeptGroup[] | null;
 }
 
-/** All of a training that changes from step to step: what a checkpoint holds. */
+/** The whole state of a training that changes from step to step and is stored in checkpoints. */
 export class RunState {
   private readonly rows: RowOrder;
-  /** null: steps learn from their own groups alone. */
+  /** null: steps learn only from their own groups. */
   private readonly buffer: ReplayBuffer | null;
 
   constructor(private readonly training: Training) {
@@ -41,8 +41,8 @@ export class RunState {
   }
 
   /**
-   * Goes to where a checkpoint was made.
-   * @returns the metrics of its step where the validation after it was interrupted.
+   * Restores the state of a checkpoint.
+   * @returns the metrics of its step if the validation after it was interrupted.
    * @throws DataError or EngineError
    */
   async restore(checkpoint: Checkpoint): Promise<Unvalidated["unvalidated"]> {
@@ -55,24 +55,24 @@ export class RunState {
     return data.unvalidated;
   }
 
-  /** Rows of a step: steps are dealt in their order, ahead of being learned from where the training has a lag. */
+  /** Returns the rows of a step. Steps are dealt in order; with a lag, before earlier steps are learned from. */
   deal(step: number): DealtRows {
     return this.rows.deal(step);
   }
 
-  /** Groups of earlier steps that a step learns from too, beside so many of its own. */
+  /** Returns a function that draws groups of earlier steps for a step, given the number of its own groups. */
   replayFor(step: number): StepInputs["replay"] {
     const { buffer } = this;
     return buffer ? (own) => buffer.draw(step, own) : undefined;
   }
 
-  /** A step was learned from: what it came to, for later ones. */
+  /** Records the result of a step that was learned from, for later steps. */
   learn(step: number, result: Pick<StepResult, "trajectories" | "leftOut" | "advantages">): void {
     this.rows.learn(step, result);
     this.buffer?.add(step, result.trajectories, result.advantages);
   }
 
-  /** The place when `step` steps are done, the last one just now. */
+  /** Returns the place after `step` steps, of which the last was just finished. */
   mark(step: number): RunPlace {
     const { training, buffer } = this;
     return {
@@ -83,7 +83,7 @@ export class RunState {
     };
   }
 
-  /** The parts of a checkpoint, made at a place of this training. */
+  /** Describes the parts of a checkpoint, made at a place of this training. */
   describe({ step, saveRows, klController, groups }: RunPlace) {
     const { settings } = this.training;
     const files: TrainingState["files"] = groups ? { [REPLAY_FILE]: (path) => writeReplayFile(path, groups) } : {};
@@ -92,13 +92,13 @@ export class RunState {
       engines: listEngines(this.training),
       files,
       data,
-      // No generator runs through a training: every draw is made from a hash of seed, step, row and sample.
+      // There is no generator with a state: every draw is computed from a hash of seed, step, row and sample.
       rng: { rollout_seed: settings.seed, data_seed: settings.data.seed, step },
     };
   }
 }
 
-/** The engines of a training whose state a checkpoint holds, by name. */
+/** The engines whose state a checkpoint holds, by name. */
 export function listEngines(training: Training): Record<string, object> {
   return { actor: training.policy.engine, ...(training.critic ? { critic: training.critic.engine } : {}) };
 }

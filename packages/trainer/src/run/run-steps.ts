@@ -3,16 +3,16 @@ import type { SavePoints } from "../checkpoints/save-points.js";
 import type { StepMetrics } from "../step-metrics.js";
 
 export interface InterruptedTraining {
-  /** Steps done, and how many were asked for. */
+  /** Number of steps done, and number of steps requested. */
   step: number;
   total: number;
-  /** What to go on from; null: nothing is saved. */
+  /** Checkpoint to resume from; null: nothing is saved. */
   checkpoint: string | null;
-  /** What was under way and has to be done again; null: nothing. */
+  /** Interrupted work that must be repeated; null: none. */
   lost: string | null;
 }
 
-/** Training was ended from outside. What was finished is saved, where the run keeps checkpoints. */
+/** Training was interrupted by its signal. Finished steps are saved, if the run keeps checkpoints. */
 export class TrainingInterrupted extends Error {
   constructor(
     readonly training: InterruptedTraining,
@@ -30,39 +30,39 @@ export class TrainingInterrupted extends Error {
   }
 }
 
-/** How a training takes its steps, and where it keeps what they leave. */
+/** The work of a training's steps, and the storage of their results. */
 export interface Steps<Place extends { step: number }> {
-  /** Steps done by an earlier process, and how many there are in all. */
+  /** Number of steps done by an earlier process, and number of steps in total. */
   start: number;
   total: number;
   signal?: AbortSignal;
-  /** Whether the run is to end after the step that it takes. */
+  /** True ends the run after the current step. */
   isStopping?: () => boolean;
   saves: SavePoints;
-  /** What a checkpoint would hold now beside the engines, `step` steps being done; it is called after each step. */
+  /** Returns everything besides the engines that a checkpoint would hold after `step` steps; called after each step. */
   mark: (step: number) => Place;
-  /** `data` becomes a checkpoint's data.json; `unvalidated` is added to it. */
+  /** Describes a checkpoint; `data` becomes its data.json, to which `unvalidated` is added. */
   describe: (place: Place) => Omit<TrainingState, "step" | "data"> & { data: object };
   /**
-   * Takes a step and returns its metrics. When the signal aborts it throws the signal's reason while it has changed
-   * nothing; an update that has begun is finished.
+   * Takes a step and returns its metrics. If the signal aborts before the step has changed anything, it throws the
+   * signal's reason; a started update is finished.
    */
   take: (step: number) => Promise<StepMetrics>;
-  /** What is lost when `take` is aborted. */
+  /** Name of the work that is lost when `take` is aborted. */
   nameWork: (step: number) => string;
-  /** After each step, before its metrics are written. */
+  /** Called after each step, before its metrics are written. */
   onStep?: (step: number, metrics: StepMetrics) => void | Promise<void>;
-  /** After each step; what it returns joins the step's metrics. */
+  /** Called after each step; its metrics are added to the step's. */
   validate?: (step: number) => Promise<StepMetrics>;
-  /** Writes a step's metrics, validation included. */
+  /** Writes a step's metrics, including those of its validation. */
   record: (step: number, metrics: StepMetrics) => Promise<void>;
-  /** Metrics of the checkpoint's step when the validation after it was interrupted; that validation runs first. */
+  /** Metrics of the checkpoint's step if the validation after it was interrupted; that validation runs first. */
   unvalidated?: StepMetrics;
 }
 
 /**
- * Takes the steps of a training that has not been interrupted, saving by `saves`. When the signal aborts, what `take` and
- * `validate` do before they change anything ends at once; the last finished step is then saved.
+ * Takes the steps of a training, and saves checkpoints by `saves`. When the signal aborts, `take` ends at once unless
+ * it has already changed the engines, and `validate` ends at once; the last finished step is then saved.
  * @returns the metrics of the steps taken here.
  * @throws TrainingInterrupted when the signal aborted.
  */
@@ -100,7 +100,7 @@ export async function runSteps<Place extends { step: number }>(steps: Steps<Plac
     try {
       metrics = await steps.take(step);
     } catch (error) {
-      // Aborted before its update: nothing of this step has changed the engines.
+      // Aborted before its update: this step has not changed the engines.
       throw isInterrupted(error) ? await stop(done, steps.nameWork(step)) : error;
     }
     done = steps.mark(step);
@@ -119,8 +119,8 @@ export async function runSteps<Place extends { step: number }>(steps: Steps<Plac
       await pending?.discard();
       throw isInterrupted(error) ? await stop(done, `the validation after step ${step}`, metrics) : error;
     }
-    // This comes last: a committed checkpoint has its metrics too, and a resumed run forgets only what it computes
-    // again.
+    // Commit last, so that a committed checkpoint's metrics are written, and a resumed run drops only metrics that it
+    // computes again.
     await pending?.commit();
   }
   if (done.step < total) await saves.saveLast(describe(done));

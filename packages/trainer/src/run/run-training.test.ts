@@ -157,7 +157,7 @@ describe("the end of a run", () => {
     const hopeless = (steps: number) =>
       openTinyTraining(models, { reward: "return 0;", trainer: { total_training_steps: steps } });
     const { told, problems, path } = await train(await hopeless(8));
-    // A random model never stops by itself, and would not learn to without a reward either.
+    // A random model never ends its turn, and cannot learn to without a reward either.
     expect(told).toMatchObject([
       { rule: "truncated", sentence: expect.stringMatching(/^In steps 1 to 5 no/), evidence: [{ dump: "5" }] },
     ]);
@@ -165,7 +165,7 @@ describe("the end of a run", () => {
       { rule: "truncated", evidence: [{ dump: "8", filter: "truncated" }] },
       { rule: "no_reward", evidence: [{ dump: "8", filter: null }] },
     ]);
-    // The step that it names has conversations to show.
+    // The step named by the problem has dumped conversations.
     expect(existsSync(join(path, "rollouts", "5.jsonl"))).toBe(true);
     const short = await train(await hopeless(3));
     expect([short.told, short.problems.map(({ rule }) => rule)]).toEqual([[], ["truncated", "no_reward"]]);
@@ -207,7 +207,7 @@ describe("where a run writes", () => {
       for (const values of [advantages, old_logprobs, entropy])
         expect(values!.map((value) => Number(value !== 0))).toEqual(response_mask);
       expect(advantages!.at(-1)).toBeCloseTo(line.advantage!, 5);
-      // The same model computed both.
+      // The same model computed both logprobs.
       line.rollout_logprobs.forEach((value, t) => void expect(old_logprobs![t]).toBeCloseTo(value, 2));
       expect(ref_logprobs).toBeNull();
       expect(line.turns[0]!.started_at).toBeGreaterThan(0);
@@ -239,7 +239,7 @@ describe("where a run writes", () => {
       const lengths = ["token_ids", "response_mask", "rollout_logprobs"].map((name) => (t[name] as unknown[]).length);
       expect(new Set(lengths).size).toBe(1);
     }
-    // The adapter is the trained one: a fresh engine with it samples as this one does.
+    // The file has the trained adapter: a new engine with it samples the same tokens as this one.
     const options = { path: training.config.actor_rollout_ref.model.path, contextSize: 56, maxSequences: 16 };
     const again = await models.load({}, { ...options, lora: { path: folder.file("adapter.gguf") } });
     const plain = await models.load({}, { ...options, lora: { rank: 4, alpha: 8 } });

@@ -25,18 +25,18 @@ import type { Training } from "./training.js";
 import { validateOnly } from "./validate-only.js";
 
 export interface RunTrainingOptions {
-  /** Where relative paths of the config start; default: the working directory. */
+  /** Base of the config's relative paths; default: the working directory. */
   configFolder?: string;
   report?: Report;
-  /** Made beforehand, so that a missing key is found before the model is loaded; default: none. */
+  /** Trackers created beforehand, so that a missing key is found before the model is loaded; default: none. */
   trackers?: readonly Tracker[];
-  /** The caller's own folder, instead of the run folder that the config names: nothing is resumed. */
+  /** The caller's own folder, used instead of the run folder that the config names; nothing is resumed. */
   folder?: RunFolder;
-  /** Where the checkpoints of a folder of the caller's go; default: none are kept. */
+  /** Store for the checkpoints of a caller's folder; default: none are kept. */
   checkpoints?: CheckpointStore;
-  /** Whether the run is to end after the step that it takes. */
+  /** True ends the run after the current step. */
   isStopping?: () => boolean;
-  /** After each step; the run waits for it. */
+  /** Called after each step; the run waits for it. */
   afterStep?: (validate: () => Promise<Validation | null>) => Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export async function runTraining(training: Training, options: RunTrainingOption
     if (resume) await ahead.restore(resume);
     if (resume && start >= total) {
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
-      // With a checkpoint of another machine the folder has none, or those of an earlier step.
+      // If the checkpoint came from another machine, the folder has no weights, or those of an earlier step.
       await saveWeights(policy.engine, folder);
     }
     const reporter = new WorkReporter(report, "train");
@@ -82,7 +82,7 @@ export async function runTraining(training: Training, options: RunTrainingOption
           live?.enter("saving");
           return saveWeights(policy.engine, folder);
         },
-        // A folder of the caller's is nobody's to go on with.
+        // No other machine resumes from a caller's folder.
         share: options.folder ? undefined : (step) => shareCheckpoint(training, { folder, step, report }),
       }),
       mark: (step) => state.mark(step),
@@ -126,17 +126,17 @@ export async function runTraining(training: Training, options: RunTrainingOption
   });
 }
 
-/** A folder of the caller's may have no checkpoints. */
+/** A caller's folder may have no checkpoints. */
 type Run = Pick<OpenedRun, "folder" | "resume"> & Partial<Pick<OpenedRun, "checkpoints">>;
 
-/** Who is told of a run. */
+/** Recipients of a run's progress. */
 interface Watchers {
   trackers: Trackers;
-  /** Null where nothing goes to files. */
+  /** Null if nothing is written to files. */
   live: LiveTracker | null;
 }
 
-/** Opens the run folder and the trackers of a run, and tells both how it ended. */
+/** Opens the run folder and the trackers of a run, and records in both how it ended. */
 async function withRun<T>(
   training: Training,
   { configFolder = process.cwd(), report, trackers: given = [], folder, checkpoints }: RunTrainingOptions,
@@ -171,7 +171,7 @@ async function withRun<T>(
   }
 }
 
-/** Validates the policy that the training starts from. @throws TrainingInterrupted when its signal aborted. */
+/** Validates the policy before training. @throws TrainingInterrupted when its signal aborted. */
 async function validateBefore(training: Training, record: RunRecord, total: number): Promise<StepMetrics> {
   try {
     return await record.validate(0);

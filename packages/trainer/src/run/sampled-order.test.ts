@@ -33,10 +33,10 @@ function options(lag: number, more: TinyTrainingOptions = {}): TinyTrainingOptio
   };
 }
 
-/** What a sampler was asked and told, in order: "pick 3", "told 1". */
+/** Calls of a sampler in order: "pick 3", "told 1". */
 type Log = string[];
 
-/** Picks rows by all that it was told, and by the step. */
+/** Makes a sampler whose picks depend on all outcomes that it received, and on the step. */
 function makeCurriculum(log: Log = [], outcomes: StepOutcome[] = []): RowSamplerClass {
   return class implements RowSampler {
     private sum = 0;
@@ -78,7 +78,7 @@ async function train(training: TinyTraining) {
   }
 }
 
-/** Uids of each step's rows, by the dump. */
+/** Reads the uids of a step's rows from the dump. */
 function readRows(path: string, step: number): string[] {
   const lines = readFileSync(join(path, "rollouts", `${step}.jsonl`), "utf8")
     .trim()
@@ -118,7 +118,7 @@ describe("data.sampler", () => {
     delete (globalThis as { seenBySampler?: unknown }).seenBySampler;
     expect(seen.rows).toEqual(opened.trainRows);
     expect(seen.options).toEqual({ batchSize: 2, seed: 0, kwargs: { a: 1 } });
-    // The last step is told to nobody: no later one is dealt.
+    // The last step's outcome is not reported, because no later step is dealt.
     expect(seen.told.map(({ step }) => step)).toEqual([1, 2, 3, 4]);
     for (const { step, rows } of seen.told) {
       expect(rows.map(({ row }) => opened.trainRows[row]!.uid)).toEqual(readRows(path, step));
@@ -167,7 +167,7 @@ describe("data.sampler", () => {
     again.config.trainer.default_local_dir = interrupted.config.trainer.default_local_dir;
     again.config.actor_rollout_ref.model.path = interrupted.config.actor_rollout_ref.model.path;
     expect((await train(again)).sha).toBe(whole.sha);
-    // It is told no step twice, and no step that the schedule keeps from it.
+    // It receives no outcome twice, and none that the schedule withholds.
     expect(log[0]).toBe(at - lag > 0 ? `told ${at - lag}` : `pick ${at + 1}`);
   });
 

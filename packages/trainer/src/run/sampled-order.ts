@@ -5,33 +5,33 @@ import type { StepResult } from "../step/training-step.js";
 import { type DealtRows, type RowOrder, refuseOrder } from "./row-order.js";
 import type { Training } from "./training.js";
 
-/** The sampler after its rows of a step. */
+/** The sampler's state after it picked the rows of a step. */
 interface SamplerPlace {
-  /** Steps whose outcomes it was told. */
+  /** Number of steps whose outcomes it has received. */
   told: number;
   state: unknown;
 }
 
-/** What a checkpoint holds of a sampler. */
+/** A checkpoint's data about a sampler. */
 interface SamplerState extends SamplerPlace {
   name: string;
   batchSize: number;
   seed: number;
   rows: number;
   uids: string;
-  /** Of steps that are done, and that it will be told before the next ones that it deals. */
+  /** Outcomes of finished steps that the sampler has not received yet. */
   outcomes: StepOutcome[];
 }
 
 /**
- * Rows as a sampler picks them (`data.sampler`). Before it picks those of step k it is told the outcomes of all steps up to
- * k - 1 - lag, and of no other: what it knows follows from the schedule, however long before its turn a step is dealt.
+ * Rows picked by a sampler (`data.sampler`). Before it picks the rows of step k, it receives the outcomes of exactly
+ * the steps up to k - 1 - lag. So its knowledge follows from the schedule, however early a step is dealt.
  */
 export class SampledOrder implements RowOrder {
   private readonly sampler: RowSampler;
-  /** By step: after its rows were picked, while it is not done. */
+  /** By step: the place after its rows were picked, until the step is finished. */
   private readonly places = new Map<number, SamplerPlace>();
-  /** By step: those that are done, and that the sampler of the last checkpoint's place was not told. */
+  /** By step: outcomes that the sampler had not received at the place of the last checkpoint. */
   private readonly outcomes = new Map<number, StepOutcome>();
   private readonly indices: ReadonlyMap<string, number>;
   private told = 0;
@@ -111,7 +111,7 @@ export class SampledOrder implements RowOrder {
     this.done = { told, state };
   }
 
-  /** The sampler as it is. Its state may change in place, so this is a copy, of what a file would hold. */
+  /** The sampler's current place. The state is copied as plain JSON, because the sampler may change it in place. */
   private here(): SamplerPlace {
     return { told: this.told, state: copyPlain(this.sampler.save?.() ?? null, this.given.name) };
   }
@@ -135,7 +135,7 @@ function describeGroup(group: readonly Trajectory[]): { rewards: number[]; succe
   return { rewards: whole.map(({ reward }) => reward), success };
 }
 
-/** @throws DataError when JSON cannot hold it: a run that goes on would not be the same. */
+/** @throws DataError when JSON cannot represent the state: a resumed run would differ. */
 function copyPlain(state: unknown, name: string): unknown {
   let problem: string | null = null;
   let copy: unknown;

@@ -13,19 +13,19 @@ import { Stopwatch } from "../stopwatch.js";
 import type { RunState } from "./run-state.js";
 import type { Training } from "./training.js";
 
-/** A step that is sampled before its turn to be learned from. */
+/** A step that is sampled before it is learned from. */
 interface Begun {
   epoch: number;
   sampled: Promise<SampledStep>;
 }
 
 /**
- * Samples the steps of a training by its schedule: what `step` learns from, and meanwhile the steps after it, as far as `lag` says.
- * Each step's conversations are held by the version of the policy that the schedule names, whatever ends first.
+ * Samples the steps of a training by its schedule: the current step, and meanwhile up to `lag` steps after it. The
+ * schedule determines the policy version that samples each step, whatever finishes first.
  */
 export class StepsAhead {
   private readonly begun = new Map<number, Begun>();
-  /** By the number of updates they have seen: those that steps under way are sampled by. Without lag there are none. */
+  /** Versions that sample the running steps, by their number of updates. Empty without lag. */
   private readonly versions = new Map<number, KeptPolicy>();
   private readonly ending = new AbortController();
   private readonly slots: Semaphore;
@@ -40,8 +40,8 @@ export class StepsAhead {
   }
 
   /**
-   * Reads the versions that a checkpoint's steps under way are sampled by.
-   * @throws DataError when the checkpoint has not all of them: it was made with a smaller lag.
+   * Loads the versions that sample the running steps of a checkpoint.
+   * @throws DataError when some are missing, because the checkpoint was made with a smaller lag.
    */
   async restore({ path, step }: Checkpoint): Promise<void> {
     for (const version of listVersions(step, this.schedule)) {
@@ -59,19 +59,19 @@ export class StepsAhead {
     }
   }
 
-  /** Writers of the versions that a checkpoint after `done` steps holds, by their names in it. */
+  /** Returns writers of the versions in a checkpoint after `done` steps, by their file names. */
   describe(done: number): Record<string, (path: string) => Promise<void>> {
     const versions = listVersions(done, this.schedule);
     return Object.fromEntries(versions.map((v) => [nameVersion(v), (path) => this.versions.get(v)!.save(path)]));
   }
 
-  /** Begins all that is under way while `step` is learned from. What it gives is what the step learns from. */
+  /** Starts all steps that run while `step` is learned from. Returns the inputs of `step`. */
   async begin(step: number): Promise<StepInputs> {
     const { schedule, live } = this;
     const watch = { onTrajectory: live?.onTrajectory, onState: live?.watchStep(step), onWork: live?.onWork };
     const replay = this.state.replayFor(step);
     if (schedule.lag === 0) return { step, ...this.state.deal(step), replay, ...watch };
-    // The step is scored by the policy as it is, which may sample nothing more.
+    // The step is scored by the current policy, which may not sample any more steps.
     await this.training.coordination?.publish();
     for (const next of listUnderWay(step, schedule))
       if (!this.begun.has(next)) this.begun.set(next, await this.sample(next, step - 1));
@@ -79,7 +79,7 @@ export class StepsAhead {
     return { step, rows: [], epoch, sampled, replay, ...watch };
   }
 
-  /** A step was learned from: what it came to is told, and what it alone needed is freed. */
+  /** Passes on the result of a finished step, and frees versions that no later step needs. */
   async end(step: number, result: StepResult): Promise<void> {
     this.state.learn(step, result);
     this.begun.delete(step);
@@ -91,7 +91,7 @@ export class StepsAhead {
     }
   }
 
-  /** Ends what is under way, and frees the versions. */
+  /** Aborts running steps, and frees the versions. */
   async close(): Promise<void> {
     this.ending.abort(new Error("the training has ended"));
     await Promise.allSettled([...this.begun.values()].map(({ sampled }) => sampled));
@@ -107,7 +107,7 @@ export class StepsAhead {
     const onTrajectory = live?.onTrajectory;
     const inputs = { ...dealt, step, version, slots, onTrajectory, onState: live?.watchStep(step) };
     const sampled = sampleStep(parts, inputs, new Stopwatch());
-    // The step that learns from it reports a failure, when its turn comes.
+    // The error is reported when the step's turn to be learned from comes.
     sampled.catch(() => undefined);
     return { epoch, sampled };
   }
@@ -115,7 +115,7 @@ export class StepsAhead {
   private async keep(updates: number, done: number): Promise<KeptPolicy> {
     const kept = this.versions.get(updates);
     if (kept) return kept;
-    // The schedule begins a step when its version is the policy as it is, or was read from a checkpoint.
+    // A step starts when its version is the current policy, or was loaded from a checkpoint.
     if (updates !== done) throw new Error(`the policy after ${updates} steps was not kept`);
     const version = await this.training.policy.keepVersion({ updates });
     this.versions.set(updates, version);
@@ -123,10 +123,10 @@ export class StepsAhead {
   }
 }
 
-/** The schedule that a training's settings ask for. */
+/** Reads the schedule from a training's settings. */
 export function readSchedule({ settings, trainRows }: Training): Schedule {
   return { lag: settings.lag, total: countSteps(settings, trainRows.length) };
 }
 
-/** A version's file in a checkpoint. */
+/** Name of a version's file in a checkpoint. */
 const nameVersion = (updates: number) => join("actor", `version_${updates}.gguf`);

@@ -26,7 +26,7 @@ type Row = (typeof rows)[number];
 const user = (content: string): ChatMessage => ({ role: "user", content });
 const shareOfAscii = (text: string) => [...text].filter((c) => c < "\x80").length / Math.max(1, text.length);
 
-/** Two parallel conversations, one of which goes on in two ways. */
+/** Holds two parallel conversations; one of them branches in two. */
 async function branchingAgent({ row, session }: AgentContext<Row>, delays = [0, 0]): Promise<number> {
   const ask = async (...messages: ChatMessage[]) => (await session.complete({ messages, maxTokens: 4 })).message;
   const [plan, found] = await Promise.all(
@@ -102,7 +102,7 @@ describe("train with an agent", () => {
     const hashes = new Set<string>();
     for (const branch_credit of ["all_branches", "last_branch", "nodes"] as const)
       hashes.add(hash((await train(options({ steps: 1 }, { branch_credit }))).adapter));
-    // Without rewards of answers nodes is all_branches, but for the last bits of its sums.
+    // Without rewards for answers, "nodes" equals "all_branches" up to rounding.
     expect(hashes.size).toBeGreaterThanOrEqual(2);
     const wrong = options({
       config: { algorithm: { adv_estimator: "rloo" }, actor_rollout_ref: { rollout: { branch_credit: "nodes" } } },
@@ -120,11 +120,11 @@ describe("train with an agent", () => {
       const given = { ...config, algorithm, reward_model: { aggregation: { strategy } } };
       return (await train(options({ steps: 1, agent, config: given }))).metrics;
     };
-    // Two answers of four tokens at most lie on a path, and four in all of the episode.
+    // A path has at most two answers of four tokens.
     const halved = await measure("last_token", 0.5);
     expect(halved["critic/returns/max"]).toBe(1);
     expect(halved["critic/returns/min"]).toBeGreaterThanOrEqual(0.5 ** 7);
-    // What is spread over all tokens lies at no end: a path has its own share.
+    // A reward spread over all tokens is not at the end of a path: each path has only a share.
     expect((await measure("uniform", 1))["critic/returns/max"]).toBeLessThan(1);
   });
 
@@ -140,7 +140,7 @@ describe("train with an agent", () => {
   it("an episode without a call is no zero in its group: it is left out, and counted", async () => {
     let episodes = 0;
     const agent = async ({ session, row }: AgentContext<Row>) => {
-      // One of each three did not ask, and scores most.
+      // One of every three agents does not call the policy, and gets the highest score.
       if (episodes++ % 3 === 0) return 1;
       await session.complete({ messages: [user(row.question)], maxTokens: 4 });
       return 0.5;
@@ -149,7 +149,7 @@ describe("train with an agent", () => {
     const { metrics } = await run;
     expect(metrics).toMatchObject({ "rollout/silent": 6, "rollout/kept": 12, "rollout/failed": 0 });
     expect(metrics["critic/score/mean"]).toBe(0.5);
-    // All others of a group scored alike.
+    // All other members of a group have the same score.
     expect(metrics["critic/advantages/max"]).toBeCloseTo(0, 6);
   });
 

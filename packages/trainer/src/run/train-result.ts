@@ -2,28 +2,30 @@ import type { Finding } from "../diagnose/finding.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { RunProgress } from "../validation/measure-progress.js";
 
-/** A step that is done. */
+/** A finished step. */
 export interface TrainStep {
-  /** From 1, over resumed runs. */
+  /** Number of the step, from 1, counted across resumed runs. */
   step: number;
-  /** Steps of the whole training. */
+  /** Number of steps of the whole training. */
   total: number;
-  /** Mean reward of the conversations that did not fail; null when all did. */
+  /** Mean reward of the conversations that did not fail; null if all failed. */
   reward: number | null;
-  /** Mean score of them, without step rewards and shaping; null when none was judged. */
+  /** Mean score of the judged conversations, without step rewards and shaping; null if none was judged. */
   success: number | null;
-  /** Success of the last validation; null before the first. */
+  /** Success rate of the last validation; null before the first. */
   heldOut: number | null;
-  /** By name; docs/metrics.md says what each means. */
+  /** Metrics by name, documented in docs/metrics.md. */
   metrics: StepMetrics;
 }
 
-/** How a training ended. */
+/** The result of a training. */
 export interface TrainResult {
-  /** Success at its first measurement and at its last: of validations, or of training where there were fewer than two. */
+  /**
+   * Success rate at the first and at the last measurement: of validations, or of training if there were fewer than two.
+   */
   before: number | null;
   after: number | null;
-  /** The same with their steps, and what was measured; null where there is nothing to compare. */
+  /** The same with their steps and kind of measurement; null if there is nothing to compare. */
   progress: RunProgress | null;
   /** The trained adapter, a GGUF that stock llama.cpp loads; null with full training. */
   adapter: string | null;
@@ -31,10 +33,10 @@ export interface TrainResult {
   model: string | null;
   /** The run folder. */
   folder: string;
-  /** Of the last step, or of the validation with `val_only`. */
+  /** Metrics of the last step, or of the validation with `val_only`. */
   metrics: StepMetrics;
-  /** What is wrong with the run; the gravest first. Empty when nothing is. */
+  /** Problems of the run, the gravest first; empty if there are none. */
   problems: Finding[];
-  /** Held-out rows that were validated on. */
+  /** Number of held-out rows used in validation. */
   heldOutRows: number;
 }

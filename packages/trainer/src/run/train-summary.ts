@@ -2,18 +2,18 @@ import type { Finding } from "../diagnose/finding.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { RunProgress } from "../validation/measure-progress.js";
 
-/** How a run ended. */
+/** Summary of a run. */
 export interface TrainSummary {
   /** The run folder. */
   path: string;
-  /** File of the trained weights; not there after `val_only`. */
+  /** File of the trained weights; it is not written with `val_only`. */
   weights: string;
-  /** Metrics of the steps taken here; none when the resumed run was complete, or with `val_only`. */
+  /** Metrics of the steps taken by this process; none if the resumed run was complete, or with `val_only`. */
   steps: StepMetrics[];
-  /** Of the last step, or of the validation with `val_only`. */
+  /** Metrics of the last step, or of the validation with `val_only`. */
   metrics: StepMetrics;
-  /** Null where there is nothing to compare: one validation, or none and fewer than two steps. */
+  /** Null if there is nothing to compare: one validation, or none and fewer than two steps. */
   progress: RunProgress | null;
-  /** What is wrong with the run, as far as its metrics tell; the gravest first. Empty when nothing is. */
+  /** Problems of the run that its metrics show, the gravest first; empty if there are none. */
   problems: Finding[];
 }

@@ -20,13 +20,13 @@ import type { TrainResult, TrainStep } from "./train-result.js";
 import { openTraining, type Training } from "./training.js";
 
 export interface TrainTaskOptions extends Required<Pick<RunTrainingOptions, "isStopping" | "afterStep">> {
-  /** Where relative paths of the options start. */
+  /** Base of the options' relative paths. */
   configFolder: string;
-  /** Called with each step that is done. */
+  /** Called with each finished step. */
   onStep: (step: TrainStep) => void;
 }
 
-/** Opens what the options name, and trains. `train` loads it when it is called. */
+/** Opens everything that the options name, and trains. `train` loads this module when it is called. */
 export async function trainTask(
   options: TrainOptions,
   { configFolder, onStep, isStopping, afterStep }: TrainTaskOptions,
@@ -41,7 +41,7 @@ export async function trainTask(
   const trackers = [...makeTrackers(config), ...own];
   await fetchTrainAddresses(config, { report, signal: options.signal });
   await warnOfSettings(config, configFolder, report);
-  // The newest checkpoint is that of whoever had the lead before.
+  // Take the lead first: the newest checkpoint may come from the machine that had the lead before.
   const lead = await takeLead(bus, { signal: options.signal, report });
   const { signal } = lead;
   let training: Training | undefined;
@@ -75,7 +75,7 @@ export async function trainTask(
     });
     return describeResult(training, summary);
   } catch (error) {
-    // An interruption says itself what it cost.
+    // An interruption already describes what was lost.
     throw error instanceof TrainingInterrupted ? error : lead.explain(error);
   } finally {
     await training?.dispose();
@@ -83,7 +83,7 @@ export async function trainTask(
   }
 }
 
-/** Warns of what a config says, before anything is loaded; of what has no effect it only tells. */
+/** Warns about settings before anything is loaded; settings without effect are only notices. */
 async function warnOfSettings(config: TrainConfig, folder: string, report: Report): Promise<void> {
   const describe = ({ key, found, remedy }: ConfigWarning) => `${key}: ${found}; ${remedy}`;
   for (const warning of [...listWarnings(config), ...listContextWarnings(await listContexts(config, folder))])

@@ -30,7 +30,7 @@ const heldOut = [{ question: "dd" }, { question: "e" }];
 const silent = tool({ name: "silent", description: "Says nothing.", inputSchema: z.object({}), execute: () => "" });
 
 let count = 0;
-/** A training of some milliseconds a step, in a run folder of its own. */
+/** A training with steps of a few milliseconds, in its own run folder. */
 const options = (more: TrainOptions = {}): TrainOptions => ({
   model,
   task,
@@ -131,7 +131,7 @@ describe("a training under way", () => {
     let judged = 0;
     const slow = defineTask({
       rows,
-      // The second of the third step's twelve conversations.
+      // Abort at the second of the third step's twelve conversations.
       reward: ({ text }) => {
         if (++judged === 26) controller.abort(new Error("enough"));
         return shareOfAscii(text);
@@ -278,7 +278,7 @@ describe("a failure", () => {
     try {
       await failureOf(collect(train(options({ n: 0 }))));
       await failureOf(train(options({ n: 0 })));
-      // Also where the training fails while the loop is at something else.
+      // The training fails while the loop's body is busy.
       let fail!: () => void;
       const hasFailed = new Promise<void>((resolve) => {
         fail = resolve;
@@ -326,7 +326,7 @@ describe("a failure", () => {
       execute: () => "",
       dispose: () => void ended.push("own"),
     });
-    // What lies in memory may be used again: it is its maker's to dispose of.
+    // Tools and interactions in memory may be reused: their creator disposes of them.
     const user = interaction({ reply: () => ({ shouldTerminate: true }), dispose: () => void ended.push("user") });
     const tooled = (...tools: (ToolSource | typeof own)[]) =>
       defineTask({ ...task.definition, tools, interaction: user });

@@ -9,11 +9,12 @@ import type { TrainOptions, ValidationOptions } from "./train-options.js";
 import type { TrainResult, TrainStep } from "./train-result.js";
 
 /**
- * A training under way: await its result, which is of the steps that were taken, iterate over its steps, or both. Leaving the
- * iteration stops the training; its result says how it ended. A failure reaches everyone who awaits or iterates; where nobody
- * does it is an unhandled rejection.
- * @throws ConfigError, DataError, EngineError, HubError or ToolError, each naming what is wrong; TrainingInterrupted when the signal
- * aborted; ClusterError "cluster/lease-lost" when the lead of the bus was lost before the first step, or as the cause of TrainingInterrupted.
+ * A running training: await its result, iterate over its steps, or both. The result covers the steps that were taken.
+ * Leaving the iteration stops the training, whose result can still be awaited. A failure rejects every await and
+ * iteration; without any it is an unhandled rejection.
+ * @throws ConfigError, DataError, EngineError, HubError or ToolError, each naming the cause; TrainingInterrupted when
+ * the signal aborted; ClusterError "cluster/lease-lost" when the lead of the bus was lost before the first step, or as
+ * the cause of TrainingInterrupted.
  */
 export class TrainRun extends RunningStream<TrainResult, TrainStep> {
   protected readonly result: Promise<TrainResult>;
@@ -26,15 +27,16 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
   }
 
   /**
-   * Ends the training after the step that it takes; what was done is saved, and the result is of that. A run that is over stays as
-   * it is.
+   * Ends the training after the current step. Finished steps are saved, and the result covers them. Has no effect on a
+   * training that has ended.
    */
   stop(): void {
     this.isStopping = true;
   }
 
   /**
-   * Validates once more, after the step that the training takes; the training waits for it. Null where there are no held-out rows.
+   * Runs an additional validation after the current step; the training waits for it. Returns null if there are no
+   * held-out rows.
    * @throws ConfigError when no further step comes; the signal's reason when it aborts.
    */
   evaluate(): Promise<Validation | null> {
@@ -62,7 +64,7 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
   }
 
   private async run(given: TrainOptions): Promise<TrainResult> {
-    // Read before anything is awaited: the caller may change them.
+    // Read the options before the first await, because the caller may change them later.
     const options = makeAgentTask(given);
     const { configFolder = process.cwd() } = options;
     const { trainTask } = await import("./train-task.js");
@@ -83,9 +85,9 @@ interface PromiseWithResolversOf<T> {
 }
 
 /**
- * Trains a policy on a task: `await train({ model, task })`, or `for await (const step of train({ model, task }))`. It
- * begins at once, and several may run at a time, each in a run folder of its own (`name`, `folder`). Wrong options
- * throw where the training is awaited or iterated.
+ * Trains a policy on a task: `await train({ model, task })`, or `for await (const step of train({ model, task }))`.
+ * Training starts immediately, and several trainings may run concurrently, each in its own run folder (`name`,
+ * `folder`). Wrong options throw when the training is awaited or iterated.
  */
 export function train<Item extends object | string = string, Row extends object = object>(
   options: Omit<TrainOptions, "task" | "rows" | "agent" | "validation" | "sampler"> & {
@@ -97,11 +99,14 @@ export function train<Item extends object | string = string, Row extends object 
   return new TrainRun(options as TrainOptions);
 }
 
-/** Rows decide the type of `row` that an agent sees. */
+/** The type of `rows` determines the type of `row` in the agent's argument. */
 interface AgentTask<Item extends object | string> {
   rows?: readonly Item[] | string | readonly string[];
   agent?: TaskDefinition<Item extends object ? Item : DatasetRow>["agent"];
 }
 
-/** Held-out rows, and those that a sampler sees, are of the task's kind, or of the agent's; they decide no type. */
+/**
+ * Type of held-out rows and of a sampler's rows: that of the task's or the agent's rows. They do not take part in type
+ * inference.
+ */
 type RowOf<Item extends object | string, Row extends object> = NoInfer<Item extends object ? Item : Row>;

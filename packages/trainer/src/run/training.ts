@@ -27,29 +27,29 @@ import { providePackages } from "../user-code/provide-packages.js";
 import { openRegistries } from "../user-code/registries.js";
 import { checkTrainConfig } from "./check-train-config.js";
 
-/** Everything that a config names, loaded: model, data, tools, reward. */
+/** Everything that a config names, opened: model, data, tools, reward. */
 export interface Training extends StepParts {
-  /** As a file has it, for records of the run. */
+  /** The config in a file's form, for records of the run. */
   config: TrainConfig;
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
-  /** null: steps are given passes over the rows. */
+  /** Sampler of the rows; null: steps get passes over the rows. */
   rowSampler: RowSamplerSource | null;
-  /** `environment.reward` where models judge beside the rules; null without. */
+  /** `environment.reward` if models judge in addition to the rules; else null. */
   judgedRewards: JudgedRewards | null;
   dispose(): Promise<void>;
 }
 
 export interface OpenTrainingOptions {
-  /** Rows, tools and rewards in memory, in place of those that the config names. */
+  /** Rows, tools and rewards in memory, which replace those that the config names. */
   task?: Task<object>;
-  /** Held-out rows, in place of those that the config names. */
+  /** Held-out rows, which replace those that the config names. */
   valRows?: readonly DatasetRow[];
-  /** Estimators and losses in memory, by the names that the config gives them. */
+  /** Estimators and losses in memory, under the names in the config. */
   registries?: ReturnType<typeof openRegistries>;
-  /** Whether tool calls are read as the model's chat template prints them, whatever the config says; default false. */
+  /** True if tool calls are read as the model's chat template prints them, whatever the config says; default false. */
   findsToolFormat?: boolean;
-  /** Machines that share the work; default: this process does it alone. */
+  /** Machines that share the work; default: this process does all the work. */
   bus?: TrainingBus;
   /** A ready engine instead of the config's model, for tests. */
   engine?: PolicyEngine;
@@ -92,7 +92,7 @@ async function openParts(
     report,
   });
   open.add(dispose);
-  // Before a model is loaded that would not see them.
+  // Check before loading a model that could not see them.
   if (!options.engine && config.actor_rollout_ref.model.mmproj === null)
     checkSeen([...allRows.train, ...allRows.val], environment, {});
   const engine = options.engine ?? (await loadConfiguredModel(config, folder));

@@ -10,7 +10,8 @@ import type { TrainSummary } from "./train-summary.js";
 import type { Training } from "./training.js";
 
 /**
- * Validates the policy (of the checkpoint that training would go on from, if any) and changes nothing of the run.
+ * Validates the policy, restored from the checkpoint that training would resume from, if there is one. Leaves the run
+ * unchanged, except that it writes the validation's conversations.
  * @throws ToolError when every conversation failed.
  */
 export async function validateOnly(training: Training, report: Report | undefined): Promise<TrainSummary> {

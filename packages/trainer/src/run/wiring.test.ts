@@ -26,9 +26,9 @@ import { writeTinyRun } from "../testing/tiny-training.js";
 import { runValidation } from "../validation/run-validation.js";
 
 /**
- * What a config says against what the engines are given: a step of a scripted model, on three prompts with two samples
- * each, a tool call and an answer in each conversation, a critic, a reference, two epochs of two mini-batches; then a
- * validation.
+ * Compares a config with the arguments that the engines receive: in a step of a scripted model, on three prompts with
+ * two samples each, a tool call and an answer in each conversation, a critic, a reference, two epochs of two
+ * mini-batches; then in a validation.
  */
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -49,7 +49,7 @@ const BASE = [
 const STEP = 2;
 const CALL = '<tool_call>\n{"name": "calculator", "arguments": {"expression": "1 + 1"}}\n</tool_call>';
 const ANSWER = "2";
-/** Sampled tokens of each conversation, with both ends of turn. */
+/** Number of sampled tokens of each conversation, including both ends of turn. */
 const SAMPLED = new FakeTokenizer().tokenize(CALL + ANSWER).length + 2;
 const signal = new AbortController().signal;
 setMaxListeners(0, signal);
@@ -66,7 +66,7 @@ const open = (overrides: readonly string[] = []) =>
 
 type Arguments = Record<string, unknown>;
 
-/** By "<call>.<argument>", the different values that the argument had; and how many calls there were, of which rows. */
+/** Records, by "<call>.<argument>", the different values of each argument, the number of calls, and their rows. */
 async function observe(overrides: readonly string[] = []): Promise<Arguments> {
   const training = await open(overrides);
   try {
@@ -93,7 +93,7 @@ function describeCalls({ calls }: FakeTraining, rowOf: (sequence: TrainSequence)
     const text = JSON.stringify(value);
     if (!known.some((other) => JSON.stringify(other) === text)) known.push(value);
   };
-  /** Also what some calls of a kind have and others do not: undefined. */
+  /** Also records arguments that only some calls of a kind have; the other calls have undefined. */
   const addAll = (call: string, list: readonly (object | null | undefined)[]) => {
     const names = new Set(list.flatMap((given) => Object.keys(given ?? {})));
     for (const given of list as readonly (Arguments | null | undefined)[])
@@ -131,7 +131,7 @@ function describeCalls({ calls }: FakeTraining, rowOf: (sequence: TrainSequence)
     }
   }
   for (const list of Object.values(values)) list.sort();
-  // A loss is a function: what it gives for tokens of known values.
+  // A loss is a function, so record its results for tokens with known values.
   if (calls.train[0]) values["train.loss"] = probePolicyLoss(calls.train[0][1]);
   if (calls.trainCritic[0]) values["critic.loss"] = probeValueLoss(calls.trainCritic[0][1]);
   return { ...seen, ...values };
@@ -140,7 +140,7 @@ function describeCalls({ calls }: FakeTraining, rowOf: (sequence: TrainSequence)
 const TOKENS = {
   sequenceIndices: Int32Array.of(0, 1),
   offsets: Int32Array.of(0, 3, 5),
-  // Of the first mini-batch, which the trainer puts in their place: two prompts, two samples each.
+  // Totals of the first mini-batch, which the trainer substitutes: two prompts with two samples each.
   totals: { tokens: 4 * SAMPLED, sequences: 4 },
 };
 const column = (...values: number[]) => Float32Array.from(values);
@@ -185,9 +185,9 @@ const criticLossOf = (options: Partial<ValueLossOptions>) => ({
   "critic.loss": probeValueLoss(composeValueLoss({ ...valueLoss, ...options })),
 });
 
-/** Another value than the base's; which one, tests of what computes it say. */
+/** The value differs from the base's; other tests check the value itself. */
 const CHANGED = Symbol("changed");
-/** No call, or none with this argument. */
+/** No call has this argument, or there is no call. */
 const GONE = Symbol("gone");
 const ACTOR = "actor_rollout_ref.actor";
 const ROLLOUT = "actor_rollout_ref.rollout";
@@ -196,7 +196,7 @@ const [row0, row1, row2] = samples(2) as [number[], number[], number[]];
 const cosine = (progress: number, least = 0, cycles = 0.5) =>
   (1 + least) / 2 + ((1 - least) / 2) * Math.cos(2 * Math.PI * cycles * progress);
 
-/** Schedules at step 2 of 10, by the formulas in learning-rate.ts. */
+/** Rows for schedules at step 2 of 10, by the formulas in learning-rate.ts. */
 const schedules = (section: string, lr: number): Row[] => {
   const argument = section === "critic" ? "critic.learningRate" : "train.learningRate";
   const key = `${section}.optim`;
@@ -217,14 +217,15 @@ const optimizers = (section: string, call: string): Row[] => [
   [[`${section}.ppo_max_token_len=333`], { [`${call}.microBatchTokens`]: [333] }],
 ];
 
-/** Keys with other values than the base's, and every argument that then differs. */
+/** Overridden keys, and every argument that differs as a result. */
 type Row = [overrides: string[], changes: Arguments];
 const TABLE: Row[] = [
   [
     [`${ROLLOUT}.temperature=0.7`],
     { "generate.temperature": [0.7], "score.temperature": [0.7], "train.temperature": [0.7] },
   ],
-  // Half of the six conversations once more, when the updates are done: what has begun is finished.
+  // Half of the six conversations are scored again after the updates, without a signal, because a started step is
+  // finished.
   [
     [`${ACTOR}.update_kl_ratio=0.5`],
     { "score.calls": 3, "score.sequences": [3, 6], "score.signal": ["signal", undefined] },
@@ -246,7 +247,7 @@ const TABLE: Row[] = [
     const [a, b, c] = samples(3) as [number[], number[], number[]];
     const rows = [[...a, ...b], c, [...a, ...b], c];
     const sizes = { "generate.calls": 18, "score.sequences": [9], "values.sequences": [9] };
-    // More samples, so other means over the batch.
+    // More samples change the means over the batch.
     const means = { "train.columns.advantages": CHANGED, "train.loss": CHANGED, "critic.loss": CHANGED };
     return [[override], { ...sizes, "generate.seed": CHANGED, "train.rows": rows, "critic.rows": rows, ...means }];
   }),
@@ -270,7 +271,7 @@ const TABLE: Row[] = [
     [`${ACTOR}.ppo_mini_batch_size=1`, "critic.ppo_mini_batch_size=2"],
     { "train.rows": [row0, row1, row2, row0, row1, row2], "train.loss": CHANGED },
   ],
-  // The critic follows the actor where it has no number of its own.
+  // The critic uses the actor's value if it has none of its own.
   [[`${ACTOR}.ppo_epochs=1`], { "train.rows": [[...row0, ...row1], row2], "critic.rows": [[...row0, ...row1], row2] }],
   [[`${ACTOR}.shuffle=true`], { "train.rows": CHANGED }],
   [[`${ACTOR}.clip_ratio=0.1`], lossOf({ clipRatioLow: 0.1, clipRatioHigh: 0.1 })],
@@ -314,11 +315,11 @@ const TABLE: Row[] = [
     ["algorithm.rollout_correction.bypass_mode=true"],
     { "score.calls": 1, "score.entropy": GONE, "score.adapter": [false], "train.columns.oldLogprobs": CHANGED },
   ],
-  // One step of its own: the first of four.
+  // The actor's first step: the first of four warm-up steps.
   [["trainer.critic_warmup=1", `${ACTOR}.optim.lr_warmup_steps=4`], { "train.learningRate": [1e-2 / 4] }],
 ];
 
-/** Keys that decide something else than an argument of the engines; what tests them. */
+/** Keys that do not determine an argument of the engines, by the test that covers them. */
 const ELSEWHERE: Record<string, string[]> = {
   "the test of the teacher's options below, and step/teachers.test.ts": [
     ...["enabled", "teacher_key"].map((key) => `distillation.${key}`),
@@ -397,7 +398,7 @@ describe("every argument of the engines", () => {
     };
     expect(base).toEqual({
       ...name("generate", { calls: 12, temperature: [1], ...sampling }),
-      // Greedy, though val_kwargs.temperature is 1: do_sample is false.
+      // Validation is greedy although val_kwargs.temperature is 1, because do_sample is false.
       ...name("validate", { calls: 6, temperature: [0], ...sampling }),
       ...name("score", {
         calls: 2,
@@ -408,7 +409,7 @@ describe("every argument of the engines", () => {
         signal: ["signal"],
       }),
       ...name("values", { sequences: [6], signal: ["signal"] }),
-      // Neither has a signal: an update is finished, whatever ends the run.
+      // Neither has a signal: a started update is finished, whatever ends the run.
       ...name("train", {
         rows,
         learningRate: [1e-2],
@@ -460,13 +461,13 @@ describe("every argument of the engines", () => {
   });
 });
 
-/** The columns of a call's batches, each conversation's once, where `base` is compared with itself. */
+/** Columns of a call's batches, each expected to be any array: `base` itself is compared with this. */
 function columnsOf(call: string): Arguments {
   const names = Object.keys(base).filter((name) => name.startsWith(`${call}.columns.`));
   return Object.fromEntries(names.map((name) => [name.slice(call.length + 1), expect.any(Array)]));
 }
 
-/** "a.b.c" for each leaf. */
+/** Lists the keys of all leaves: "a.b.c". */
 function listKeys(node: object, path = ""): string[] {
   return Object.entries(node).flatMap(([key, value]) => {
     const here = path ? `${path}.${key}` : key;
@@ -477,7 +478,7 @@ function listKeys(node: object, path = ""): string[] {
 
 it("a model sees through the projector that its config names, with images as large as it says", async () => {
   const { folder } = await writeTinyRun(models);
-  // Of those that take pictures of any size: patches of 8 pixels.
+  // A projector that takes images of any size, in patches of 8 pixels.
   await makeTinyProjector(join(folder, "mmproj.gguf"), { type: "pixtral" });
   const count = async (size: number, ...keys: string[]) => {
     const overrides = keys.map((key) => `actor_rollout_ref.model.${key.replace("{folder}", folder)}`);
@@ -535,7 +536,7 @@ describe("what the engines are given for each conversation", () => {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
       const [values] = await critic.values([{ tokenIds, from: t.promptLength }]);
       expect(columns!.oldValues).toEqual(values);
-      // gamma is 1 and only the last sampled token earns anything: its return is the reward.
+      // gamma is 1 and only the last sampled token has a reward, so that its return is the reward.
       const last = t.responseMask.lastIndexOf(1);
       expect(columns!.returns![last]).toBeCloseTo(t.reward, 5);
       expect(columns!.returns![last]).not.toBeCloseTo(columns!.oldValues![last]!, 2);
@@ -546,7 +547,7 @@ describe("what the engines are given for each conversation", () => {
   it("a loss that ranks a mini-batch: its logprobs before each later update, at the rollouts' temperature", async () => {
     const training = await open([`${ACTOR}.policy_loss.loss_mode=clip_cov`, `${ROLLOUT}.temperature=0.7`]);
     const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: STEP, epoch: 0 });
-    // Old and reference of all, then the mini-batches after the first.
+    // Old and reference logprobs of all, then the mini-batches after the first.
     expect(training.calls.score.map(([sequences]) => sequences.length)).toEqual([6, 6, 2, 4, 2]);
     for (const [, options] of training.calls.score) expect(options).toMatchObject({ temperature: 0.7 });
     for (const [sequences, options] of training.calls.score.slice(2)) {
