@@ -14,7 +14,7 @@ interface Calls {
   kwargs: Record<string, unknown>[];
 }
 
-/** Counts its instances; what it does is told by its argument. */
+/** Counts its instances; its argument determines its behaviour. */
 class CountingTool extends BaseTool {
   readonly calls: Calls = { created: 0, released: 0, kwargs: [] };
   constructor(
@@ -131,7 +131,8 @@ describe("state machines", () => {
 describe("runRollouts", () => {
   it("a slow tool holds up only its own conversation; results keep the order of rows and samples", async () => {
     const order: string[] = [];
-    // Slow calls answer when all other conversations have ended: were those held up, the tool's timeout would end the wait.
+    // Slow calls answer once all other conversations have ended. If a slow call delayed the others, the tool's timeout
+    // would end the wait.
     class SlowTool extends CountingTool {
       override async execute(id: string, parameters: Record<string, unknown>, options = {}): Promise<ToolResult> {
         while (parameters.ms === 80 && order.length < 4) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -340,7 +341,7 @@ describe("failures", () => {
     });
     const rows = ["0", "1", "2"].map((content, i) => makeRow({ prompt: [{ role: "user", content }] }, i));
     await expect(broken.run(rows)).rejects.toThrow(/out of memory/);
-    // The others would have gone on until their budget was used up.
+    // The other conversations would otherwise continue until their budget was used up.
     expect(asked).toBeLessThan(10);
     expect(broken.engine.counts.disposed).toBe(broken.engine.counts.created);
   });
@@ -477,7 +478,7 @@ describe("lifecycles", () => {
     };
     expect(await every({})).toEqual([3]);
     expect(await every({ interactionInterval: 2 })).toEqual([3]);
-    // Turn 2 is the first answer, and no multiple of 4: it is final.
+    // Turn 2 is the first answer. It is no multiple of 4, so it is final.
     expect(await every({ interactionInterval: 4 })).toEqual([0]);
     const drawn = await every({ interactionProb: 0.5 }, 32);
     expect(new Set(drawn).size).toBeGreaterThan(1);

@@ -12,7 +12,7 @@ import { type FakeRolloutOptions, makeFakeRollout, makeRow } from "../testing/in
 
 type Output = (context: AgentLoopContext, sampling: SamplingParams) => unknown;
 
-/** Rollouts of a loop that returns what the test says. */
+/** Runs rollouts of a loop that returns the given output. */
 async function play(output: Output, more: Partial<FakeRolloutOptions> = {}) {
   registerAgentLoop("mine", (context) => ({
     run: async (sampling) => (await output(context, sampling)) as AgentLoopOutput,
@@ -22,7 +22,7 @@ async function play(output: Output, more: Partial<FakeRolloutOptions> = {}) {
   return { ...rollout, t: trajectory! };
 }
 
-/** Values of a response behind as many zeros as the prompt has tokens. */
+/** Prepends as many zeros to values of a response as the prompt has tokens. */
 const after = ({ promptIds }: AgentLoopContext, response: readonly number[]) => [
   ...new Array<number>(promptIds.length).fill(0),
   ...response,

@@ -16,7 +16,7 @@ describe("environments that run code", () => {
       reply: ({ turn }) => (turn === 0 ? call(busy) : "done"),
       tools: [tool],
       n: 12,
-      // One sandbox: the last of 12 programs waits for 11 times 0.2 s, and all wait for its start.
+      // There is one sandbox: the last of 12 programs waits for 11 times 0.2 s, and all wait for the sandbox to start.
       multiTurn: { toolTimeoutS: 1.5 },
     });
     const trajectories = await run();

@@ -35,7 +35,7 @@ const count = (engine: FakeEngine, t: Trajectory, token: string) => {
   const [id] = engine.tokenize(token);
   return [...t.tokenIds].filter((other) => other === id).length;
 };
-/** A rollout in which a row's user, a tool and an interaction say `text`. */
+/** Runs a rollout in which a row's user, a tool and an interaction say `text`. */
 const play = (text: string, more: Partial<FakeRolloutOptions> = {}) => {
   const rollout = makeFakeRollout({
     reply,

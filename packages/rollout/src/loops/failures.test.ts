@@ -7,7 +7,7 @@ import { makeFakeRollout, makeRow } from "../testing/index.js";
 import { registerAgentLoop } from "./agent-loops.js";
 import { startRollouts } from "./run-rollouts.js";
 
-/** Breaks as told by how many conversations began before; an answer is worth 0.5. */
+/** Fails depending on the number of earlier conversations; an answer scores 0.5. */
 class Flaky extends BaseInteraction {
   started = 0;
   constructor(
@@ -65,7 +65,7 @@ describe("on_failure", () => {
     registerAgentLoop("breaks", (context) => ({
       run: async ({ seed }, row) => {
         seeds.push([row.index, seed]);
-        // The second row's first two attempts break.
+        // The second row's first two attempts fail.
         if (row.index === 1 && seeds.filter(([index]) => index === 1).length < 3) throw new Error("HTTP 503");
         const tokenIds = [...context.promptIds, ...context.engine.tokenize("ok")];
         const promptLength = context.promptIds.length;

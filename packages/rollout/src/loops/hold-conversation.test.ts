@@ -28,7 +28,7 @@ describe("conversations held elsewhere", () => {
     const asked: ConversationWork[] = [];
     const converse: RolloutOptions["converse"] = async (work, local) => {
       asked.push(work);
-      // The last one asked for comes back first; every third is held here.
+      // The last request returns first; every third conversation runs here.
       await new Promise((resolve) => setTimeout(resolve, 9 - asked.length));
       return asked.length % 3 === 0 ? local() : holdConversation(worker.engine, structuredClone(work), worker.options);
     };

@@ -104,11 +104,11 @@ describe("conversations are kept apart", () => {
       expect(JSON.stringify(t.messages)).not.toMatch(/REWRITTEN|PUSHED|REWARD/);
       expect(engine.detokenize(t.tokenIds)).not.toMatch(/REWRITTEN|PUSHED|99/);
       expect(t.metrics.tokenization_mismatch).toBeUndefined();
-      // Token for token what an honest environment gives.
+      // The tokens equal those of an honest environment.
       expect([...t.tokenIds]).toEqual([...first[0]!.tokenIds]);
       expect(options.tokenizer.render(t.messages, [tool.schema])).toBe(`${engine.detokenize(t.tokenIds)}\n`);
     }
-    // Each of the six conversations finds its kwargs as the row has them.
+    // Each of the six conversations gets the row's original kwargs.
     expect(tool.seen.filter(([phase]) => phase === "create")).toEqual(Array(6).fill(["create", 0]));
     expect(tool.seen).toHaveLength(6 * 4);
     for (const [, used] of tool.seen) expect(used).toBe(0);

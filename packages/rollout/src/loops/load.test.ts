@@ -26,7 +26,7 @@ class UnrulyTool extends BaseTool {
     return { instanceId };
   }
   override async execute(_id: string, { how }: Record<string, unknown>): Promise<ToolResult> {
-    // Each text is its own: one that is kept alive by a trajectory would be seen in the heap.
+    // Each text is a separate string, so that the heap shows any that a trajectory keeps alive.
     const big = () => String.fromCharCode(97 + Math.floor(Math.random() * 26)).repeat(megabyte);
     if (how === "sleep") await sleep(5 + Math.random() * 40);
     if (how === "hang") await new Promise(() => undefined);
@@ -85,7 +85,8 @@ function makeLoad() {
   const tool = new UnrulyTool();
   const feedback = new Feedback({}, "test");
   const rollout = makeFakeRollout({
-    // A call, its answer's comment, a user's question, and so on: the row says how the tool behaves.
+    // Turns alternate: a call, a comment on its answer, a user's question, and so on. The row determines the tool's
+    // behaviour.
     reply: ({ turn, text }) => {
       const how = /do (\w+)/.exec(text)![1];
       return turn % 2 === 0
@@ -114,7 +115,7 @@ function makeLoad() {
 
 describe("load", () => {
   it(`${conversations} conversations at once: all end in a record, nothing leaks, and the event loop stays free`, async () => {
-    // The first conversations pay for compilation and templates; that is not what is measured.
+    // The first conversations include compilation and loading of templates, which are not measured.
     const warm = makeLoad();
     await warm.run(warm.rows.slice(0, 100));
 
@@ -166,9 +167,9 @@ describe("load", () => {
     const loop = `p50 ${(delay.percentile(50) / 1e6).toFixed(1)} ms p99 ${p99.toFixed(1)} ms max ${(delay.max / 1e6).toFixed(1)} ms`;
     const report = `${seconds.toFixed(1)} s (CPU ${cpuSeconds.toFixed(1)} s), event loop ${loop} (p99 without the time of other processes ${own.toFixed(1)} ms), heap kept ${kept.toFixed(0)} MB, RSS ${residentBefore.toFixed(0)} -> ${residentMost.toFixed(0)} MB`;
     process.stderr.write(`load: ${report}\n`);
-    // On a busy machine every pause is as long as others hold the cores: then what counts is our own part of it.
+    // On a busy machine, pauses include the time of other processes; then only this process's part counts.
     expect(Math.min(p99, own), report).toBeLessThan(50);
-    // About 10 KB a trajectory; one text of a megabyte kept alive in each of 571 would be as many megabytes.
+    // A trajectory takes about 10 KB; a leaked text in each of 571 trajectories would take 571 MB.
     expect(kept, report).toBeLessThan(100);
     expect(residentMost - residentBefore, report).toBeLessThan(500);
   });

@@ -41,19 +41,19 @@ describe("use_inference_chat_template", () => {
       expect(seen[(i - 1) / 2]).toBe(rendered);
     });
     expect(seen).toHaveLength(3);
-    // Two turns lost their reasoning after they were sampled; the third is as it was.
+    // The first two turns lost their reasoning after they were sampled; the third is unchanged.
     const sampled = engine.detokenize([...t!.tokenIds].filter((_, i) => t!.responseMask[i]));
     expect(sampled).toBe("<think>thought 2</think>said 2<|im_end|>");
     expect(engine.detokenize(t!.tokenIds)).toBe(options.tokenizer.render(t!.messages.slice(0, 5), [], true) + sampled);
     expect(t!.metrics).toMatchObject({ rewritten_turns: 2 });
     expect(t!.metrics.rewritten_tokens).toBeGreaterThan(0);
     expect(t!.metrics.tokenization_mismatch).toBeUndefined();
-    // Every logprob is that of its token after the prefix that stands in the record.
+    // Every logprob is conditioned on the prefix in the record.
     const [scores] = await engine.score([{ tokenIds: t!.tokenIds }]);
     t!.rolloutLogprobs.forEach((logprob, i) => {
       expect(logprob).toBe(t!.responseMask[i] ? scores!.logprobs[i] : 0);
     });
-    // Rewards of turns that were rewritten stay, at the nearest token that is trained on.
+    // Rewards of rewritten turns are kept, at the nearest trained token.
     expect(t!.turnScores.map((s) => s.value)).toEqual([1, 1, 1]);
     for (const { tokenIndex } of t!.turnScores) expect(t!.responseMask[tokenIndex]).toBe(1);
     expect(engine.counts.created).toBe(engine.counts.disposed);

@@ -73,7 +73,9 @@ export class RolloutGroup {
     private readonly engine: PolicyEngine,
     /** The row; its images are in memory once the first sample has begun. */
     private row: DatasetRow,
-    /** `position`: among the rows of this step; `first`: of its conversations among all of them. */
+    /**
+     * `position`: the row's position in this step; `first`: index of its first conversation among those of all rows.
+     */
     private readonly at: { position: number; first: number },
     private readonly slots: Semaphore,
     private readonly rewards: RewardQueue,
@@ -85,8 +87,8 @@ export class RolloutGroup {
   }
 
   async run(): Promise<Sample[]> {
-    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. Conversations
-    // that may be held elsewhere need one only when they are held here.
+    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. With
+    // `converse`, a conversation needs a place only if it runs in this process.
     const places = Array.from({ length: this.n }, () => (this.options.converse ? null : this.acquire()));
     try {
       return await settleAll(

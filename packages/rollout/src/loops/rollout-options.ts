@@ -33,7 +33,7 @@ export interface ConversationWork {
   sample: number;
   /** Step of the training. */
   step: number;
-  /** As `RolloutOptions.policyVersion`. */
+  /** The same as `RolloutOptions.policyVersion`. */
   policyVersion: number;
   /** Sampling parameters, with this conversation's seed. */
   sampling: SamplingParams;
@@ -60,9 +60,12 @@ export interface RolloutOptions {
   images?: ImageAccess;
   /** Store the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
-  /** Holds a recorded conversation again, by the row's place among the rows, in the place of what is drawn for it: one of each row. */
+  /**
+   * Returns a recorded conversation to replay, given the row's position among the rows; one per row. It replaces random
+   * draws.
+   */
   replay?: (position: number) => ConversationReplay;
-  /** Samples of each row that does not say its own number. */
+  /** Number of samples of each row without its own number. */
   n: number;
   temperature: number;
   topP: number;

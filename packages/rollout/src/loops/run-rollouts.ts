@@ -23,9 +23,10 @@ export interface EndedRollouts {
 }
 
 /**
- * Runs the conversations of each row, all at once: `n`, or as many as the row asks for. Results are ordered by (row, sample), whatever finished first.
- * A conversation that fails is a trajectory with an `error`, or what `onFailure` says. What is wrong with the config, the
- * data or the engine throws, once every conversation has ended: nothing goes on in the background.
+ * Runs the conversations of all rows concurrently: the row's own number, else `n`. Results are ordered by (row,
+ * sample), whatever finished first. A failed conversation becomes a trajectory with an `error`, or is treated as
+ * `onFailure` says. Errors of the config, the data or the engine are thrown once every conversation has ended, so that
+ * nothing continues in the background.
  */
 export async function runRollouts(
   engine: PolicyEngine,
@@ -106,7 +107,10 @@ function onceEach(warn: ((warning: string) => void) | undefined): (warning: stri
   };
 }
 
-/** Checks that all names in rows exist, before anything is generated. @throws ConfigError; DataError for a wrong `samples`. */
+/**
+ * Checks that all names in a row exist, before anything is generated.
+ * @throws ConfigError; DataError for a wrong `samples`.
+ */
 function checkRow(row: DatasetRow, options: RolloutOptions): void {
   if (row.samples !== undefined && !isSampleCount(row.samples)) {
     throw new DataError("is no number of conversations", {

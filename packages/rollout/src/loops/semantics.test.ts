@@ -120,7 +120,7 @@ describe("semantics of agent loops", () => {
     expect(masked(engine, t, 0)).toBe("");
     expect(t.messages.map((m) => m.role)).toEqual(["user", "assistant"]);
     expect(t.toolRewards).toEqual([{ value: 0.5, tokenIndex: t.tokenIds.length - 1 }]);
-    // One token more, and the model gets its second turn with what is left.
+    // With one more token, the model gets its second turn within the remaining budget.
     const more = await runWith(afterTool + 1);
     expect(more.budgets).toEqual([afterTool + 1, 1]);
     expect(masked(more.engine, more.t, 1)).toMatch(/i$/);
@@ -221,7 +221,7 @@ describe("semantics of agent loops", () => {
           "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content if m.role != 'assistant' or loop.last else 'FORGOTTEN' }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
       },
     });
-    // The base conversation sees that such a template cannot be incremental, before anything is sampled.
+    // The base conversation detects that such a template cannot be incremental, before anything is sampled.
     await expect(run()).rejects.toThrow(/chat template: cannot show[\s\S]*drops the text or the calls[\s\S]*FORGOTTEN/);
     expect(sampled).toBe(0);
 
@@ -238,7 +238,7 @@ describe("semantics of agent loops", () => {
     });
     const [m] = await last.run();
     expect(m!.metrics.tokenization_mismatch).toBe(1);
-    // One warning for all of them, with the place.
+    // There is one warning for all of them, which names the place.
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toMatch(/row 0, template: ".*LET ME[\s\S]*row 0, rollout: {2}".*let me/);
     expect(m!.extraFields.tokenization).toMatchObject({
@@ -280,7 +280,7 @@ describe("semantics of agent loops", () => {
     }
     const tools = [new Judging(() => answer("x", 2))];
     const interactions = [new TestInteraction([{ score: 4, shouldTerminate: true }], 0.75)];
-    // Weights as reward_model.aggregation has them.
+    // Weights like those of reward_model.aggregation.
     const aggregate: RolloutOptions["aggregate"] = (earned) => {
       const parts = placeAsEarned(earned);
       const tokenLevel = new Float64Array(earned.responseMask.length);
@@ -301,7 +301,7 @@ describe("semantics of agent loops", () => {
     const [t] = await run();
     expect(engine.counts.created).toBe(1);
     expect(engine.counts.prefillTokens).toBe(t!.metrics.prefill_tokens);
-    // All but the last sampled token was evaluated, each once.
+    // Every token but the last sampled one was evaluated, once.
     expect(t!.metrics.prefill_tokens! + t!.metrics.decode_tokens!).toBe(t!.tokenIds.length + 1);
   });
 });

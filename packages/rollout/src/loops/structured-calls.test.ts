@@ -25,9 +25,9 @@ interface Model {
   /** The sampled turns: a call, then an answer. */
   call: string;
   answer: string;
-  /** The same turns as the template is given them. */
+  /** The same turns in the form that the template receives. */
   structured: [ChatMessage, ChatMessage];
-  /** Id by which the tool's answer is given. */
+  /** Id that the tool's answer refers to. */
   id?: string;
 }
 
@@ -55,7 +55,7 @@ const models: Model[] = [
     specialTokens: mistralTokens,
     endTokens: ["</s>"],
     format: "mistral",
-    // An id that Mistral's templates would refuse: ours takes its place.
+    // Mistral's templates would refuse this id, so it is replaced.
     call: `[TOOL_CALLS]calculator[CALL_ID]call_1[ARGS]${json}`,
     answer: "It is 42.",
     structured: [callMessage(), { role: "assistant", content: "It is 42." }],
@@ -131,7 +131,7 @@ describe.each(models)("$template", (model) => {
       { role: "user", content: "And now?" },
     ];
     expect(seen).toEqual([1, 3, 5].map((n) => options.tokenizer.render(messages.slice(0, n) as never, schemas, true)));
-    // The record says what was sampled, as text, and nothing of it is lost for training without a reason.
+    // The record contains the sampled text, which is trained on.
     expect(t!.messages[1]).toEqual({ role: "assistant", content: model.call });
     expect(t!.responseMask.includes(1)).toBe(true);
     expect(t!.metrics.tokenization_mismatch).toBeUndefined();
@@ -182,7 +182,7 @@ describe("templates that keep calls as text", () => {
   it("what was sampled stays: nothing is written anew, nothing taken out of training", async () => {
     for (const template of ["Qwen-Qwen2.5-7B-Instruct", "cria-tiny"]) {
       const chatTemplate = template === "cria-tiny" ? undefined : readBundledTemplate(template);
-      // Not as the template would print it: no newlines, other spaces.
+      // Differs from the template's rendering: no newlines, other spaces.
       const call = '<tool_call>{"name":"calculator","arguments":{"expression":"6*7"}}</tool_call>';
       const { engine, run } = makeFakeRollout({
         reply: ({ turn }) => (turn === 0 ? call : "42"),

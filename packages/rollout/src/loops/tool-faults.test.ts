@@ -30,7 +30,7 @@ class ActTool extends BaseTool {
   }
 }
 
-/** Ends a little after its call was given up. */
+/** Ends shortly after its call was aborted. */
 const outlast = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener("abort", () => setImmediate(() => setImmediate(resolve))));
 const answer = (response: ToolResult["response"]): ToolResult => ({ response, reward: 0, metrics: {} });
@@ -97,7 +97,7 @@ describe("a call that takes too long", () => {
       if (n === 0) await outlast(signal);
       return answer({ text: `call ${n}` });
     });
-    // The second call has 2 s for its turn and its work, and needs none.
+    // The second call's turn and work have 2 s, and need almost none.
     const { t, told } = await play(tool, 2, { toolTimeoutS: 2 });
     expect(told).toEqual(["error: act did not answer within 2 s", "call 1"]);
     expect(tool.mostRunning).toBe(1);

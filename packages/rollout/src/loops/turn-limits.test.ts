@@ -43,7 +43,7 @@ describe("stop strings", () => {
     expect(inserted).toMatch(/^<\|im_end\|>\n<\|im_start\|>user\n<tool_response>\n42\n/);
     expect(t).toMatchObject({ finishReason: "stop", metrics: { tool_calls: 1, tool_errors: 0 } });
     expect(t.metrics.tokenization_mismatch).toBeUndefined();
-    // The record and the model's context say the same.
+    // The record equals the model's context.
     expect(t.messages[1]!.content).toBe(`Let me see. ${call}`);
     expect(t.messages.at(-1)!.content).toBe("42 STOP");
     expect(options.tokenizer.render(t.messages, [options.tools.get("calculator")!.schema])).toBe(
