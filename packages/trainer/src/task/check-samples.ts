@@ -4,8 +4,9 @@ import type { Settings } from "../config/import/settings.js";
 import type { Registries } from "../user-code/registries.js";
 
 /**
- * A warning where rows ask for one conversation alone, and the advantages compare those of a prompt; null where none does.
- * @throws ConfigError naming the row, where the estimator can make nothing of one.
+ * Returns a warning if rows have only one conversation and the estimator compares the conversations of a prompt; null
+ * if no row does.
+ * @throws ConfigError naming the row, if the estimator cannot use a single conversation.
  */
 export function checkSamples(
   rows: readonly DatasetRow[],

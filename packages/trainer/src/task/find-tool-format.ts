@@ -8,8 +8,9 @@ export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSche
 
 export interface TemplateAbilities {
   /**
-   * `multi_turn.format`: the format whose parser reads the calls that the template prints. Where it prints none, the one whose calls
-   * begin with a token of the model, or as its instructions show. Null when there is none.
+   * Value for `multi_turn.format`: the format whose parser reads the calls that the template prints. If the template
+   * prints none: the format whose calls begin with a token of the model, or whose example is in the instructions. Null
+   * if there is none.
    */
   format: string | null;
   /** True if the template tells the model which tools there are. */
@@ -65,9 +66,10 @@ export function probeTemplate(
   };
 }
 
-/** What the assistant says in a rendering: the text behind the prompt, without the turn's end. */
+/** Extracts the assistant's text from a rendering: the part after the prompt, without the end of the turn. */
 export function cutTurn(rendered: string, prompt: string, endTexts: readonly string[]): string {
-  // Prompts may open what the rendering of a whole turn leaves out, such as thinking: only what they share is cut.
+  // A prompt may open a block, such as thinking, that the rendering of a whole turn omits: only the common prefix is
+  // cut.
   let start = 0;
   while (start < prompt.length && rendered[start] === prompt[start]) start++;
   // Two marks may begin alike (<think>, <tool_call>): go back to the beginning of the mark.
@@ -89,14 +91,14 @@ function findFormat(turn: string): string | null {
 }
 
 /**
- * The only format whose calls begin with one of these texts. Where there are several, or none, the one that the prompt has an example of;
- * null where that is not one.
+ * Finds the only format whose calls begin with one of these texts. If several or none do, it is the only one with an
+ * example in the prompt; null if that is not unique.
  */
 function findMarkedFormat(texts: readonly string[], prompt: string): string | null {
   const begins = ({ callStart }: ToolFormat, text: string) => callStart?.look(text, 0, false) === "call";
   const all = listToolFormats();
   const marked = all.filter((format) => {
-    // Of some formats any text may be a call.
+    // In some formats any text can be a call.
     return !begins(format, "a") && texts.some((text) => begins(format, text));
   });
   if (marked.length === 1) return marked[0]!.name;

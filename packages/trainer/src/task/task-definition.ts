@@ -80,8 +80,8 @@ export interface TaskDefinition<Row extends object = DatasetRow> {
   /** The right answer, shown in dumps and available to interactions. Default: the row's `truth` or `answer`. */
   truth?: Of<Row, unknown>;
   /**
-   * Conversations of a row, from 1 to 4096, for example by its difficulty; undefined: as many as the run says (`n`). Default: the
-   * row's `__rollout_n__`.
+   * Returns the number of conversations of a row, from 1 to 4096, for example by its difficulty; undefined: the run's
+   * number (`n`). Default: the row's `__rollout_n__`.
    */
   samples?: Of<Row, number | undefined>;
   /** `data_source` of the rows that have none; metrics are grouped by it. Default "task". */

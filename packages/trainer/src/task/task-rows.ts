@@ -39,7 +39,7 @@ export function toDatasetRow<Row extends object>(
       },
       agent_name: given.agent_name,
       __rollout_n__: samples ? checkSamples(callFor("samples", samples, row, place), place) : given.__rollout_n__,
-      // Those of a row that was read stand in its messages.
+      // Images of a row that was already read are in its messages.
       images: known ? undefined : given.images,
     },
     index,
@@ -87,7 +87,7 @@ function describeRow({
   };
 }
 
-/** What a task's functions say of a row. */
+/** Expected results of a task's functions, for errors. */
 const saidOfRows = {
   prompt: "a text or messages",
   truth: "the right answer",

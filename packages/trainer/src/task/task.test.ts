@@ -29,7 +29,7 @@ const record = (content: string, more: object = {}) => ({
   ...more,
 });
 
-/** A policy that is scripted. */
+/** A scripted policy. */
 function openPolicy(reply: ConstructorParameters<typeof FakeEngine>[0]["reply"] = () => "it is #### 4"): Policy {
   const engine = new FakeEngine({ reply, contextSize: 8192 });
   return new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference: null, seed: 0 });

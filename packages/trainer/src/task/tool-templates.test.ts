@@ -87,7 +87,10 @@ afterAll(() => vocabulary.dispose());
 
 const question: ChatMessage = { role: "user", content: "When?" };
 
-/** What a template prints of a turn, in tokens and back, without its end: what the model would have sampled. */
+/**
+ * The text that the model would have sampled: the template's rendering of a turn, without its end, tokenized and
+ * detokenized.
+ */
 function sampleTurn(name: string, message: ChatMessage): string {
   const tokenizer = tokenizers.get(name)!;
   const text = cutTurn(
@@ -100,7 +103,7 @@ function sampleTurn(name: string, message: ChatMessage): string {
 
 const takesSeveral = (name: string) => cases[name]!.takesSeveral !== false;
 
-/** A text before calls, where the template prints one there. */
+/** Returns the text if the template prints a text before calls, else "". */
 const sayBefore = (name: string, text: string) => (cases[name]!.printsBoth === false ? "" : text);
 
 const read = (name: string, text: string) => getToolFormat(cases[name]!.format).parse(text, schemas);
@@ -154,7 +157,7 @@ it.each(names)("%s: its format is found, and no neighbour's", (name) => {
     const { calls } = parse(turn, schemas);
     return detectionRank === 0 && calls.some((call) => call.error === undefined);
   });
-  // Text without marks on a line of its own may be code of other formats; text with marks must not be.
+  // A line of text without marks may be code of other formats; text with marks must not be.
   expect(readers.map((one) => one.name).filter((one) => one !== format)).toEqual([]);
 });
 
@@ -196,7 +199,7 @@ describe.each(printing)("%s", (name) => {
     if (!thinks) return;
     const reader = getToolFormat(format);
     const turn = sampleTurn(name, makeTurn([plain]));
-    // Without the thoughts that some templates print, empty as they are.
+    // Without the empty thoughts that some templates print.
     const call = turn.slice(split(reader, [turn]).end);
     expect(reader.parse(call, schemas).calls).toHaveLength(1);
     for (const text of [`${thinks[0]}\n${call}`, `${thinks[0]}\n${call}\n${thinks[1]}Done.`]) {
@@ -249,7 +252,7 @@ it("a format is told by a token of the model only where no other's calls begin s
   const silent = "{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}";
   expect(make(["[TOOL_CALLS]"], listing)).toBe("mistral");
   expect(make(["[TOOL_CALLS]"], silent)).toBeNull();
-  // Hermes and Qwen3-Coder begin so.
+  // Calls of Hermes and Qwen3-Coder begin like this.
   expect(make(["<tool_call>"], listing)).toBeNull();
   expect(make([], listing)).toBeNull();
 });
