@@ -5,7 +5,7 @@ const SEED = 42;
 
 /** Samples of one prompt. */
 export interface PromptSamples {
-  /** Samples that were asked for: its n. Of those some may have failed. */
+  /** Number of samples requested; some may have failed. */
   n: number;
   values: readonly number[];
   /** Prediction of each sample, for the majority vote; null if samples have none. */
@@ -13,10 +13,10 @@ export interface PromptSamples {
 }
 
 /**
- * Statistics of prompts, each averaged over the prompts that have it. A prompt of which samples failed has fewer values, and
- * these count as its n. They are `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n `best@k`, `worst@k` and (with
- * predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement. `maj@k` is the value of the
- * first sample that gave the most frequent prediction; of equally frequent ones, the first.
+ * Statistics of prompts, each averaged over the prompts that have it. They are `mean@n`, `std@n`, and for k = 2, 4, 8,
+ * ... and n `best@k`, `worst@k` and (with predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k values
+ * with replacement. n is the number of samples requested; a prompt with failed samples has fewer values. `maj@k` is the
+ * value of the first sample with the most frequent prediction; of equally frequent ones, the first.
  */
 export function describeSamples(prompts: readonly PromptSamples[]): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();
@@ -69,7 +69,7 @@ function listSizes(n: number): number[] {
   return [...sizes, n];
 }
 
-/** The first picked sample whose prediction is the most frequent. */
+/** Finds the first picked sample with the most frequent prediction. */
 function findMajority(picked: Int32Array, predictions: readonly unknown[]): number {
   const votes = new Map<unknown, { count: number; first: number }>();
   for (const i of picked) {

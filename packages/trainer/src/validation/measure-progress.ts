@@ -38,7 +38,7 @@ export function compareEnds({ heldOut, training }: Measurements): RunProgress | 
   return null;
 }
 
-/** Mean score of a training step; null when nothing of it was judged. */
+/** Mean score of a training step; null if none of its conversations was judged. */
 export function measureStep(metrics: StepMetrics): Measurement | null {
   const success = metrics["reward/score/mean"];
   return success === undefined ? null : { step: metrics["training/global_step"] ?? 0, success };

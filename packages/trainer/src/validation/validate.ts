@@ -9,7 +9,7 @@ import type { Environment } from "../task/environment.js";
 import { makeValidationMetrics } from "./validation-metrics.js";
 
 export interface Validation {
-  /** Mean score of the conversations that did not fail; null when all did. */
+  /** Mean score of the conversations that did not fail; null if all failed. */
   success: number | null;
   /** Metrics under verl's names: `val-core/<data_source>/<acc or reward>/mean@<n>`, ... */
   metrics: StepMetrics;

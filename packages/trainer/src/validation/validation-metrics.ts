@@ -28,12 +28,15 @@ export function makeValidationMetrics(trajectories: readonly Trajectory[]): Step
   return metrics;
 }
 
-/** Of the prompts with the most samples. */
+/** True for statistics of the prompts with the most samples. */
 function isCore(statistic: string, most: number): boolean {
   return [`mean@${most}`, ...["best", "worst", "maj"].map((name) => `${name}@${most}/mean`)].includes(statistic);
 }
 
-/** Extras may be ragged: a prompt counts where all its samples have the number. @param sizes samples asked for, by uid. */
+/**
+ * Reads the samples of each prompt. Extras may be ragged: a prompt counts only if all its samples have the number.
+ * @param sizes number of samples requested, by uid.
+ */
 function readSamples(
   prompts: readonly Trajectory[][],
   name: string,
@@ -51,7 +54,7 @@ function hasPrediction({ extraFields: { pred } }: Trajectory): boolean {
   return pred !== undefined && pred !== null;
 }
 
-/** The reward, and what the reward function gave besides the score. */
+/** Lists the reward and the numbers that the reward function returned in addition to the score. */
 function listNumbers(trajectories: readonly Trajectory[]): string[] {
   return ["reward", ...Object.keys(averageExtras(trajectories)).filter((name) => name !== "pred")];
 }

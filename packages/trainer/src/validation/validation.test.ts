@@ -11,7 +11,7 @@ interface Reference {
   cases: { n: number; rows: { uid: string; value: number; pred?: string }[]; expected: Record<string, number> }[];
 }
 
-// Made by make_reference.py beside it, with numpy.
+// Values made by make_reference.py in the same folder, with numpy.
 const fixture = join(import.meta.dirname, "..", "..", "fixtures", "validation", "reference.json");
 const reference = JSON.parse(readFileSync(fixture, "utf8")) as Reference;
 
