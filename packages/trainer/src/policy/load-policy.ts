@@ -57,7 +57,7 @@ const policyChecks: ChecksOf<Required<LoadPolicyOptions>> = {
   reference: flag,
 };
 
-/** As `loadPolicy` in when-called.ts. */
+/** Implements `loadPolicy` of when-called.ts. */
 export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
   checkOptions("loadPolicy", options, policyChecks);
   const { lora = {}, contextSize = 1024, maxSequences = 64, seed = 0, device, threads, deterministic = true } = options;

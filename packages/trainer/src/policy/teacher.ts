@@ -17,7 +17,7 @@ export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "t
   adapter?: string;
 }
 
-/** As `loadTeacher` in when-called.ts. */
+/** Implements `loadTeacher` of when-called.ts. */
 export async function loadTeacher(
   path: string,
   policy: Policy,

@@ -61,7 +61,7 @@ export class RunRecord {
     if (first) this.measurements.heldOut.push(first);
   }
 
-  /** Success rate of the last validation; null before the first. */
+  /** Mean score of the last validation; null before the first. */
   get heldOut(): number | null {
     return this.measurements.heldOut.at(-1)?.success ?? null;
   }

@@ -40,7 +40,7 @@ export interface RunTrainingOptions {
   afterStep?: (validate: () => Promise<Validation | null>) => Promise<void>;
 }
 
-/** As `runTraining` in when-called.ts. */
+/** Implements `runTraining` of when-called.ts. */
 export async function runTraining(training: Training, options: RunTrainingOptions = {}): Promise<TrainSummary> {
   const { report, isStopping, afterStep } = options;
   const { config, policy, signal } = training;

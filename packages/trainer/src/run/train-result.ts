@@ -12,7 +12,7 @@ export interface TrainStep {
   reward: number | null;
   /** Mean score of the judged conversations, without step rewards and shaping; null if none was judged. */
   success: number | null;
-  /** Success rate of the last validation; null before the first. */
+  /** Mean score of the last validation; null before the first. */
   heldOut: number | null;
   /** Metrics by name, documented in docs/metrics.md. */
   metrics: StepMetrics;
@@ -21,7 +21,8 @@ export interface TrainStep {
 /** The result of a training. */
 export interface TrainResult {
   /**
-   * Success rate at the first and at the last measurement: of validations, or of training if there were fewer than two.
+   * Mean score at the first and at the last measurement: of validations, or of training if there were fewer than two
+   * validations.
    */
   before: number | null;
   after: number | null;

@@ -57,7 +57,7 @@ export interface OpenTrainingOptions {
   report?: Report;
 }
 
-/** As `openTraining` in when-called.ts. */
+/** Implements `openTraining` of when-called.ts. */
 export function openTraining(
   config: TrainConfig,
   folder: string,

@@ -50,7 +50,7 @@ export interface StepInputs extends SampleInputs {
   replay?: (own: number) => readonly ReplayedGroup[];
 }
 
-/** As `runTrainingStep` in when-called.ts. */
+/** Implements `runTrainingStep` of when-called.ts. */
 export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Promise<StepResult> {
   const { settings, registries, policy, environment, critic, teachers, klController, trainRows } = parts;
   const { coordination, signal } = parts;
