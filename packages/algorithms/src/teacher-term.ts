@@ -4,30 +4,37 @@ import type { KlEstimate, KlName } from "./kl.js";
 import type { PolicyLossParameters } from "./losses/policy-loss-parameters.js";
 import type { PolicyLossName } from "./losses/policy-losses.js";
 
-/** How a policy learns from a teacher's logprobs of the policy's own tokens: on-policy distillation (arXiv:2306.13649). */
+/**
+ * Options of learning from a teacher's logprobs of the policy's own tokens: on-policy distillation (arXiv:2306.13649).
+ */
 export interface TeacherTermOptions {
-  /** Estimate of the divergence from d = logprob - teacherLogprob at each token. "k3" has the forward KL's gradient, "k1" none by itself. */
+  /**
+   * Estimate of the divergence from d = logprob - teacherLogprob at each token. "k3" has the gradient of the forward
+   * KL; "k1" has none by itself.
+   */
   estimate: KlName | KlEstimate;
-  /** Weight beside the policy loss, at least 0. Without `taskRewards` it is 1. */
+  /** Weight relative to the policy loss, at least 0. Without `taskRewards` it is 1. */
   coefficient: number;
-  /** Whether the task's rewards train too; false: the teacher alone, without entropy and KL terms. */
+  /** True if the task's rewards are trained on too; false: only the teacher, without entropy and KL terms. */
   taskRewards: boolean;
   /**
-   * Whether minus the divergence is an advantage of each token, learned by `lossMode`; with "k1" that has the reverse KL's gradient.
-   * false: the estimate is differentiated.
+   * True uses the negative divergence of each token as its advantage in the loss `lossMode`; with "k1" this has the
+   * gradient of the reverse KL. False: the estimate is differentiated.
    */
   policyGradient: boolean;
-  /** Of `policyGradient`: the loss that learns from these advantages, with clips of its own. It may not need a whole mini-batch. */
+  /**
+   * Loss for these advantages, with `policyGradient`; it has its own clip ratios, and must not need a whole mini-batch.
+   */
   lossMode: PolicyLossName;
   clipRatioLow: number;
   clipRatioHigh: number;
-  /** A token's divergence is cut off at plus and minus this; null: never. */
+  /** Limit of a token's divergence, which is clamped to ± this value; null: no limit. */
   maxLoss: number | null;
-  /** Logprobs of both below this count as this, at most 0; null: all count as they are. */
+  /** Lower limit of the logprobs of policy and teacher, at most 0; lower logprobs are raised to it. Null: no limit. */
   minLogprob: number | null;
 }
 
-/** As a config has them. */
+/** Defaults, as in a config. */
 export const defaultTeacherTerm = {
   estimate: "k3",
   coefficient: 1,
@@ -49,23 +56,23 @@ interface TeacherTokens {
   logprobs: Float32Array;
   oldLogprobs: Float32Array;
   teacherLogprobs: Float32Array;
-  /** Absent: 1. */
+  /** Weight of each token; absent: all are 1. */
   weights?: Float32Array;
   offsets: Int32Array;
   columns: Record<string, Float32Array>;
 }
 
-/** Of each token. */
+/** Values of each token. */
 interface TeacherTerm {
   losses: Float64Array;
   /** d loss / d logprob. */
   gradients: Float64Array;
-  /** The divergence, cut off, without the weight. */
+  /** The clamped divergence, without the weight. */
   divergences: Float64Array;
 }
 
 /**
- * The term of a loss that draws the policy towards its teacher, token by token.
+ * Makes the loss term that moves the policy towards its teacher, token by token.
  * @throws ConfigError for a loss of `policyGradient` that needs a whole mini-batch.
  */
 export function makeTeacherTerm(

@@ -55,7 +55,7 @@ async function runInGroups(model: LlamaModel, widths: readonly number[], count =
 }
 
 const WIDTHS = [1, 2, 3, 5, 12, 13];
-/** How many of the 64 are compared: by day, a group of each width. */
+/** Number of the 64 conversations that are compared; by day one group of each width. */
 const compared = amount(
   WIDTHS.reduce((sum, width) => sum + width),
   prompts.length,

@@ -21,8 +21,8 @@ export interface ToolFormat extends TurnReader {
   /** Other frameworks' names for it. */
   readonly aliases: readonly string[];
   /**
-   * How instructions show a call, for models whose chat template prints none and whose calls begin as those of other
-   * formats; null where no other format's calls begin so.
+   * Pattern of a call as instructions show it, for models whose chat template prints no calls, if another format's
+   * calls begin the same way; null if no other format's calls do.
    */
   readonly example: RegExp | null;
   /** Finds the place where a turn's first call may begin; null where `split` finds it. */

@@ -140,7 +140,7 @@ class Reader {
     return isPlain ? body : unescapeText(body);
   }
 
-  /** Whether a quote stands within a word, where no string ends: the template of LFM2.5 does not escape it. */
+  /** True for a quote inside a word, which does not end a string: the template of LFM2.5 does not escape it. */
   private isApostrophe(at: number): boolean {
     return this.text[at] === "'" && /^\w'\w$/.test(this.text.slice(at - 1, at + 2));
   }

@@ -41,7 +41,7 @@ export async function holdAgain(
   const replays = held.map((each, i) => makeReplay({ policy, environment }, each, seeds[i]!));
   const { conversations, finish } = await startRollouts(policy.engine, sampleOnce(held.map(({ row }) => row)), {
     ...environment,
-    // What a text became was checked when it was recorded, and only the first finding would be new.
+    // The tokens of each text were checked at recording; another check would report only its first finding.
     multiTurn: { ...environment.multiTurn, tokenizationSanityCheckMode: "disable" },
     ...(isJudged ? {} : { reward: () => 0, aggregate: undefined }),
     onFailure: "drop",

@@ -44,7 +44,7 @@ export interface TinyTrainingOptions {
   customRewardFunction?: Record<string, unknown>;
   /** Merged into each row, by its place among them. */
   row?: Record<string, unknown> | ((index: number) => Record<string, unknown>);
-  /** What names in the config stand for; default: what is built in. */
+  /** Registries of the names in the config; default: built-in entries. */
   registries?: Registries;
   signal?: AbortSignal;
 }

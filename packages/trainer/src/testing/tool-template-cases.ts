@@ -2,25 +2,25 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
 
-/** What the model of a template adds to a vocabulary, and how its turns end. */
+/** Special tokens of a template's model, and the properties of its turns. */
 export interface ToolTemplateCase {
   format: string;
-  /** Another framework's or family's name for that. */
+  /** Another framework's or family's name for the format. */
   alias?: string;
   ends: readonly string[];
-  /** Special tokens, beside the ends. */
+  /** Special tokens other than the ends of turns. */
   added: readonly string[];
-  /** The tags of its thoughts, where it has them. */
+  /** Tags of its thoughts, if it has them. */
   thinks?: readonly [open: string, close: string];
-  /** What no text of its calls can hold. */
+  /** Text that its calls cannot contain. */
   without?: string;
-  /** Whether the template prints calls. */
+  /** False if the template prints no calls. */
   printsCalls?: false;
-  /** Whether it prints both of a message that has a text and calls. */
+  /** False if it prints only one of text and calls, when a message has both. */
   printsBoth?: false;
-  /** Whether a turn may have several calls. */
+  /** False if a turn has at most one call. */
   takesSeveral?: false;
-  /** Whether it tells which tools there are. */
+  /** False if it does not list the tools. */
   listsTools?: false;
 }
 
