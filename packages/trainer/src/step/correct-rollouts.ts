@@ -20,8 +20,8 @@ export interface CorrectedRollouts {
 /**
  * Corrects for the difference between the sampler's logprobs and the training graph's, over all evaluated trajectories:
  * importance weights and rejections. With `bypass` nothing is corrected here, because the sampler would be compared
- * with itself; the loss corrects instead, with the policy's current logprobs. Conversations of machines that compute
- * other bits get token-level weights of at most 2, even if no importance sampling is configured.
+ * with itself; the loss corrects instead, with the policy's current logprobs. If no importance sampling is configured,
+ * conversations of machines that compute other bits still get token-level weights of at most 2.
  */
 export function correctRollouts(
   trajectories: readonly Trajectory[],

@@ -35,7 +35,7 @@ export class Teachers {
 
   /**
    * Loads the teachers.
-   * @throws ConfigError for a row without a teacher, or a model with another vocabulary; DataError for a row without its
+   * @throws ConfigError for a row without a teacher, or a model with another vocabulary; DataError for a row without a
    * hint; EngineError.
    */
   static async open(
