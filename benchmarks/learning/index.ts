@@ -73,7 +73,6 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
         runs.set(name, [...(runs.get(name) ?? []), learned]);
         const found = SHARES.map((share) => findTokens(learned, share));
         log(`${name}, seed ${seed}: ${found.join(", ")} tokens, ${learned.seconds.toFixed(0)} s`);
-        
       }
     const grpo = runs.get("GRPO")!;
     return { rows: chosen.flatMap((method) => compare(method, runs.get(method.name)!, grpo)) };
