@@ -35,14 +35,16 @@ export class ProcessPool {
   async run(job: Job, limits: SandboxLimits, { signal, onStart }: PoolRunOptions = {}): Promise<SandboxOutcome> {
     if (!(await this.takePlace(signal))) return ABORTED;
     let child: SandboxChild | undefined;
+    let isUsed = false;
     try {
       child = this.takeIdle() ?? (await this.start());
       if (signal?.aborted) return ABORTED;
+      isUsed = true;
       onStart?.();
       return await child.run(job, limits, signal);
     } finally {
       // The answer is not held up while the child prepares for the next program.
-      void this.giveBack(child);
+      void this.giveBack(child, isUsed);
     }
   }
 
@@ -99,10 +101,12 @@ export class ProcessPool {
   }
 
   /** Gives the place to the next program when the child is ready again, or has ended. */
-  private async giveBack(child: SandboxChild | undefined): Promise<void> {
+  private async giveBack(child: SandboxChild | undefined, isUsed: boolean): Promise<void> {
     if (child !== undefined) {
       try {
-        await child.becomeReady();
+        // One that got no program is ready, and says so no second time.
+        if (isUsed) await child.becomeReady();
+        else child.hold(false);
         if (!this.disposed) this.idle.push(child);
       } catch {
         // The child has ended, by a limit of its program or by the program.

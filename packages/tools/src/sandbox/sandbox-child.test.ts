@@ -209,6 +209,18 @@ describe("a pool", () => {
     expect(started).toEqual([0, 1, 2, 3, 4]);
   });
 
+  it("keeps a child that starts for a call that is given up meanwhile", async () => {
+    const sandbox = make({ workers: 1 });
+    const abort = new AbortController();
+    const given = sandbox.run("1", { signal: abort.signal });
+    while (sandbox.pids.length === 0) await new Promise(setImmediate);
+    const { pids } = sandbox;
+    abort.abort();
+    expect((await given).status).toBe("aborted");
+    expect((await sandbox.run("2")).output).toBe("2\n");
+    expect(sandbox.pids).toEqual(pids);
+  });
+
   it("leaves nothing behind when it is closed", async () => {
     const sandbox = make({ workers: 2 });
     const runs = [sandbox.run("for (;;);"), sandbox.run("for (;;);"), sandbox.run("1")];
