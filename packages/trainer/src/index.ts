@@ -32,8 +32,8 @@ export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "
 export { Generation } from "./policy/generation.js";
 export type { LoadPolicyOptions } from "./policy/load-policy.js";
 export { type GenerateTextOptions, Policy } from "./policy/policy.js";
-export type { LoadTeacherOptions, Teacher } from "./policy/teacher.js";
-export type { PolicyScoreOptions, TokenScores } from "./policy/token-scores.js";
+export type { LoadTeacherOptions } from "./policy/teacher.js";
+export type { PolicyScoreOptions, Teacher, TokenScores } from "./policy/token-scores.js";
 export type { GradientWork, UpdateOptions } from "./policy/update-policy.js";
 export type {
   ForkOptions,

@@ -70,7 +70,7 @@ export const evalCommand = defineCommand({
     }),
 });
 
-/** Leaves out training rows, which may be large or missing, reference policy and critic. */
+/** Leaves out training rows, which may be large or missing, reference policy, teachers and critic. */
 function leaveTrainingOut(config: TrainConfig): TrainConfig {
   const { val_files } = config.data;
   if (!val_files) {
@@ -87,6 +87,7 @@ function leaveTrainingOut(config: TrainConfig): TrainConfig {
   config.actor_rollout_ref.actor.use_kl_loss = false;
   config.algorithm.use_kl_in_reward = false;
   config.algorithm.adv_estimator = "grpo";
+  config.distillation.enabled = false;
   return config;
 }
 

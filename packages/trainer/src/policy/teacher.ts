@@ -1,16 +1,7 @@
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import type { Policy } from "./policy.js";
-import type { ScoreReference } from "./token-scores.js";
-
-/**
- * A model whose logprobs of the policy's tokens are the target of an update: on-policy distillation (arXiv:2306.13649).
- */
-export interface Teacher {
-  /** Scores like `policy.scoreReference`: natural logarithms, at the policy's temperature. */
-  score: ScoreReference;
-  dispose(): Promise<void>;
-}
+import type { Teacher } from "./token-scores.js";
 
 export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "threads"> {
   /** A LoRA adapter for the model. Default: none. */

@@ -45,3 +45,12 @@ export type ScoreReference = (
   sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
   options?: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute">,
 ) => Promise<Float32Array[]>;
+
+/**
+ * A model whose logprobs of the policy's tokens are the target of an update: on-policy distillation (arXiv:2306.13649).
+ */
+export interface Teacher {
+  /** Scores like `policy.scoreReference`: natural logarithms, at the policy's temperature. */
+  score: ScoreReference;
+  dispose(): Promise<void>;
+}

@@ -17,8 +17,7 @@ import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
-import type { Teacher } from "./teacher.js";
-import type { ScoreReference, ScoreTokens } from "./token-scores.js";
+import type { ScoreReference, ScoreTokens, Teacher } from "./token-scores.js";
 
 /** Options of an update. The defaults are those of the config. */
 export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {

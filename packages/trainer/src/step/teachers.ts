@@ -5,7 +5,8 @@ import type { DistillationOptions, TeacherModel } from "../config/options/distil
 import { resolvePath } from "../config/paths.js";
 import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
-import { type LoadTeacherOptions, loadTeacher, type Teacher, teachItself } from "../policy/teacher.js";
+import { type LoadTeacherOptions, loadTeacher, teachItself } from "../policy/teacher.js";
+import type { Teacher } from "../policy/token-scores.js";
 import type { Environment } from "../task/environment.js";
 
 type Taught = Pick<

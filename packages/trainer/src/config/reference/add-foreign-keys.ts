@@ -74,7 +74,11 @@ function addKey(root: JsonNode, key: string, node: JsonNode): void {
   for (const part of parts) {
     const mapping = findMapping(section);
     if (!mapping) return;
-    mapping.properties![part] ??= { type: "object", properties: {}, additionalProperties: false, doNotSuggest: true };
+    // A key of a mapping of any names has what each of them may have.
+    mapping.properties![part] ??=
+      typeof mapping.additionalProperties === "object"
+        ? structuredClone(mapping.additionalProperties)
+        : { type: "object", properties: {}, additionalProperties: false, doNotSuggest: true };
     section = mapping.properties![part];
     section.properties ??= section.anyOf ? undefined : {};
   }
