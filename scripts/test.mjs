@@ -38,6 +38,7 @@ const TESTS_WITH_STOCK_LLAMA = [
   "apps/trainer/src/commands/adapter-import.test.ts",
   "apps/trainer/src/commands/eval-export.test.ts",
   "tests/readme.test.ts",
+  "packages/tokenizer-delta/src/tool-schemas.test.ts",
 ];
 
 // Files that change their process for good in other ways, or measure all of it. Each has a separate process, which loads
