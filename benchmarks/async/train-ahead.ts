@@ -1,12 +1,9 @@
 import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { openTraining, RunFolder, runTraining, type Training, validate } from "cria";
-import { loadConfig, trainConfigSchema } from "cria/config";
-import { THREADS } from "../settings.js";
-
-const example = join(import.meta.dirname, "..", "..", "examples", "calculator", "config.yaml");
+import { join } from "node:path";
+import { RunFolder, runTraining, validate } from "cria";
+import { calculatorFolder, openCalculator } from "../open-calculator.js";
 
 export interface AheadOptions {
   lag: number;
@@ -33,21 +30,10 @@ export interface AheadRun {
 
 /** A training of the calculator. Success is measured afterwards, with instant tools: it takes no time of the training. */
 export async function trainAhead(options: AheadOptions): Promise<AheadRun> {
-  const { lag, seed, steps, isSlow, delays = "", threads = THREADS, every = 5 } = options;
+  const { lag, seed, steps, isSlow, delays = "", threads, every = 5 } = options;
   const folder = await mkdtemp(join(tmpdir(), "cria-async-"));
   process.env.CRIA_DELAYS = delays;
-  const open = (overrides: readonly string[]): Promise<Training> => {
-    const { values } = loadConfig(trainConfigSchema, example, [
-      `trainer.threads=${threads}`,
-      `trainer.total_training_steps=${steps}`,
-      `actor_rollout_ref.rollout.seed=${seed}`,
-      `data.seed=${seed}`,
-      "trainer.save_minutes=0",
-      "trainer.logger=[]",
-      ...overrides,
-    ]);
-    return openTraining(values, dirname(example));
-  };
+  const open = (overrides: readonly string[]) => openCalculator({ seed, steps, threads }, overrides);
   try {
     const session = await open([
       `trainer.v1.trainer_mode=${lag > 0 ? "colocate_async" : "sync"}`,
@@ -69,7 +55,7 @@ export async function trainAhead(options: AheadOptions): Promise<AheadRun> {
         { ...session, valRows: [] },
         {
           folder: await RunFolder.create(join(folder, "run")),
-          configFolder: dirname(example),
+          configFolder: calculatorFolder,
           afterStep: async () => {
             step++;
             secondsAfter.set(step, passed());

@@ -1,9 +1,6 @@
-import { dirname, join } from "node:path";
-import { openTraining, RunFolder, runTraining } from "cria";
-import { loadConfig, trainConfigSchema } from "cria/config";
-import { THREADS } from "../settings.js";
-
-const example = join(import.meta.dirname, "..", "..", "examples", "calculator", "config.yaml");
+import { join } from "node:path";
+import { RunFolder, runTraining } from "cria";
+import { calculatorFolder, openCalculator } from "../open-calculator.js";
 
 export interface MethodOptions {
   /** Where run folders lie. */
@@ -30,28 +27,21 @@ let runs = 0;
 /** A training of the calculator. */
 export async function trainMethod(options: MethodOptions): Promise<Learned> {
   const { folder, seed, steps, overrides, every, adapter } = options;
-  const { values } = loadConfig(trainConfigSchema, example, [
-    `trainer.threads=${THREADS}`,
-    `trainer.total_training_steps=${steps}`,
+  const points: Learned["points"] = [];
+  let tokens = 0;
+  let seconds = 0;
+  const training = await openCalculator({ seed, steps }, [
     `trainer.test_freq=${every}`,
-    `actor_rollout_ref.rollout.seed=${seed}`,
-    `data.seed=${seed}`,
     // Small steps: a large one solves the task at once, and nothing could be told apart.
     "data.train_batch_size=2",
     "actor_rollout_ref.actor.ppo_mini_batch_size=2",
     "actor_rollout_ref.rollout.n=4",
-    "trainer.save_minutes=0",
-    "trainer.logger=[]",
     ...overrides,
   ]);
-  const points: Learned["points"] = [];
-  let tokens = 0;
-  let seconds = 0;
-  const training = await openTraining(values, dirname(example));
   try {
     await runTraining(training, {
       folder: await RunFolder.create(join(folder, `run-${runs++}`)),
-      configFolder: dirname(example),
+      configFolder: calculatorFolder,
       report: (event) => {
         if (event.type === "validated") points.push({ tokens, success: event.success ?? 0 });
         if (event.type !== "step") return;

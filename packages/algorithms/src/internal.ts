@@ -44,10 +44,11 @@ export {
   sapoLoss,
   vanillaLoss,
 } from "./losses/index.js";
+export { teacherTermDefaults } from "./losses/policy-loss-defaults.js";
 export type { Clip, LossTerms } from "./make-loss.js";
 export { needsPreparation } from "./prepare-policy-loss.js";
 export { defaultRolloutCorrection } from "./rollout-correction.js";
 export { measureDivergence } from "./rollout-divergence.js";
-export { defaultTeacherTerm, makeTeacherTerm } from "./teacher-term.js";
+export { makeTeacherTerm } from "./teacher-term.js";
 export { defaultValueLoss } from "./value-loss.js";
 export { weighTurns } from "./weigh-turns.js";

@@ -2,7 +2,8 @@ import type { Aggregation } from "./aggregate.js";
 import { defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 import type { KlEstimate } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
-import { defaultTeacherTerm, type TeacherTermOptions } from "./teacher-term.js";
+import { teacherTermDefaults } from "./losses/policy-loss-defaults.js";
+import type { TeacherTermOptions } from "./teacher-term.js";
 
 /** Options of every loss, in addition to its own parameters. */
 export interface LossTerms {
@@ -26,7 +27,7 @@ const terms = ({ aggregation, scaleFactor, entropy, kl, teacher }: LossTerms): P
   ...(scaleFactor === undefined ? {} : { lossScaleFactor: scaleFactor }),
   ...(entropy === undefined ? {} : { entropyCoeff: entropy }),
   ...(kl ? { kl: { coefficient: kl.coefficient, type: kl.type ?? "low_var_kl" } } : {}),
-  ...(teacher ? { teacher: { ...defaultTeacherTerm, ...teacher } } : {}),
+  ...(teacher ? { teacher: { ...teacherTermDefaults, ...teacher } } : {}),
 });
 
 const clipping = (clip: Clip | undefined): Partial<PolicyLossOptions> => {

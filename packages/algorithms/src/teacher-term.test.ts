@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { composePolicyLoss, defaultTeacherTerm, losses, type TeacherTermOptions, weighTurns } from "./internal.js";
+import { composePolicyLoss, losses, type TeacherTermOptions, teacherTermDefaults, weighTurns } from "./internal.js";
 
 const tokens = {
   logprobs: [-0.3, -1.2, -2.5, -0.05, -4, -0.7],
@@ -103,7 +103,7 @@ describe("the teacher's term", () => {
     expect(() => evaluate({ policyGradient: true, lossMode: "clip_cov" })).toThrow(
       expect.objectContaining({ code: "config/bad-value" }),
     );
-    expect(() => composePolicyLoss({ ...losses.ppo(), teacher: { ...defaultTeacherTerm, estimate: "k9" } })).toThrow(
+    expect(() => composePolicyLoss({ ...losses.ppo(), teacher: { ...teacherTermDefaults, estimate: "k9" } })).toThrow(
       expect.objectContaining({ code: "config/unknown-name" }),
     );
   });

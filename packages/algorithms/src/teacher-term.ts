@@ -1,51 +1,19 @@
 import { ConfigError } from "@cria/core";
 import type { Algorithms } from "./algorithms.js";
 import type { KlEstimate, KlName } from "./kl.js";
+import type { PolicyLoss } from "./losses/policy-loss.js";
 import type { PolicyLossParameters } from "./losses/policy-loss-parameters.js";
 import type { PolicyLossName } from "./losses/policy-losses.js";
+import type { TeacherTermValues } from "./teacher-term-options.js";
 
 /**
- * Options of learning from a teacher's logprobs of the policy's own tokens: on-policy distillation (arXiv:2306.13649).
+ * Options of learning from a teacher's logprobs of the policy's own tokens: on-policy distillation (arXiv:2306.13649). Names may be given as
+ * the functions that they stand for.
  */
-export interface TeacherTermOptions {
-  /**
-   * Estimate of the divergence from d = logprob - teacherLogprob at each token. "k3" has the gradient of the forward
-   * KL; "k1" has none by itself.
-   */
+export interface TeacherTermOptions extends Omit<TeacherTermValues, "estimate" | "lossMode"> {
   estimate: KlName | KlEstimate;
-  /** Weight relative to the policy loss, at least 0. Without `taskRewards` it is 1. */
-  coefficient: number;
-  /** True if the task's rewards are trained on too; false: only the teacher, without entropy and KL terms. */
-  taskRewards: boolean;
-  /**
-   * True uses the negative divergence of each token as its advantage in the loss `lossMode`; with "k1" this has the
-   * gradient of the reverse KL. False: the estimate is differentiated.
-   */
-  policyGradient: boolean;
-  /**
-   * Loss for these advantages, with `policyGradient`; it has its own clip ratios, and must not need a whole mini-batch.
-   */
-  lossMode: PolicyLossName;
-  clipRatioLow: number;
-  clipRatioHigh: number;
-  /** Limit of a token's divergence, which is clamped to ± this value; null: no limit. */
-  maxLoss: number | null;
-  /** Lower limit of the logprobs of policy and teacher, at most 0; lower logprobs are raised to it. Null: no limit. */
-  minLogprob: number | null;
+  lossMode: PolicyLossName | PolicyLoss;
 }
-
-/** Defaults, as in a config. */
-export const defaultTeacherTerm = {
-  estimate: "k3",
-  coefficient: 1,
-  taskRewards: true,
-  policyGradient: false,
-  lossMode: "vanilla",
-  clipRatioLow: 0.2,
-  clipRatioHigh: 0.2,
-  maxLoss: null,
-  minLogprob: null,
-} satisfies TeacherTermOptions;
 
 /** Columns of the teacher: its logprobs, and the weight of each token (absent: 1). */
 export const TEACHER_LOGPROBS = "teacherLogprobs";
@@ -88,7 +56,7 @@ export function makeTeacherTerm(
       code: "config/bad-value",
       subject: "teacher: lossMode",
       expected: "a loss of single tokens or sequences: vanilla",
-      received: String(options.lossMode),
+      received: typeof options.lossMode === "string" ? options.lossMode : "a loss with prepare",
     });
   }
   const least = options.minLogprob ?? Number.NEGATIVE_INFINITY;

@@ -1,7 +1,7 @@
 // For the other packages of Cria: names of the package that are no part of its interface, and change without notice. `index.ts` has what
 // users' programs need.
 
-export { policyLossParameters, policyLossTerms } from "@cria/algorithms/schemas";
+export { policyLossParameters, policyLossTerms, teacherTermOptions } from "@cria/algorithms/schemas";
 export { restoreEngines } from "./checkpoints/checkpoint-store.js";
 export { type ConfigDifference, compareConfigs } from "./checkpoints/compare-configs.js";
 export { countElements, isStateful, listTrained, type StatefulEngine } from "./checkpoints/engine-state.js";

@@ -17,3 +17,16 @@ export const parameterDefaults = {
 
 /** Defaults of `policyLossTerms`. */
 export const termDefaults = { lossScaleFactor: null, entropyCoeff: 0 };
+
+/** Defaults of `teacherTermOptions`. */
+export const teacherTermDefaults = {
+  estimate: "k3",
+  coefficient: 1,
+  taskRewards: true,
+  policyGradient: false,
+  lossMode: "vanilla",
+  clipRatioLow: 0.2,
+  clipRatioHigh: 0.2,
+  maxLoss: null,
+  minLogprob: null,
+};

@@ -2,7 +2,7 @@ import type { MicroBatchShard, ScoreShard } from "@cria/core";
 import { asItCame, image, messagesSchema } from "@cria/episodes";
 import type { ConversationWork } from "@cria/rollout";
 import type { GradientWork } from "@cria/trainer";
-import { policyLossParameters, policyLossTerms } from "@cria/trainer/internal";
+import { policyLossParameters, policyLossTerms, teacherTermOptions } from "@cria/trainer/internal";
 import { z } from "zod";
 import { every, float32s, int32s, number, text } from "./checked.js";
 
@@ -136,25 +136,13 @@ function allowInfinite<Shape extends z.ZodRawShape>(
   ) as never;
 }
 
-const teacherSchema = z.strictObject({
-  estimate: name,
-  coefficient: z.number().min(0),
-  taskRewards: z.boolean(),
-  policyGradient: z.boolean(),
-  lossMode: name,
-  clipRatioLow: bound,
-  clipRatioHigh: bound,
-  maxLoss: z.number().positive().nullable(),
-  minLogprob: z.number().max(0).nullable(),
-});
-
 const lossSchema = z.strictObject({
   ...allowInfinite(policyLossParameters.shape),
   ...allowInfinite(policyLossTerms.shape),
   lossMode: name,
   lossAggMode: name,
   kl: z.strictObject({ coefficient: bound, type: name }).nullable(),
-  teacher: teacherSchema.nullable(),
+  teacher: teacherTermOptions.nullable(),
   currentCorrection: correctionSchema.nullable(),
 });
 

@@ -67,22 +67,15 @@ export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
  */
 function checkVocabulary(teacher: PolicyEngine, policy: PolicyEngine): void {
   const shared = Math.min(teacher.info.vocabSize, policy.info.vocabSize);
-  const differs = findDifference(
-    shared,
-    (id) => teacher.detokenize([id], { special: true }) !== policy.detokenize([id], { special: true }),
-  );
-  if (differs === null) return;
-  const describe = (engine: PolicyEngine) => JSON.stringify(engine.detokenize([differs], { special: true }));
-  throw new ConfigError("has another vocabulary than the policy", {
-    code: "config/other-vocabulary",
-    subject: `teacher ${teacher.info.path}`,
-    expected: `token ${differs} is ${describe(policy)}, as in ${policy.info.path}`,
-    received: describe(teacher),
-    remedy: "a teacher of the policy's family: its logprobs are of the policy's tokens",
-  });
-}
-
-function findDifference(ids: number, differ: (id: number) => boolean): number | null {
-  for (let id = 0; id < ids; id++) if (differ(id)) return id;
-  return null;
+  for (let id = 0; id < shared; id++) {
+    const [given, known] = [teacher, policy].map((engine) => engine.detokenize([id], { special: true }));
+    if (given === known) continue;
+    throw new ConfigError("has another vocabulary than the policy", {
+      code: "config/other-vocabulary",
+      subject: `teacher ${teacher.info.path}`,
+      expected: `token ${id} is ${JSON.stringify(known)}, as in ${policy.info.path}`,
+      received: JSON.stringify(given),
+      remedy: "a teacher of the policy's family: its logprobs are of the policy's tokens",
+    });
+  }
 }

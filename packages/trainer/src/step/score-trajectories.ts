@@ -4,7 +4,7 @@ import type { Policy } from "../policy/policy.js";
 import type { PolicyScoreOptions, TokenScores } from "../policy/token-scores.js";
 import type { Stopwatch } from "../stopwatch.js";
 import type { OldLogprobsSource } from "./old-logprobs.js";
-import type { Teachers } from "./teachers.js";
+import type { Taught, Teachers } from "./teachers.js";
 
 export interface ScoreTrajectoriesOptions {
   /** Temperature at which they were sampled. */
@@ -22,18 +22,7 @@ export interface ScoreTrajectoriesOptions {
 /** Adds the missing scores of the trajectories at `indices` to `scores`. */
 export async function scoreTrajectories(
   policy: Policy,
-  trajectories: readonly Pick<
-    Trajectory,
-    | "rowIndex"
-    | "uid"
-    | "sampleIndex"
-    | "dataSource"
-    | "tokenIds"
-    | "segments"
-    | "promptLength"
-    | "responseMask"
-    | "rolloutLogprobs"
-  >[],
+  trajectories: readonly (Taught & Pick<Trajectory, "rolloutLogprobs">)[],
   indices: readonly number[],
   scores: Map<number, TokenScores>,
   { temperature, source, sumPiSquared, reference, teachers, signal, compute }: ScoreTrajectoriesOptions,

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { losses } from "@cria/algorithms";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
@@ -18,6 +20,36 @@ const writeTeacher = () => models.write({ seed: 11, layers: 3, embedding: 32, fe
 
 /** All rewards are 0: only the teacher moves the policy. */
 const unrewarded = { reward: "return 0;" };
+
+/** Agents' programs: one asks twice in a conversation, the other goes on in two ways after its first answer. */
+const answering = `
+  const asked = [...row.prompt];
+  const { message } = await session.complete({ messages: asked, maxTokens: 4 });
+  await session.complete({ messages: [...asked, message, { role: "user", content: "x" }], maxTokens: 4 });`;
+const branching = `
+  const asked = [...row.prompt];
+  const { message } = await session.complete({ messages: asked, maxTokens: 4 });
+  for (const content of ["x", "y"])
+    await session.complete({ messages: [...asked, message, { role: "user", content }], maxTokens: 4 });`;
+
+/** Writes an agent. @returns the config's section that names it. */
+function useAgent(name: string, body: string) {
+  writeFileSync(join(models.folder, `${name}.mjs`), `export async function agent({ row, session }) {${body}\n}\n`);
+  const file = join(models.folder, `${name}.yaml`);
+  writeFileSync(file, `- name: ${name}\n  agent: ./${name}.mjs#agent\n`);
+  return { default_agent_loop: name, agent_loop_config_path: file };
+}
+
+/** The stretches of a mask with value 1, as `[start, end)`. */
+function listRuns(mask: ArrayLike<number>): [start: number, end: number][] {
+  const runs: [number, number][] = [];
+  for (let t = 0; t < mask.length; t++) {
+    if (!mask[t]) continue;
+    if (t > 0 && mask[t - 1]) runs.at(-1)![1] = t + 1;
+    else runs.push([t, t + 1]);
+  }
+  return runs;
+}
 
 async function takeSteps(training: TinyTraining, count: number) {
   const metrics: Record<string, number>[] = [];
@@ -83,16 +115,56 @@ describe("a teacher", () => {
     await training.dispose();
   });
 
-  it("that is the policy's own model before training is the KL term, bit for bit", async () => {
-    const kl = { use_kl_loss: true, kl_loss_coef: 0.3, kl_loss_type: "low_var_kl" };
-    const taught = {
-      enabled: true,
-      distillation_loss: { distillation_loss_coef: 0.3, loss_mode: "low_var_kl" },
-    };
-    const [own, other] = [await run({ actor: { optim: { lr: 1e-2 }, ...kl } }), await run({ distillation: taught })];
-    expect(other.weights).toEqual(own.weights);
-    expect(other.metrics.map((m) => m["distillation/loss"])).toEqual(own.metrics.map((m) => m["actor/kl_loss"]));
-    expect(other.metrics[1]!["distillation/loss"]).toBeGreaterThan(0);
+  const cases: Record<string, () => TinyTrainingOptions> = {
+    "an adapter": () => ({}),
+    "all weights": () => ({ model: { lora_rank: 0 } }),
+    "a temperature of 0.7": () => ({ rollout: { temperature: 0.7 } }),
+    "two epochs of two mini-batches": () => ({ actor: { ppo_epochs: 2, ppo_mini_batch_size: 2 } }),
+    "small micro-batches": () => ({ actor: { ppo_max_token_len: 64 } }),
+    "a sequence-level aggregation": () => ({ actor: { loss_agg_mode: "seq-mean-token-mean" } }),
+    "conversations that are taken twice": () => ({ algorithm: { use_pf_ppo: true } }),
+    "the sampler's own word": () => ({ algorithm: { rollout_correction: { bypass_mode: true } } }),
+    "an agent's branches": () => ({ rollout: { agent: useAgent("branches", branching) } }),
+  };
+  it.each(Object.entries(cases))(
+    "that is the policy's own model before training is the KL term, bit for bit: %s",
+    async (_, make) => {
+      const { actor, ...options } = make();
+      const kl = { use_kl_loss: true, kl_loss_coef: 0.3, kl_loss_type: "low_var_kl" };
+      const distillation = {
+        enabled: true,
+        distillation_loss: { distillation_loss_coef: 0.3, loss_mode: "low_var_kl" },
+      };
+      const optim = { lr: 1e-2 };
+      const own = await run({ ...options, actor: { optim, ...actor, ...kl } });
+      const other = await run({ ...options, actor: { optim, ...actor }, distillation });
+      expect(other.weights).toEqual(own.weights);
+      expect(other.metrics.map((m) => m["distillation/loss"])).toEqual(own.metrics.map((m) => m["actor/kl_loss"]));
+      expect(other.metrics[1]!["distillation/loss"]).toBeGreaterThan(0);
+    },
+  );
+
+  it("says with an adapter what the training that wrote it says", async () => {
+    const trained = await openTinyTraining(models);
+    await takeSteps(trained, 3);
+    const adapter = join(models.folder, "trained.gguf");
+    await trained.policy.save(adapter);
+    const teacher_models = { earlier: { lora_adapter_path: adapter } };
+    const training = await openTinyTraining(models, { ...unrewarded, distillation: { enabled: true, teacher_models } });
+    const { trajectories, tokenDetails } = await runTrainingStep(training, {
+      rows: training.trainRows,
+      step: 1,
+      epoch: 0,
+    });
+    const sequences = trajectories.map(({ tokenIds, promptLength }) => ({ tokenIds, from: promptLength }));
+    const said = await trained.policy.score(sequences, { temperature: 1 });
+    expect(tokenDetails.map(({ teacherLogprobs }) => teacherLogprobs)).toEqual(
+      said.map(({ oldLogprobs }) => oldLogprobs),
+    );
+    const [, second] = await takeSteps(training, 2);
+    expect(second!["distillation/divergence"]).toBeGreaterThan(0);
+    await training.dispose();
+    await trained.dispose();
   });
 
   it("teaches where no group has an advantage, too", async () => {
@@ -155,6 +227,35 @@ describe("a teacher", () => {
     // Conversations have one turn, and the first turn's weight is 1.
     for (const { columns, lossMask } of batches[1]!)
       expect(Array.from(columns!.teacherWeights!)).toEqual(Array.from(lossMask, (bit) => (bit ? 1 : 0)));
+  });
+
+  it("weighs the turns after the first by their own distance", async () => {
+    const distillation = {
+      enabled: true,
+      teacher_models: { large: { model_path: await writeTeacher() } },
+      distillation_loss: { turn_weights: "relative", turn_weight_delta: 0.1 },
+    };
+    const { batches } = await run({ ...unrewarded, rollout: { agent: useAgent("turns", answering) }, distillation }, 1);
+    const seconds: number[] = [];
+    for (const { columns, lossMask } of batches[0]!) {
+      const [weights, old, taught] = ["teacherWeights", "oldLogprobs", "teacherLogprobs"].map((name) =>
+        Array.from(columns![name]!),
+      );
+      const turns = listRuns(lossMask);
+      expect(turns).toHaveLength(2);
+      const [first, second] = turns.map(([start, end]) => {
+        let sum = 0;
+        for (let t = start; t < end; t++) sum += Math.abs(old![t]! - taught![t]!);
+        return sum / (end - start);
+      });
+      const expected = Math.min(first! / second!, 1.1);
+      turns.forEach(([start, end], k) => {
+        for (let t = start; t < end; t++) expect(weights![t]).toBeCloseTo(k === 0 ? 1 : expected, 5);
+      });
+      seconds.push(expected);
+    }
+    expect(Math.min(...seconds)).toBeLessThan(1);
+    expect(Math.max(...seconds)).toBeGreaterThan(1);
   });
 
   it.each([["another vocabulary", { vocabulary: 300, controlTokens: ["<|other|>"] }, "config/other-vocabulary"]])(

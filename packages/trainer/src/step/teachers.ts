@@ -9,10 +9,8 @@ import { type LoadTeacherOptions, loadTeacher, teachItself } from "../policy/tea
 import type { Teacher } from "../policy/token-scores.js";
 import type { Environment } from "../task/environment.js";
 
-type Taught = Pick<
-  Trajectory,
-  "rowIndex" | "uid" | "dataSource" | "tokenIds" | "segments" | "promptLength" | "responseMask" | "sampleIndex"
->;
+/** Parts of a trajectory that its teacher is asked by. */
+export type Taught = Pick<Trajectory, "rowIndex" | "tokenIds" | "segments" | "promptLength" | "responseMask">;
 
 interface NamedTeacher extends Pick<TeacherModel, "key" | "hintKey"> {
   name: string;
@@ -48,14 +46,12 @@ export class Teachers {
     const teachers = new Teachers(opened, inputs, new Map(trainRows.map((row) => [row.index, row])));
     try {
       for (const [name, { key, hintKey, model, adapter, weights }] of Object.entries(options.teachers)) {
-        const path = model === null && adapter === null ? null : resolvePath(folder, model ?? policy.engine.info.path);
-        const teacher =
-          path === null
-            ? teachItself(policy, weights)
-            : await loadTeacher(path, policy, {
-                ...device,
-                ...(adapter === null ? {} : { adapter: resolvePath(folder, adapter) }),
-              });
+        const teacher = isPolicyItself({ model, adapter })
+          ? teachItself(policy, weights)
+          : await loadTeacher(resolvePath(folder, model ?? policy.engine.info.path), policy, {
+              ...device,
+              ...(adapter === null ? {} : { adapter: resolvePath(folder, adapter) }),
+            });
         opened.push({ name, key, hintKey, teacher });
       }
       for (const row of trainRows) teachers.readHint(teachers.find(row), row);
@@ -109,11 +105,17 @@ export class Teachers {
       const { sequences, join } = evaluatePaths(trajectories);
       return join(await teacher.score(sequences, options));
     }
-    const prompts = trajectories.map((trajectory) => this.encodeHinted(trajectory, hintKey, name));
-    const sequences = trajectories.map(({ tokenIds, promptLength }, i) => {
-      const prompt = prompts[i]!;
-      return { tokenIds: joinIds(prompt, tokenIds.subarray(promptLength)), from: prompt.length };
+    // The conversations of a group have one prompt.
+    const encoded = new Map<number, Int32Array>();
+    const prompts = trajectories.map((trajectory) => {
+      const prompt = encoded.get(trajectory.rowIndex) ?? this.encodeHinted(trajectory, hintKey, name);
+      encoded.set(trajectory.rowIndex, prompt);
+      return prompt;
     });
+    const sequences = trajectories.map(({ tokenIds, promptLength }, i) => ({
+      tokenIds: [...prompts[i]!, ...tokenIds.subarray(promptLength)],
+      from: prompts[i]!.length,
+    }));
     const scores = await teacher.score(sequences, options);
     return trajectories.map(({ tokenIds, promptLength }, i) => {
       const own = new Float32Array(tokenIds.length);
@@ -187,16 +189,11 @@ function addHint(prompt: readonly ChatMessage[], hint: string): ChatMessage[] {
   return [{ ...first, content: `${hint}\n\n${first.content}` }, ...rest];
 }
 
-function joinIds(first: Int32Array, second: Int32Array): Int32Array {
-  const joined = new Int32Array(first.length + second.length);
-  joined.set(first);
-  joined.set(second, first.length);
-  return joined;
-}
-
 /** True if a teacher is the policy's own model before training, which requires a reference. */
 export function needsReference(options: DistillationOptions | null): boolean {
-  return Object.values(options?.teachers ?? {}).some(
-    ({ model, adapter, weights }) => model === null && adapter === null && weights === "base",
-  );
+  return Object.values(options?.teachers ?? {}).some((entry) => isPolicyItself(entry) && entry.weights === "base");
+}
+
+function isPolicyItself({ model, adapter }: Pick<TeacherModel, "model" | "adapter">): boolean {
+  return model === null && adapter === null;
 }

@@ -1,4 +1,5 @@
 import type { TeacherTermOptions } from "@cria/algorithms";
+import { teacherTermOptions } from "@cria/algorithms/schemas";
 import { type DistillationOptions, distillationOptions, teacherOptions } from "../options/distillation.js";
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
@@ -25,12 +26,5 @@ export function importDistillation(config: Pick<TrainConfig, "distillation">): D
 
 /** The term of the loss that these options mean. */
 export function importTeacherTerm(config: Pick<TrainConfig, "distillation">): TeacherTermOptions | null {
-  const options = importDistillation(config);
-  if (options === null) return null;
-  const { estimate, coefficient, taskRewards, policyGradient, lossMode, maxLoss, minLogprob } = options;
-  const { clipRatioLow, clipRatioHigh } = options;
-  return {
-    ...{ estimate, coefficient, taskRewards, policyGradient, lossMode, maxLoss, minLogprob },
-    ...{ clipRatioLow, clipRatioHigh },
-  };
+  return config.distillation.enabled ? trainKeys.read(config, teacherTermOptions) : null;
 }

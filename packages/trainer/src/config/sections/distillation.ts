@@ -1,8 +1,10 @@
+import { teacherTermOptions } from "@cria/algorithms/schemas";
 import { z } from "zod";
 import { distillationOptions, teacherOptions } from "../options/distillation.js";
 
 const { shape: options } = distillationOptions;
 const { shape: teacher } = teacherOptions;
+const { shape: term } = teacherTermOptions;
 
 /** One teacher. */
 export const teacherEntry = z.strictObject({
@@ -14,15 +16,15 @@ export const teacherEntry = z.strictObject({
 });
 
 const distillationLoss = z.strictObject({
-  loss_mode: options.estimate,
-  use_task_rewards: options.taskRewards,
-  distillation_loss_coef: options.coefficient,
-  use_policy_gradient: options.policyGradient,
-  policy_loss_mode: options.lossMode,
-  clip_ratio_low: options.clipRatioLow,
-  clip_ratio_high: options.clipRatioHigh,
-  loss_max_clamp: options.maxLoss,
-  log_prob_min_clamp: options.minLogprob,
+  loss_mode: term.estimate,
+  use_task_rewards: term.taskRewards,
+  distillation_loss_coef: term.coefficient,
+  use_policy_gradient: term.policyGradient,
+  policy_loss_mode: term.lossMode,
+  clip_ratio_low: term.clipRatioLow,
+  clip_ratio_high: term.clipRatioHigh,
+  loss_max_clamp: term.maxLoss,
+  log_prob_min_clamp: term.minLogprob,
   turn_weights: options.turnWeights,
   turn_weight_delta: options.turnWeightDelta,
 });
