@@ -14,18 +14,27 @@ export interface ConfigKey {
   names?: readonly string[];
 }
 
-/** All keys of a config, in schema order. Keys of a list's entries follow the list, as `<list>.<key>`. */
+/**
+ * All keys of a config, in schema order. Keys of a list's entries follow the list, as `<list>.<key>`, and those of a mapping of any names
+ * follow it as `<mapping>.<name>.<key>`, where `<name>` stands as it is.
+ */
 export function listKeys(schema: z.ZodObject, prefix = ""): ConfigKey[] {
   return Object.entries(schema.shape).flatMap(([name, field]) => {
     const key = `${prefix}${name}`;
     const value = findSchema(field as z.ZodType, [])!;
     if (value instanceof z.ZodObject && isStrict(value)) return listKeys(value, `${key}.`);
-    const entry = value instanceof z.ZodArray ? findSchema(value.element as z.ZodType, [])! : null;
-    return [
-      describeKey(key, field as z.ZodType),
-      ...(entry instanceof z.ZodObject && isStrict(entry) ? listKeys(entry, `${key}.`) : []),
-    ];
+    return [describeKey(key, field as z.ZodType), ...listEntryKeys(value, key)];
   });
+}
+
+/** The keys of what a list or a mapping of any names holds. */
+function listEntryKeys(value: z.ZodType, key: string): ConfigKey[] {
+  const isMapping = value instanceof z.ZodRecord;
+  if (!isMapping && !(value instanceof z.ZodArray)) return [];
+  const entry = findSchema((isMapping ? value.valueType : value.element) as z.ZodType, [])!;
+  return entry instanceof z.ZodObject && isStrict(entry)
+    ? listKeys(entry, isMapping ? `${key}.<name>.` : `${key}.`)
+    : [];
 }
 
 /** True if the schema accepts no further keys. */
