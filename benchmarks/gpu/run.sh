@@ -96,7 +96,19 @@ train_twice() {
   if cmp -s ../once.gguf ../again.gguf; then equal=true; fi
   echo "{\"check\":\"a training twice, the same bits\",\"error\":0,\"tolerance\":0,\"ok\":$equal}"
 }
-export -f measure cria train_twice
+# What CUDA's own tools find in our kernels, and in a training at the widths of a real model.
+sanitizers() {
+  local tool errors
+  sanitize() {
+    tool=$1 errors=$(compute-sanitizer --tool "$1" "${@:3}" 2>&1 | tee -a /dev/stderr |
+      sed -nE 's/^=+ (ERROR SUMMARY: |RACECHECK SUMMARY: )([0-9]+) .*/\2/p')
+    echo "{\"check\":\"$tool over $2\",\"error\":${errors:-1},\"tolerance\":0,\"ok\":$([ "$errors" = 0 ] && echo true || echo false)}"
+  }
+  for tool in memcheck racecheck synccheck initcheck; do sanitize $tool "all kernels" ./check_kernels; done
+  ./node measure.mjs models --device "$DEVICE" --size thin --folder .. >&2
+  sanitize memcheck "a training" --target-processes all ./node measure.mjs train --device "$DEVICE" --size thin --folder ..
+}
+export -f measure cria train_twice sanitizers
 
 # The large models are written meanwhile.
 bash -c 'measure models --type f16 & measure models --type q8_0 & wait' 2>"$WORK/models.log" &
@@ -112,6 +124,10 @@ step demo bash -c "train_twice ${CRIA_GPU_STEPS:-8}"
 wait $MODELS
 step decode bash -c "measure decode"
 step train bash -c "measure train"
+if [ "$MODE" = gpu ]; then
+  if command -v compute-sanitizer >/dev/null; then step sanitizers bash -c sanitizers
+  else echo '{"skipped":"sanitizers: no compute-sanitizer of CUDA'"'"'s toolkit"}' >>"$RESULTS"; fi
+fi
 step peer "$PYTHON" peer.py cases.json "$SIZE" "$DEVICE"
 say "done"
 

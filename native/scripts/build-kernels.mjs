@@ -5,7 +5,7 @@
 import { execFile, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { nativeRoot } from "./llama-paths.mjs";
 
@@ -57,7 +57,9 @@ export async function buildKernels() {
         run(nvcc, [...kernelArguments(architectures), "-c", join(sources, name), "-o", object(name)]),
       ),
     );
-    await run(nvcc, ["-shared", "-cudart", "static", ...compiled.map(object), "-o", library]);
+    // Python's packages of CUDA have lib, where a toolkit has lib64.
+    const folder = join(dirname(dirname(nvcc)), "lib");
+    await run(nvcc, ["-shared", "-cudart", "static", `-L${folder}`, ...compiled.map(object), "-o", library]);
     for (const name of compiled) rmSync(object(name));
     writeFileSync(stampFile, stamp);
     return { library, said: `CUDA kernels: built in ${((Date.now() - started) / 1000).toFixed(1)} s` };
