@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 import { loadAddon } from "../native/index.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -33,6 +34,7 @@ const TESTS_WITH_STOCK_LLAMA = [
   "packages/tokenizer-delta/src/parse-template.test.ts",
   "packages/tokenizer-delta/src/piece-tokenizer.test.ts",
   "packages/tokenizer-delta/src/template-matrix.test.ts",
+  "packages/trainer/src/policy/observations.test.ts",
   "packages/trainer/src/task/tool-templates.test.ts",
   "models/src/stock-llama.test.ts",
   "apps/trainer/src/commands/adapter-import.test.ts",
@@ -120,7 +122,16 @@ function listFailedTests(file) {
   });
 }
 
+/** The end of a step's output from the first error on that belongs to no test; without one, its last lines. */
+function listOtherErrors(output) {
+  const lines = stripVTControlCharacters(output).trimEnd().split("\n");
+  const first = lines.findIndex((line) => line.includes("Unhandled Error"));
+  return (first < 0 ? lines.slice(-20) : lines.slice(first, first + 40)).map((line) => `  ${line}`);
+}
+
 const folder = mkdtempSync(join(tmpdir(), "cria-tests-"));
+/** Most characters of a step's output that are kept for the end. */
+const MOST_OUTPUT = 200_000;
 
 /** Runs one step. Its output is shown as it comes, or (`later`) at its end, so that two steps do not mix theirs. */
 async function run({ title, command, args, env, reports }, later) {
@@ -133,12 +144,20 @@ async function run({ title, command, args, env, reports }, later) {
     env: { ...process.env, ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : {}), ...env },
   });
   const held = [];
+  let output = "";
   for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (bytes) => (later ? held.push(bytes) : process.stdout.write(bytes)));
-  const [status] = await once(child, "close");
+    stream.on("data", (bytes) => {
+      output = (output + bytes).slice(-MOST_OUTPUT);
+      if (later) held.push(bytes);
+      else process.stdout.write(bytes);
+    });
+  const [status, signal] = await once(child, "close");
   process.stdout.write(Buffer.concat(held));
   console.log(`${title}: ${status === 0 ? "ok" : "FAILED"} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
-  if (status !== 0) failures.push(`${title}: FAILED`, ...(reports ? listFailedTests(file) : []));
+  if (status === 0) return;
+  const failed = reports ? listFailedTests(file) : [];
+  failures.push(`${title}: FAILED${signal ? ` by ${signal}` : ""}`, ...failed);
+  if (failed.length === 0) failures.push(...listOtherErrors(output));
 }
 
 await Promise.all(

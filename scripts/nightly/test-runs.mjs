@@ -55,7 +55,13 @@ async function runTests() {
       (sum, [, counts]) => sum + Number(new RegExp(`(\\d+) ${word}`).exec(counts)?.[1] ?? 0),
       0,
     );
-  const failures = code === 0 ? [] : output.slice(output.lastIndexOf("FAILED\n")).split("\n").slice(1, 40);
+  const failures =
+    code === 0
+      ? []
+      : output
+          .slice(output.search(/^.*: FAILED\b(?! \()/m))
+          .split("\n")
+          .slice(0, 60);
   const seconds = Math.round((performance.now() - started) / 1000);
   return {
     ok: code === 0,
