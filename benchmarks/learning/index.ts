@@ -43,6 +43,7 @@ const methods: readonly Method[] = [
     ],
     most: 0.5,
   },
+  { name: "tools' answers too (ECHO)", overrides: ["actor_rollout_ref.actor.observation_coeff=0.1"], most: null },
   { name: "MaxRL", overrides: ["algorithm.adv_estimator=max_rl"], most: null },
   { name: "MT-GRPO", overrides: ["algorithm.adv_estimator=mt_grpo"], most: null },
   { name: "rows by difficulty", overrides: ["data.sampler.class_name=difficulty"], most: null },

@@ -6,6 +6,7 @@ import type { PolicyLoss } from "./losses/policy-loss.js";
 import { parameterDefaults, termDefaults } from "./losses/policy-loss-defaults.js";
 import type { PolicyLossParameters, PolicyLossTerms } from "./losses/policy-loss-parameters.js";
 import type { PolicyLossName } from "./losses/policy-losses.js";
+import { addObservationTerm } from "./observation-term.js";
 import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
 import { makeTeacherTerm, TEACHER_LOGPROBS, TEACHER_WEIGHTS, type TeacherTermOptions } from "./teacher-term.js";
 
@@ -50,9 +51,9 @@ export function listMissingParameters(
 export const CURRENT_SCALE = "currentCorrectionScale";
 
 /**
- * Policy loss - entropyCoeff * entropy + kl.coefficient * KL + teacher.coefficient * divergence from the teacher, as a loss for the
- * engine's `train`. Columns of the batch: `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `teacherLogprobs` and perhaps
- * `teacherWeights` for a teacher, `rolloutIsWeights` to weigh the policy loss of each token by a rollout correction, and those of
+ * Policy loss - entropyCoeff * entropy + kl.coefficient * KL + teacher.coefficient * divergence from the teacher +
+ * observationCoeff * cross-entropy of observations, as a loss for the engine's `train`. Columns of the batch: `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `teacherLogprobs` and perhaps
+ * `teacherWeights` for a teacher, `observed` for observations (`addObservationTerm`), `rolloutIsWeights` to weigh the policy loss of each token by a rollout correction, and those of
  * `preparePolicyLoss`.
  *
  * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
@@ -83,7 +84,7 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
   const teacherCoefficient = teacher?.taskRewards ? teacher.coefficient : 1;
   const entropyCoeff = isTaught ? options.entropyCoeff : 0;
   const klCoefficient = isTaught ? (options.kl?.coefficient ?? 0) : 0;
-  return ({ logprobs, entropy, columns, offsets, totals }) => {
+  const compute: LossFunction = ({ logprobs, entropy, columns, offsets, totals }) => {
     const oldLogprobs = readColumn(columns, "oldLogprobs");
     const advantages = readColumn(columns, "advantages");
     const refLogprobs = estimateKl ? readColumn(columns, "refLogprobs") : null;
@@ -138,6 +139,7 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
     const loss = taught ? ofTask + teacherCoefficient * sums.teacher_loss! : ofTask;
     return { loss, dLogprobs, dEntropy: entropyCoeff !== 0 ? dEntropy : undefined, metrics: sums };
   };
+  return options.observationCoeff === 0 ? compute : addObservationTerm(compute, options.observationCoeff);
 }
 
 /** @throws DataError that names the column. */

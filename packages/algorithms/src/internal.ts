@@ -46,6 +46,7 @@ export {
 } from "./losses/index.js";
 export { teacherTermDefaults } from "./losses/policy-loss-defaults.js";
 export type { Clip, LossTerms } from "./make-loss.js";
+export { addObservationTerm, OBSERVED } from "./observation-term.js";
 export { needsPreparation } from "./prepare-policy-loss.js";
 export { defaultRolloutCorrection } from "./rollout-correction.js";
 export { measureDivergence } from "./rollout-divergence.js";

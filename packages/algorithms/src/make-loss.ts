@@ -13,6 +13,8 @@ export interface LossTerms {
   scaleFactor?: number;
   /** Weight of the entropy bonus; default 0. */
   entropy?: number;
+  /** Weight of the cross-entropy of tools' answers, 0 or more (ECHO: 0.1); default 0. */
+  observations?: number;
   /** Adds the KL to the reference policy, with the estimate `type` (default "low_var_kl"). */
   kl?: { coefficient: number; type?: string | KlEstimate };
   /** Draws the policy towards a teacher: `policy.train(batch, loss, { teacher: await loadTeacher(path, policy) })`. */
@@ -22,10 +24,18 @@ export interface LossTerms {
 /** Bounds of probability ratios: equal on both sides, or separate. Default 0.2. */
 export type Clip = number | { low: number; high: number };
 
-const terms = ({ aggregation, scaleFactor, entropy, kl, teacher }: LossTerms): Partial<PolicyLossOptions> => ({
+const terms = ({
+  aggregation,
+  scaleFactor,
+  entropy,
+  observations,
+  kl,
+  teacher,
+}: LossTerms): Partial<PolicyLossOptions> => ({
   ...(aggregation === undefined ? {} : { lossAggMode: aggregation }),
   ...(scaleFactor === undefined ? {} : { lossScaleFactor: scaleFactor }),
   ...(entropy === undefined ? {} : { entropyCoeff: entropy }),
+  ...(observations === undefined ? {} : { observationCoeff: observations }),
   ...(kl ? { kl: { coefficient: kl.coefficient, type: kl.type ?? "low_var_kl" } } : {}),
   ...(teacher ? { teacher: { ...teacherTermDefaults, ...teacher } } : {}),
 });

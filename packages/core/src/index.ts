@@ -33,6 +33,7 @@ export type {
   LossFunction,
   LossInputs,
   LossOutputs,
+  LossTotals,
   MicroBatchShard,
   ModelInfo,
   OptimizerOptions,

@@ -236,7 +236,17 @@ export interface LossInputs {
   entropy: Float32Array;
   columns: Record<string, Float32Array>;
   /** Counts of the whole mini-batch, however it is split: use these as denominators. */
-  totals: { tokens: number; sequences: number };
+  totals: LossTotals;
+}
+
+/** Counts of a whole mini-batch. */
+export interface LossTotals {
+  /** Tokens in the loss; those of observations are counted separately. */
+  tokens: number;
+  /** Sequences that have such tokens. */
+  sequences: number;
+  /** Tokens of observations (column `observed`), if the loss has a term for them. */
+  observed?: number;
 }
 
 export interface LossOutputs {

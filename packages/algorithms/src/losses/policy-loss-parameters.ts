@@ -64,6 +64,13 @@ export const policyLossTerms = z.strictObject({
     .default(termDefaults.lossScaleFactor)
     .describe("Divisor of seq-mean-token-sum-norm; null: the longest response allowed."),
   entropyCoeff: z.number().default(termDefaults.entropyCoeff).describe("Weight of the entropy bonus; 0: none."),
+  observationCoeff: z
+    .number()
+    .min(0)
+    .default(termDefaults.observationCoeff)
+    .describe(
+      "Weight of the cross-entropy of tools' answers: the policy learns to predict them too (ECHO); 0: none, 0.1 is usual.",
+    ),
 });
 
 export type PolicyLossTerms = z.infer<typeof policyLossTerms>;

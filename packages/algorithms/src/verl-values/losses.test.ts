@@ -63,6 +63,7 @@ function evaluate(c: LossCase, changes: { agg?: string; weights?: number[] } = {
     tauNeg: p.tau_neg!,
     droBeta: p.dro_beta!,
     entropyCoeff: c.entropy_coeff,
+    observationCoeff: 0,
     kl: c.kl_type ? { coefficient: c.kl_coef, type: c.kl_type } : null,
     currentCorrection: correction === null ? null : toCorrectionOptions(correction),
   };

@@ -81,7 +81,11 @@ export const scoreWorkSchema: z.ZodType<ScoreShard> = z
   .strictObject({ ...microBatch, adapter: z.boolean(), squares: z.boolean() })
   .superRefine((shard, context) => checkMicroBatch(shard, (message) => context.addIssue({ code: "custom", message })));
 
-const totalsSchema = z.strictObject({ tokens: z.int().min(0), sequences: z.int().min(0) });
+const totalsSchema = z.strictObject({
+  tokens: z.int().min(0),
+  sequences: z.int().min(0),
+  observed: z.int().min(0).optional(),
+});
 
 const shardSchema = z
   .strictObject({

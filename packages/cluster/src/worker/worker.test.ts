@@ -154,7 +154,7 @@ async function planGradient(): Promise<GradientWork> {
   const ofTeacher = { estimate: "k1", coefficient: 0.5, taskRewards: true, policyGradient: true, lossMode: "vanilla" };
   const teacher = { ...ofTeacher, clipRatioLow: 0.2, clipRatioHigh: 0.2, maxLoss: null, minLogprob: -20 };
   let found: GradientWork | undefined;
-  const columns = { oldLogprobs: [0, -1, -2, -3], advantages: [0, 1, -1, 0.5], teacherLogprobs: [0, -2, -1, -4] };
+  const columns = { oldLogprobs: [0, -1, -2, -3], advantages: [0, 1, -1, 0.5], teacherLogprobs: [0, -2, -1, -4], observed: [0, 0, 1, 0] };
   await session.policy.engine.train(
     [{ tokenIds: [5, 6, 7, 8], lossMask: [0, 1, 1, 1], columns }],
     ({ logprobs }) => ({ loss: 0, dLogprobs: new Float32Array(logprobs.length) }),
@@ -163,8 +163,8 @@ async function planGradient(): Promise<GradientWork> {
       compute: (shard, here) => {
         found = {
           shard,
-          loss: { ...loss, ...rest, ...unset, teacher, entropyCoeff: 0.01 },
-          totals: { tokens: 3, sequences: 1 },
+          loss: { ...loss, ...rest, ...unset, teacher, entropyCoeff: 0.01, observationCoeff: 0.1 },
+          totals: { tokens: 2, sequences: 1, observed: 1 },
         };
         return here();
       },

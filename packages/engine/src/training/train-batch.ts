@@ -3,6 +3,7 @@ import {
   type GradientShard,
   type LossFunction,
   type LossInputs,
+  type LossTotals,
   type ModelInfo,
   type OptimizerOptions,
   type ShardGradient,
@@ -150,7 +151,7 @@ function checkSequence(
 function makeLossInputs(
   plan: PlannedMicroBatch,
   sequences: readonly CheckedSequence[],
-  totals: LossInputs["totals"],
+  totals: LossTotals,
 ): GradientShard["inputs"] {
   const columns: Record<string, Float32Array> = {};
   plan.sequenceIndices.forEach((index, i) => {

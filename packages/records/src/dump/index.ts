@@ -13,4 +13,5 @@ export { type JudgeAgainOptions, type JudgedAgain, judgeAgain } from "./judge-ag
 export { makeTrainingMessages, type TrainingMessages, type TrainingMessagesOptions } from "./make-training-messages.js";
 export { parseDumpLine, readDump } from "./read-dump.js";
 export { isOfRow, restoreRow } from "./restore-trajectory.js";
+export { TokenTexts } from "./token-texts.js";
 export { formatDumpLine, writeDump, writeTrainingRows } from "./write-dump.js";

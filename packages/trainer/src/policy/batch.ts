@@ -1,4 +1,5 @@
 import type { TrainSequence, Trajectory } from "@cria/core";
+import type { ObservedTrajectory } from "./observations.js";
 import { cutTrainSequences } from "./paths.js";
 
 /** Training data of one step. Create it with `groups.toBatch` or `makeBatch`. */
@@ -11,6 +12,8 @@ export interface Batch {
   lossMasks: readonly ArrayLike<number>[];
   /** Sequences to train on, one per conversation, by index of trajectory. */
   sequences: ReadonlyMap<number, readonly TrainSequence[]>;
+  /** The trajectories themselves: a loss term for observations finds the tokens of tools' answers in them. */
+  trajectories?: readonly ObservedTrajectory[];
   /** Temperature at which the trajectories were sampled; they are scored and trained at the same. */
   temperature: number;
   /** Maximum length of a response in tokens; default of `lossScaleFactor`. */
@@ -44,7 +47,7 @@ export interface MakeBatchOptions extends Pick<Batch, "temperature" | "responseL
 
 /** Makes a batch from trajectories and their advantages. */
 export function makeBatch(
-  trajectories: readonly Pick<Trajectory, "uid" | "tokenIds" | "segments" | "responseMask">[],
+  trajectories: readonly (ObservedTrajectory & Pick<Trajectory, "uid" | "responseMask">)[],
   { advantages, scores, temperature, responseLength, taught = [...trajectories.keys()] }: MakeBatchOptions,
 ): Batch {
   const maskOf = (index: number) => scores?.lossMask(index) ?? trajectories[index]!.responseMask;
@@ -62,6 +65,7 @@ export function makeBatch(
     groups: taught.map((index) => trajectories[index]!.uid),
     lossMasks: taught.map(maskOf),
     sequences,
+    trajectories: taught.map((index) => trajectories[index]!),
     temperature,
     responseLength,
     isScored: scores !== undefined,

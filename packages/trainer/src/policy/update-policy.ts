@@ -1,11 +1,13 @@
 import { type Algorithms, composePolicyLoss, type PolicyLossOptions, preparePolicyLoss } from "@cria/algorithms";
-import { defaultAlgorithms, needsPreparation } from "@cria/algorithms/internal";
+import { defaultAlgorithms, needsPreparation, OBSERVED } from "@cria/algorithms/internal";
 import {
+  DataError,
   EngineError,
   type GradientShard,
   hashSeed,
   type LossFunction,
   type LossInputs,
+  type LossTotals,
   makeUniform,
   type OptimizerOptions,
   type PolicyEngine,
@@ -17,6 +19,8 @@ import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
+import { markObservations } from "./observations.js";
+import { cutTrainSequences } from "./paths.js";
 import type { ScoreReference, ScoreTokens, Teacher } from "./token-scores.js";
 
 /** Options of an update. The defaults are those of the config. */
@@ -71,7 +75,7 @@ export interface GradientWork {
   shard: GradientShard;
   loss: PolicyLossOptions;
   /** Totals of the mini-batch, including trajectories without a gradient. */
-  totals: LossInputs["totals"];
+  totals: LossTotals;
 }
 
 /** Computes the gradient of a micro-batch with the weights of this engine. */
@@ -109,7 +113,7 @@ const usual = updateOptions.parse({});
 
 /** The part of a policy that an update uses. */
 interface Trainable {
-  engine: Pick<PolicyEngine, "score" | "train">;
+  engine: Pick<PolicyEngine, "score" | "train" | "detokenize">;
   score: ScoreTokens;
   scoreReference: ScoreReference;
 }
@@ -135,6 +139,7 @@ export async function updatePolicy(
   const scored = batch.isScored
     ? batch.sequences
     : await scoreBatch(policy, batch, lossOptions, algorithms, { needsOld, teacher: options.teacher });
+  const observed = loss.observationCoeff > 0 ? findObserved(policy, batch, scored) : null;
   const results: TrainResult[] = [];
   for (let round = 0; round < epochs; round++) {
     const seed = hashSeed(base, step, round);
@@ -150,9 +155,11 @@ export async function updatePolicy(
       }
       // Left-out trajectories still count in the denominators: their tokens have a loss of 0.
       const tokens = indices.map((i) => countOnes(lossMasks[i]!));
+      const shown = observed ? addObserved(sequences, indices, observed) : null;
       const totals = {
         tokens: tokens.reduce((sum, count) => sum + count, 0),
         sequences: tokens.filter((count) => count > 0).length,
+        ...(shown ? { observed: shown.count } : {}),
       };
       const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere, onScores } = options;
       // Other machines do not return these scores.
@@ -160,7 +167,7 @@ export async function updatePolicy(
       await options.beforeStep?.();
       results.push(
         await policy.engine.train(
-          sequences,
+          shown?.sequences ?? sequences,
           (inputs) => {
             seen?.take(inputs);
             return compute({ ...inputs, totals });
@@ -185,6 +192,55 @@ export async function updatePolicy(
   return results;
 }
 
+/** Marks of observed tokens, for each sequence of each trajectory. */
+type Observed = ReadonlyMap<number, readonly ArrayLike<number>[]>;
+
+function findObserved(
+  { engine }: Pick<Trainable, "engine">,
+  { trajectories, lossMasks }: Batch,
+  sequences: ReadonlyMap<number, readonly TrainSequence[]>,
+): Observed {
+  if (!trajectories) {
+    throw new DataError("has no trajectories, in which the loss finds observations", {
+      code: "data/no-trajectories",
+      subject: "policy.train: batch",
+      expected: "trajectories, as groups.toBatch and makeBatch give them",
+      received: "none",
+      remedy: "a loss without `observations`",
+    });
+  }
+  return new Map(
+    [...sequences.keys()].map((index) => {
+      const trajectory = trajectories[index]!;
+      const marks = markObservations(trajectory, (ids) => engine.detokenize(ids));
+      const cut = cutTrainSequences(trajectory, lossMasks[index]!, { marks }, false);
+      return [index, cut.map(({ columns }) => columns!.marks!)];
+    }),
+  );
+}
+
+/**
+ * Adds the observed tokens to the loss masks of a mini-batch's sequences, with the column that tells them from sampled
+ * ones.
+ */
+function addObserved(sequences: readonly TrainSequence[], indices: readonly number[], observed: Observed) {
+  const marks = indices.flatMap((index) => observed.get(index) ?? []);
+  let count = 0;
+  const shown = sequences.map((sequence, s): TrainSequence => {
+    const own = marks[s]!;
+    const lossMask = Uint8Array.from(sequence.lossMask);
+    const column = new Float32Array(lossMask.length);
+    for (let t = 1; t < lossMask.length; t++) {
+      if (!own[t] || lossMask[t]) continue;
+      lossMask[t] = 1;
+      column[t] = 1;
+      count++;
+    }
+    return { ...sequence, lossMask, columns: { ...sequence.columns, [OBSERVED]: column } };
+  });
+  return { sequences: shown, count };
+}
+
 /** Collects the logprobs and entropies that the loss of an optimizer step receives, micro-batch by micro-batch. */
 class SeenScores {
   private readonly scores: SequenceScores[];
@@ -196,13 +252,15 @@ class SeenScores {
     }));
   }
 
-  take({ sequenceIndices, offsets, logprobs, entropy }: LossInputs): void {
+  take({ sequenceIndices, offsets, logprobs, entropy, columns }: LossInputs): void {
+    const observed = columns[OBSERVED];
     sequenceIndices.forEach((index, i) => {
       const { lossMask } = this.sequences[index]!;
       const own = this.scores[index]!;
       let at = offsets[i]!;
       for (let t = 1; t < lossMask.length; t++) {
         if (!lossMask[t]) continue;
+        while (observed?.[at]) at++;
         own.logprobs[t] = logprobs[at]!;
         own.entropy[t] = entropy[at++]!;
       }
@@ -240,6 +298,7 @@ async function scoreBatch(
     loss.kl !== null ||
     loss.teacher !== null ||
     loss.entropyCoeff !== 0 ||
+    loss.observationCoeff > 0 ||
     !policyLosses.resolve(loss.lossMode).vanishesWithoutAdvantage;
   const isWanted = ({ columns }: TrainSequence) => needsAll || hasAdvantage(columns!.advantages!);
   const wanted = [...sequences].filter(([, paths]) => paths.some(isWanted));

@@ -284,6 +284,7 @@ const TABLE: Row[] = [
     lossOf({ lossAggMode: "seq-mean-token-sum-norm", lossScaleFactor: 77 }),
   ],
   [[`${ACTOR}.entropy_coeff=0.01`], lossOf({ entropyCoeff: 0.01 })],
+  [[`${ACTOR}.observation_coeff=0.1`], { "train.columns.lossMask": CHANGED, "train.columns.observed": CHANGED }],
   [[`${ACTOR}.kl_loss_coef=0.5`], lossOf({ kl: { coefficient: 0.5, type: "low_var_kl" } })],
   [[`${ACTOR}.kl_loss_type=abs`], lossOf({ kl: { coefficient: 0.001, type: "abs" } })],
   [[`${ACTOR}.policy_loss.loss_mode=sapo`], lossOf({ lossMode: "sapo" })],

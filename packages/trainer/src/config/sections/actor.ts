@@ -48,6 +48,7 @@ export const actorSection = z.strictObject({
     .meta({ description: "How the losses of tokens become one.", examples: aggregations.names() }),
   loss_scale_factor: terms.lossScaleFactor,
   entropy_coeff: terms.entropyCoeff,
+  observation_coeff: terms.observationCoeff,
   skip_zero_advantage: updates.skipZeroAdvantage,
   old_log_prob: updates.oldLogprobs,
   update_kl_ratio: updates.updateKlRatio,

@@ -1,0 +1,71 @@
+import { DataError, type LossFunction, type LossInputs } from "@cria/core";
+
+/** Column that is 1 at tokens of observations, which others wrote: text of tools' answers. Absent: there are none. */
+export const OBSERVED = "observed";
+
+/**
+ * Adds the cross-entropy of observations to a policy loss: the policy also learns to predict what tools answer (ECHO,
+ * as prime-rl computes it). Tokens with 1 in the column `observed` are the term's; the policy loss sees all others,
+ * and is the same, bit for bit, as without the term. The term is `coefficient` times the mean of -logprob over the
+ * mini-batch's observed tokens, `totals.observed`; the metric `observation_loss` is that mean, in nats.
+ * @param coefficient above 0.
+ */
+export function addObservationTerm(policyLoss: LossFunction, coefficient: number): LossFunction {
+  return (inputs) => {
+    const { logprobs, columns, totals } = inputs;
+    const observed = columns[OBSERVED];
+    if (!observed?.includes(1)) {
+      const own = policyLoss(inputs);
+      return { ...own, metrics: { ...own.metrics, observation_loss: 0 } };
+    }
+    if (totals.observed === undefined) {
+      throw new DataError("is missing from the totals of the batch", {
+        code: "data/missing-total",
+        subject: "totals.observed",
+        expected: "the number of observed tokens in the mini-batch",
+        received: Object.keys(totals).join(", "),
+      });
+    }
+    const kept: number[] = [];
+    for (let i = 0; i < logprobs.length; i++) if (!observed[i]) kept.push(i);
+    const own = policyLoss(selectTokens(inputs, kept));
+    const share = coefficient / Math.max(1, totals.observed);
+    const dLogprobs = new Float32Array(logprobs.length);
+    let sum = 0;
+    for (let i = 0; i < logprobs.length; i++) {
+      if (!observed[i]) continue;
+      sum -= logprobs[i]!;
+      dLogprobs[i] = -share;
+    }
+    const { dEntropy } = own;
+    const entropyGradient = dEntropy ? new Float32Array(logprobs.length) : undefined;
+    kept.forEach((i, k) => {
+      dLogprobs[i] = own.dLogprobs[k]!;
+      if (dEntropy) entropyGradient![i] = dEntropy[k]!;
+    });
+    return {
+      loss: own.loss + share * sum,
+      dLogprobs,
+      dEntropy: entropyGradient,
+      metrics: { ...own.metrics, observation_loss: sum / Math.max(1, totals.observed) },
+    };
+  };
+}
+
+/** The micro-batch with only some of its tokens. */
+function selectTokens(inputs: LossInputs, kept: readonly number[]): LossInputs {
+  const pick = (values: Float32Array) => Float32Array.from(kept, (i) => values[i]!);
+  let next = 0;
+  const offsets = inputs.offsets.map((offset) => {
+    while (next < kept.length && kept[next]! < offset) next++;
+    return next;
+  });
+  const columns = Object.entries(inputs.columns).filter(([name]) => name !== OBSERVED);
+  return {
+    ...inputs,
+    offsets,
+    logprobs: pick(inputs.logprobs),
+    entropy: pick(inputs.entropy),
+    columns: Object.fromEntries(columns.map(([name, values]) => [name, pick(values)])),
+  };
+}
