@@ -154,7 +154,12 @@ async function planGradient(): Promise<GradientWork> {
   const ofTeacher = { estimate: "k1", coefficient: 0.5, taskRewards: true, policyGradient: true, lossMode: "vanilla" };
   const teacher = { ...ofTeacher, clipRatioLow: 0.2, clipRatioHigh: 0.2, maxLoss: null, minLogprob: -20 };
   let found: GradientWork | undefined;
-  const columns = { oldLogprobs: [0, -1, -2, -3], advantages: [0, 1, -1, 0.5], teacherLogprobs: [0, -2, -1, -4], observed: [0, 0, 1, 0] };
+  const columns = {
+    oldLogprobs: [0, -1, -2, -3],
+    advantages: [0, 1, -1, 0.5],
+    teacherLogprobs: [0, -2, -1, -4],
+    observed: [0, 0, 1, 0],
+  };
   await session.policy.engine.train(
     [{ tokenIds: [5, 6, 7, 8], lossMask: [0, 1, 1, 1], columns }],
     ({ logprobs }) => ({ loss: 0, dLogprobs: new Float32Array(logprobs.length) }),

@@ -2,7 +2,6 @@ import {
   EngineError,
   type GradientShard,
   type LossFunction,
-  type LossInputs,
   type LossTotals,
   type ModelInfo,
   type OptimizerOptions,
