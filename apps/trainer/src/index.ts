@@ -27,6 +27,7 @@ export {
 } from "@cria/core";
 export type {
   DatasetRow,
+  PickedRow,
   PickRequest,
   RewardFunction,
   RewardInfo,

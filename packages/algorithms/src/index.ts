@@ -19,7 +19,7 @@ export { type AggregateRewardInputs, aggregateReward, type RewardAggregation } f
 export type { Algorithms } from "./algorithms.js";
 export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 export { crossEntropyLoss } from "./cross-entropy.js";
-export { keepVaryingGroups } from "./filter-groups.js";
+export { keepTopVariance, keepVaryingGroups } from "./filter-groups.js";
 export { type KlEstimate, type KlName, klEstimates } from "./kl.js";
 export { KlController, type KlControllerOptions } from "./kl-controller.js";
 export { type KlInRewardInputs, type KlInRewardOutputs, penalizeRewards } from "./kl-in-reward.js";

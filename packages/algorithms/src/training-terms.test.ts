@@ -8,6 +8,7 @@ import {
   defaultValueLoss,
   explainVariance,
   KlController,
+  keepTopVariance,
   keepVaryingGroups,
   klEstimates,
   type PolicyFiltration,
@@ -362,6 +363,24 @@ describe("group filter", () => {
   it("keeps groups whose values differ, and groups of one", () => {
     expect(keepVaryingGroups(["a", "b", "a", "c", "b", "d", "d"], [1, 0, 1, 5, 1, 0, 0])).toEqual(["b", "c"]);
     expect(keepVaryingGroups([], [])).toEqual([]);
+  });
+
+  it("keeps groups whose values differ by more than a bound", () => {
+    const groups = ["a", "a", "b", "b", "c"];
+    expect(keepVaryingGroups(groups, [0, 0.5, 1, 0, 9], 0.5)).toEqual(["b", "c"]);
+    expect(keepVaryingGroups(groups, [0, 0.5, 1, 0, 9], 0.4)).toEqual(["a", "b", "c"]);
+  });
+
+  it("keeps the groups of largest variance that hold a share of all of it", () => {
+    // Variances: a 1/4, b 1, c 0, d 1/4, together 3/2.
+    const groups = ["a", "b", "a", "b", "c", "c", "d", "d"];
+    const values = [0, 0, 1, 2, 5, 5, 1, 0];
+    expect(keepTopVariance(groups, values, 2 / 3)).toEqual(["b"]);
+    expect(keepTopVariance(groups, values, 0.7)).toEqual(["a", "b"]);
+    expect(keepTopVariance(groups, values, 0.9)).toEqual(["a", "b", "d"]);
+    expect(keepTopVariance(groups, values, 1)).toEqual(["a", "b", "d"]);
+    expect(keepTopVariance(["a", "b"], [1, 1], 0.5)).toEqual(["a", "b"]);
+    expect(keepTopVariance([], [], 0.5)).toEqual([]);
   });
 });
 

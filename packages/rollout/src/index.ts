@@ -23,6 +23,7 @@ export { type MeasureOptions, measurePrompts } from "./data/prompt-lengths.js";
 export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
 export type {
+  PickedRow,
   PickRequest,
   RowOutcome,
   RowPicker,

@@ -1,7 +1,15 @@
 import { ConfigError, DataError, Registry } from "@cria/core";
 import { formatValue } from "@cria/core/internal";
 import { DifficultySampler } from "./difficulty-sampler.js";
-import type { PickRequest, RowPicker, RowSampler, RowSamplerClass, RowSamplerOptions } from "./row-sampler.js";
+import type {
+  PickedRow,
+  PickRequest,
+  RowPicker,
+  RowSampler,
+  RowSamplerClass,
+  RowSamplerOptions,
+} from "./row-sampler.js";
+import { isSampleCount, MOST_SAMPLES } from "./row-samples.js";
 
 /** Samplers by `data.sampler.class_name`, if no file is named. */
 export const rowSamplers = new Registry<RowSamplerClass | RowPicker>(
@@ -38,13 +46,18 @@ export function makeRowSampler<Row extends object>(
   return sampler;
 }
 
+function isSampled(entry: unknown): entry is Exclude<PickedRow, number> {
+  const { row, samples } = (entry ?? {}) as { row?: unknown; samples?: unknown };
+  return typeof row === "number" && isSampleCount(samples);
+}
+
 /** @param rows number of rows. @throws DataError unless `picked` meets the contract of `RowSampler.pick`. */
 export function checkPicked(
   picked: unknown,
   { step, count, spare }: PickRequest,
   rows: number,
   subject: string,
-): asserts picked is readonly number[] {
+): asserts picked is readonly PickedRow[] {
   const refuse = (expected: string, received: string) =>
     new DataError("picked no rows of a step", {
       code: "data/bad-pick",
@@ -53,12 +66,16 @@ export function checkPicked(
       received,
     });
   if (!Array.isArray(picked)) throw refuse("a list of positions", formatValue(picked));
+  const wrongEntry = picked.find((entry) => typeof entry !== "number" && !isSampled(entry));
+  if (wrongEntry !== undefined)
+    throw refuse(`positions, or { row, samples } with samples from 1 to ${MOST_SAMPLES}`, formatValue(wrongEntry));
+  const indices: number[] = picked.map((entry: PickedRow) => (typeof entry === "number" ? entry : entry.row));
   const most = count + spare;
   if (picked.length < count || picked.length > most)
     throw refuse(spare > 0 ? `${count} to ${most} positions` : `${count} positions`, `${picked.length}`);
-  const wrong = picked.find((index) => !Number.isInteger(index) || index < 0 || index >= rows);
+  const wrong = indices.find((index) => !Number.isInteger(index) || index < 0 || index >= rows);
   if (wrong !== undefined) throw refuse(`whole numbers from 0 to ${rows - 1}`, formatValue(wrong));
   const seen = new Set<number>();
-  const twice = picked.find((index: number) => seen.has(index) || !seen.add(index));
+  const twice = indices.find((index) => seen.has(index) || !seen.add(index));
   if (twice !== undefined) throw refuse("each row once", `row ${twice} twice`);
 }

@@ -5,7 +5,14 @@ import type { PickRequest, RowSampler } from "./row-sampler.js";
 
 const options = { batchSize: 2, seed: 0, kwargs: {} };
 const rows = [{ uid: "a" }, { uid: "b" }, { uid: "c" }];
-const ask = (more: Partial<PickRequest> = {}): PickRequest => ({ step: 1, count: 2, spare: 0, seed: 7, ...more });
+const ask = (more: Partial<PickRequest> = {}): PickRequest => ({
+  step: 1,
+  count: 2,
+  spare: 0,
+  samples: 8,
+  seed: 7,
+  ...more,
+});
 const make = (given: unknown) => makeRowSampler(given, rows, options, "s");
 
 describe("a sampler of rows", () => {
@@ -58,11 +65,15 @@ describe("a sampler of rows", () => {
     ["a row twice", [1, 1]],
     ["a position behind the end", [0, 3]],
     ["no whole number", [0, 0.5]],
+    ["a row twice, once with samples", [1, { row: 1, samples: 2 }]],
+    ["no conversation of a row", [0, { row: 1, samples: 0 }]],
+    ["samples without a row", [0, { samples: 2 }]],
+    ["a text", [0, "1"]],
   ])("cannot pick %s", (_, picked) => {
     expect(() => checkPicked(picked, ask(), rows.length, "s")).toThrow(
       expect.objectContaining({ code: "data/bad-pick", subject: "s: step 1" }),
     );
-    expect(() => checkPicked([0, 1, 2], ask({ spare: 1 }), rows.length, "s")).not.toThrow();
+    expect(() => checkPicked([0, { row: 1, samples: 3 }, 2], ask({ spare: 1 }), rows.length, "s")).not.toThrow();
   });
 });
 
@@ -80,7 +91,7 @@ describe("the sampler difficulty", () => {
   it("draws all rows alike at first, each once, by the seed alone", () => {
     const sampler = new DifficultySampler(many, { kwargs: {} });
     const all = sampler.pick(ask({ count: 20 }));
-    expect([...all].sort((a, b) => a - b)).toEqual(many.map((_, i) => i));
+    expect([...(all as number[])].sort((a, b) => a - b)).toEqual(many.map((_, i) => i));
     expect(sampler.pick(ask({ count: 20 }))).toEqual(all);
     expect(sampler.pick(ask({ count: 20, seed: 8 }))).not.toEqual(all);
     expect(sampler.pick(ask({ count: 3, spare: 2 }))).toEqual(all.slice(0, 5));
@@ -113,7 +124,29 @@ describe("the sampler difficulty", () => {
       expect(again.pick(ask({ count: 5, seed }))).toEqual(sampler.pick(ask({ count: 5, seed })));
   });
 
-  it.each([{ rate: 0 }, { least: 2 }, { rate: "x" }, { speed: 1 }])("refuses %j", (kwargs) => {
+  it("gives rows that seldom succeed more of the step's conversations, and each at least two", () => {
+    const sampler = new DifficultySampler(many.slice(0, 4), { kwargs: { samples: "harder", rate: 1 } });
+    const samplesOf = (request: Partial<PickRequest>) => {
+      const picked = sampler.pick(ask({ count: 4, ...request })) as { row: number; samples: number }[];
+      return [...picked].sort((a, b) => a.row - b.row).map(({ samples }) => samples);
+    };
+    expect(samplesOf({})).toEqual([8, 8, 8, 8]);
+    sampler.update({
+      step: 1,
+      rows: [
+        { row: 0, rewards: [], success: 0 },
+        { row: 1, rewards: [], success: 1 },
+      ],
+    });
+    // Weights 1, 0.1, 0.5 and 0.5 share the 24 conversations beyond two of each.
+    expect(samplesOf({})).toEqual([13, 3, 8, 8]);
+    expect(samplesOf({ samples: 1 })).toEqual([1, 1, 1, 1]);
+    // A step's rows and those that may replace them have as many conversations each.
+    const spare = sampler.pick(ask({ count: 2, spare: 2 })) as { samples: number }[];
+    expect([spare[0]!.samples + spare[1]!.samples, spare[2]!.samples + spare[3]!.samples]).toEqual([16, 16]);
+  });
+
+  it.each([{ rate: 0 }, { samples: "more" }, { least: 2 }, { rate: "x" }, { speed: 1 }])("refuses %j", (kwargs) => {
     const [name] = Object.keys(kwargs);
     expect(() => new DifficultySampler(many, { kwargs })).toThrow(
       expect.objectContaining({ code: "config/bad-value", subject: `data.sampler.sampler_kwargs.${name}` }),

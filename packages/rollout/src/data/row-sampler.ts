@@ -6,9 +6,14 @@ export interface PickRequest {
   count: number;
   /** Number of spare rows, which replace groups without spread (`filter_groups`); else 0. */
   spare: number;
+  /** Number of conversations of a row: `rollout.n`. */
+  samples: number;
   /** Seed of this step, derived from `data.seed`: the same in every run. */
   seed: number;
 }
+
+/** Index of a row among the sampler's rows, from 0, perhaps with the number of its conversations in this step. */
+export type PickedRow = number | { row: number; samples: number };
 
 /** Outcome of the conversations of one row. */
 export interface RowOutcome {
@@ -32,10 +37,11 @@ export interface StepOutcome {
  */
 export interface RowSampler {
   /**
-   * Returns distinct row indices, from 0: `count` rows of the step, then up to `spare` replacements in order of use.
+   * Returns distinct rows: `count` of the step, then up to `spare` replacements in order of use. A row is held in
+   * `samples` conversations, from 1 to 4096; without that in its own number (`__rollout_n__`), else in `rollout.n`.
    * Called once per step, in order.
    */
-  pick(request: PickRequest): readonly number[];
+  pick(request: PickRequest): readonly PickedRow[];
   /**
    * Reports the outcome of a step, in step order. `pick` of step k is called once all steps up to k - 1 are
    * reported, or up to k - 1 - lag when steps are sampled ahead: a step's rows follow from the schedule, never from
@@ -66,4 +72,4 @@ export type RowSamplerClass<Row extends object = object> = new (
 /** A stateless sampler: a function with the contract of `RowSampler.pick`. */
 export type RowPicker<Row extends object = object> = (
   request: PickRequest & { rows: readonly Row[] },
-) => readonly number[];
+) => readonly PickedRow[];

@@ -96,6 +96,24 @@ describe("data.sampler", () => {
     for (const step of [1, 2, 3]) expect(readRows(path, step)).toEqual([uids[step % 6], uids[(step + 3) % 6]]);
   });
 
+  it("may say how many conversations a row has in a step", async () => {
+    const asked: number[] = [];
+    const training = await open(1, ({ step, samples }: PickRequest) => {
+      asked.push(samples);
+      return [{ row: step % 6, samples: step + 1 }, (step + 1) % 6];
+    });
+    const uids = training.trainRows.map(({ uid }) => uid);
+    const { path } = await train(training);
+    for (const step of [1, 4]) {
+      const lines = readFileSync(join(path, "rollouts", `${step}.jsonl`), "utf8")
+        .trim()
+        .split("\n");
+      const held = lines.map((line) => (JSON.parse(line) as { uid: string }).uid);
+      expect(held).toEqual([...Array(step + 1).fill(uids[step % 6]), ...Array(4).fill(uids[(step + 1) % 6])]);
+    }
+    expect(new Set(asked)).toEqual(new Set([4]));
+  });
+
   it("a file's class is made with the rows, and told what each step came to", async () => {
     const training = await openTinyTraining(models, options(0, { data: { sampler: {} } }));
     await training.dispose();
@@ -219,10 +237,20 @@ describe("data.sampler", () => {
     await expect(opened).rejects.toMatchObject({ subject });
   });
 
-  it("difficulty is built in", async () => {
-    const data = { train_batch_size: 2, sampler: { class_name: "difficulty", sampler_kwargs: { rate: 1 } } };
-    const trained = await train(await openTinyTraining(models, options(1, { data })));
-    expect((await train(await openTinyTraining(models, options(1, { data })))).sha).toBe(trained.sha);
-    expect(trained.steps).toHaveLength(STEPS);
+  it("difficulty is built in, with as many conversations for each row, or more for harder ones", async () => {
+    const trainWith = async (kwargs: object) => {
+      const data = {
+        train_batch_size: 5,
+        sampler: { class_name: "difficulty", sampler_kwargs: { rate: 1, ...kwargs } },
+      };
+      const reward = "return truth.length > 2 && text.charCodeAt(0) < 128 ? 1 : 0;";
+      return train(await openTinyTraining(models, options(1, { data, reward })));
+    };
+    const even = await trainWith({});
+    expect(even.steps).toHaveLength(STEPS);
+    expect((await trainWith({})).sha).toBe(even.sha);
+    const harder = await trainWith({ samples: "harder" });
+    expect(harder.sha).not.toBe(even.sha);
+    expect((await trainWith({ samples: "harder" })).sha).toBe(harder.sha);
   });
 });

@@ -62,11 +62,14 @@ export class SampledOrder implements RowOrder {
     const most = settings.algorithm.filterGroups?.maxNumGenBatches;
     const others = trainRows.length - count;
     const spare = most === undefined ? 0 : most === 0 ? others : Math.min(others, (most - 1) * count);
-    const request: PickRequest = { step, count, spare, seed: hashSeed(settings.data.seed, "sampler", step) };
+    const samples = settings.sampling.n;
+    const request: PickRequest = { step, count, spare, samples, seed: hashSeed(settings.data.seed, "sampler", step) };
     const picked: unknown = this.sampler.pick(request);
     checkPicked(picked, request, trainRows.length, this.given.name);
     this.places.set(step, this.here());
-    const rows = picked.map((index) => trainRows[index]!);
+    const rows = picked.map((entry) =>
+      typeof entry === "number" ? trainRows[entry]! : { ...trainRows[entry.row]!, samples: entry.samples },
+    );
     let next = 0;
     return {
       rows: rows.slice(0, count),

@@ -367,7 +367,9 @@ const ELSEWHERE: Record<string, string[]> = {
     "algorithm.use_kl_in_reward",
     "algorithm.kl_penalty",
     ...["type", "kl_coef", "target_kl", "horizon"].map((key) => `algorithm.kl_ctrl.${key}`),
-    ...["enable", "metric", "max_num_gen_batches"].map((key) => `algorithm.filter_groups.${key}`),
+    ...["enable", "metric", "max_num_gen_batches", "min_spread", "variance_share"].map(
+      (key) => `algorithm.filter_groups.${key}`,
+    ),
     ...["gdpo_reward_keys", "gdpo_reward_weights", "use_pf_ppo"].map((key) => `algorithm.${key}`),
     ...["reweight_method", "weight_pow"].map((key) => `algorithm.pf_ppo.${key}`),
     ...["gigpo.mode", "gigpo.step_advantage_w", "turn_advantage_coef"].map((key) => `algorithm.${key}`),

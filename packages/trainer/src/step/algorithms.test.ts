@@ -535,6 +535,26 @@ describe("group filter", () => {
     expect(metrics["train/num_gen_batches"]).toBe(3);
   });
 
+  it("learns from the groups that vary most, and replaces none of the others", async () => {
+    // Values of the groups: equal, 0 and 1, 0 and 3.
+    const reward = "return truth.length === 1 ? 1 : (truth.length === 2 ? 1 : 3) * (text.length % 2);";
+    const uidsOf = async (filter_groups: Record<string, unknown>) => {
+      const training = await open({ reward, algorithm: { filter_groups: { enable: true, ...filter_groups } } });
+      const { trajectories, leftOut } = await take(training);
+      const shown = (of: readonly { uid: string }[]) => [...new Set(of.map(({ uid }) => uid))];
+      const uids = training.trainRows.map(({ uid }) => uid);
+      const places = (of: readonly { uid: string }[]) =>
+        shown(of)
+          .map((uid) => uids.indexOf(uid))
+          .sort();
+      return { kept: places(trajectories), leftOut: places(leftOut) };
+    };
+    expect(await uidsOf({})).toEqual({ kept: [1, 2], leftOut: [0] });
+    expect(await uidsOf({ variance_share: 0.8 })).toEqual({ kept: [2], leftOut: [0, 1] });
+    expect(await uidsOf({ variance_share: 1 })).toEqual({ kept: [1, 2], leftOut: [0] });
+    expect(await uidsOf({ min_spread: 1 })).toEqual({ kept: [2], leftOut: [0, 1] });
+  });
+
   it("goes on with what it has after max_num_gen_batches, or when no prompt is fresh", async () => {
     for (const [max_num_gen_batches, batches] of [
       [2, 2],

@@ -1,4 +1,4 @@
-import { type AdvantageEstimator, keepVaryingGroups } from "@cria/algorithms";
+import { type AdvantageEstimator, keepTopVariance, keepVaryingGroups } from "@cria/algorithms";
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow } from "@cria/rollout";
@@ -46,7 +46,8 @@ export interface CollectOptions {
 /**
  * Rolls out the conversations of each row. With a `filter`, groups whose rewards are all equal (not counting failed
  * samples) are replaced by fresh prompts until there are as many groups as rows, `maxNumGenBatches` batches were rolled
- * out (0: no limit), or no unseen prompts are left; the step then continues with the groups it has. Without a `filter`
+ * out (0: no limit), or no unseen prompts are left; the step then continues with the groups it has. With
+ * `varianceShare` it learns from those of them that vary most, and the others are not replaced. Without a `filter`
  * and with `mayJudgeLater`, only `finish` waits for the rewards.
  */
 export async function collectRollouts(
@@ -73,7 +74,7 @@ export async function collectRollouts(
   let failures = batch.failures;
   const judged = [...batch.trajectories];
   const seen = new Set(rows.map((row) => row.uid));
-  const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
+  const kept: Rollouts[] = [keepVarying(batch, filter)];
   const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
   let genBatches = 1;
   while (count() < rows.length && (filter.maxNumGenBatches === 0 || genBatches < filter.maxNumGenBatches)) {
@@ -83,12 +84,13 @@ export async function collectRollouts(
     batch = await judge(await start(fresh));
     failures = addFailures(failures, batch.failures);
     judged.push(...batch.trajectories);
-    kept.push(keepVarying(batch, filter.metric));
+    kept.push(keepVarying(batch, filter));
     genBatches++;
   }
   // If no group varies, the last batch provides the step's metrics.
   const all = count() > 0 ? joinRollouts(kept) : batch;
-  const taken = takeGroups(all, all.rows.slice(0, rows.length));
+  const full = takeGroups(all, all.rows.slice(0, rows.length));
+  const taken = filter.varianceShare < 1 ? keepVariance(full, filter) : full;
   const used = new Set(taken.trajectories);
   const leftOut = judged.filter((trajectory) => !used.has(trajectory));
   return { ...keepFinished({ ...taken, failures, leftOut }), genBatches };
@@ -121,18 +123,27 @@ function describeRollouts(groups: Groups, estimator: AdvantageEstimator): Rollou
   return { rows: [...rows], trajectories: [...trajectories], leftOut: [], ...groups.leaveOutFailures(estimator) };
 }
 
-function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {
+type Filter = NonNullable<AlgorithmOptions["filterGroups"]>;
+
+const keepVarying = (rollouts: Rollouts, filter: Filter) =>
+  selectGroups(rollouts, filter, (uids, values) => keepVaryingGroups(uids, values, filter.minSpread));
+
+const keepVariance = (rollouts: Rollouts, filter: Filter) =>
+  selectGroups(rollouts, filter, (uids, values) => keepTopVariance(uids, values, filter.varianceShare));
+
+/** @param select returns the uids of the groups to keep, given the uid and value of each learnable trajectory. */
+function selectGroups(
+  rollouts: Rollouts,
+  { metric }: Filter,
+  select: (uids: string[], values: number[]) => string[],
+): Rollouts {
   const learnable = rollouts.indices.map((i) => rollouts.trajectories[i]!);
   const values = learnable.map((t) => readReward(t, metric, "algorithm.filter_groups.metric"));
-  const uids = new Set(
-    keepVaryingGroups(
-      learnable.map((t) => t.uid),
-      values,
-    ),
-  );
+  const uids = learnable.map((t) => t.uid);
+  const kept = new Set(select(uids, values));
   return takeGroups(
     rollouts,
-    rollouts.rows.filter((row) => uids.has(row.uid)),
+    rollouts.rows.filter((row) => kept.has(row.uid)),
   );
 }
 

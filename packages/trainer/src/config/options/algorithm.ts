@@ -28,6 +28,19 @@ export const filterOptions = z.strictObject({
     .min(0)
     .default(0)
     .describe("Batches of prompts in one step; 0: no limit but the prompts there are."),
+  minSpread: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe("A group stays if its largest and smallest value differ by more than this."),
+  varianceShare: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(1)
+    .describe(
+      "Of the groups that stay, the step learns from those of the largest variance that together hold this share of it (RAGEN-2: 0.9); 1: from all.",
+    ),
 });
 
 /** PF-PPO: updates train on conversations drawn by their scores. */

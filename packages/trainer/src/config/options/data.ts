@@ -29,7 +29,9 @@ export const samplerOptions = z.strictObject({
   kwargs: z
     .record(z.string(), z.unknown())
     .default({})
-    .describe("What the sampler is given: of difficulty rate (0.5) and least (0.1), as its docstring says."),
+    .describe(
+      "What the sampler is given: of difficulty rate (0.5), least (0.1) and samples (even; harder: rows that seldom succeed get more of the step's conversations).",
+    ),
 });
 
 /** Rows, their columns and their order. */

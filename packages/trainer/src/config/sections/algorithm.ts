@@ -24,6 +24,8 @@ const filterGroups = z.strictObject({
   enable: z.boolean().default(false).describe("Groups whose rewards are all equal make room for fresh prompts (DAPO)."),
   metric: filter.metric,
   max_num_gen_batches: filter.maxNumGenBatches,
+  min_spread: filter.minSpread,
+  variance_share: filter.varianceShare,
 });
 
 const rolloutCorrection = z.strictObject({
