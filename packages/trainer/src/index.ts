@@ -46,14 +46,14 @@ export type {
   ReplayResult,
 } from "./replay/index.js";
 export { fromConfig, toConfig } from "./run/make-config.js";
-export { TrainingInterrupted } from "./run/run-steps.js";
+export { TrainingInterrupted } from "./run/steps.js";
 export type { RunTrainingOptions } from "./run/run-training.js";
 export { TrainRun, train } from "./run/train.js";
 export type { PartialConfig, TeacherOptions, TrainOptions, ValidationOptions } from "./run/train-options.js";
 export type { TrainResult, TrainStep } from "./run/train-result.js";
 export type { TrainSummary } from "./run/train-summary.js";
 export type { Training } from "./run/training.js";
-export type { SftResult } from "./sft/run-sft.js";
+export type { SftResult } from "./sft/train-conversations.js";
 export { type AdvantageOptions, advantages } from "./step/advantages.js";
 export { type Advantages, Groups } from "./step/groups.js";
 export { countSteps } from "./step/learning-rate.js";

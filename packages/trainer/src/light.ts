@@ -6,7 +6,7 @@ export { RunFolder } from "./checkpoints/run-folder.js";
 export { makeBatch } from "./policy/batch.js";
 export { Generation } from "./policy/generation.js";
 export { Policy } from "./policy/policy.js";
-export { TrainingInterrupted } from "./run/run-steps.js";
+export { TrainingInterrupted } from "./run/steps.js";
 export { TrainRun, train } from "./run/train.js";
 export { advantages } from "./step/advantages.js";
 export { Groups } from "./step/groups.js";

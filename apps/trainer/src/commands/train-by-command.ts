@@ -1,9 +1,9 @@
 import {
   type LoadedConfig,
+  type Report,
   type TrainConfig,
   type TrainingBus,
   TrainingInterrupted,
-  type TrainOptions,
   type TrainResult,
   train,
 } from "@cria/trainer";
@@ -15,7 +15,7 @@ import { printValidation } from "../terminal/print-validation.js";
 import { quoteWord } from "../terminal/quote-word.js";
 import { showEvents } from "../terminal/show-events.js";
 
-export interface RunTrainingOptions {
+interface TrainByCommandOptions {
   json?: boolean;
   signal: AbortSignal;
   /** The config's file and its overrides, as typed; null: there is no such file. */
@@ -27,7 +27,7 @@ export interface RunTrainingOptions {
 /** Trains by a config, and reports to people or machines. */
 export async function trainByCommand(
   { values: config, folder }: Pick<LoadedConfig<TrainConfig>, "values" | "folder">,
-  { json = false, signal, words, bus }: RunTrainingOptions,
+  { json = false, signal, words, bus }: TrainByCommandOptions,
 ): Promise<void> {
   const { logger, rollout_data_dir } = config.trainer;
   const dumped = logger.includes("file") || rollout_data_dir !== null;
@@ -42,25 +42,30 @@ export async function trainByCommand(
       type: "notice",
       text: `this model is new on this machine; to check that Cria computes it right: cria check-model ${quoteWord(path)}`,
     });
-  const result = await trainWhileLeading({ config, configFolder: folder, bus, signal, report });
+  const result = await standBy(config, report, (led) =>
+    train({ config: led, configFolder: folder, bus, signal, report }),
+  );
   if (json) console.log(JSON.stringify(describeTraining(result)));
   else if (config.trainer.val_only) printValidation(result.metrics);
   else await printTraining(result, { config: words, dumped });
 }
 
 /**
- * Trains. A training that lost the lead of its bus, because the bus was unreachable too long or another process took
- * it, stands by and goes on from the newest checkpoint.
+ * Trains by a config. A training that lost the lead of its bus, because the bus was unreachable too long or another
+ * process took it, stands by and goes on from the newest checkpoint.
  */
-async function trainWhileLeading(options: TrainOptions): Promise<TrainResult> {
-  const { config, report } = options;
-  for (let given = options; ; ) {
+async function standBy(
+  config: TrainConfig,
+  report: Report,
+  trainBy: (config: TrainConfig) => PromiseLike<TrainResult>,
+): Promise<TrainResult> {
+  const resumed: TrainConfig = { ...config, trainer: { ...config.trainer, resume_mode: "auto" } };
+  for (let given = config; ; given = resumed) {
     try {
-      return await train(given);
+      return await trainBy(given);
     } catch (error) {
       if (!isLeadLost(error)) throw error;
-      report?.({ type: "warning", text: `the lead of the bus is lost, for now\n  ${(error as Error).message}` });
-      given = { ...options, config: { ...config, trainer: { ...config?.trainer, resume_mode: "auto" } } };
+      report({ type: "warning", text: `the lead of the bus is lost, for now\n  ${(error as Error).message}` });
     }
   }
 }

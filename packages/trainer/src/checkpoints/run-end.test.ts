@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { recordEnd } from "./run-end.js";
+import { forgetEnd, recordEnd } from "./run-end.js";
 import { RunFolder } from "./run-folder.js";
 
 const root = mkdtempSync(join(tmpdir(), "cria-end-"));
@@ -13,15 +13,17 @@ describe("the end of a run", () => {
     const folder = await RunFolder.create(join(root, "run"));
     const file = folder.file("end.json");
     const read = () => JSON.parse(readFileSync(file, "utf8"));
-    const fail = () => Promise.reject(new Error("no room"));
+    const failure = { error: new Error("no room") };
 
-    await expect(recordEnd(folder, undefined, fail)).rejects.toThrow("no room");
+    await recordEnd(folder, undefined, failure);
     expect(read()).toMatchObject({ status: "failed", error: "no room" });
 
-    expect(await recordEnd(folder, undefined, async () => existsSync(file))).toBe(false);
+    await forgetEnd(folder);
+    expect(existsSync(file)).toBe(false);
+    await recordEnd(folder, undefined);
     expect(read()).toMatchObject({ status: "ended", error: null });
 
-    await expect(recordEnd(folder, AbortSignal.abort(), fail)).rejects.toThrow("no room");
+    await recordEnd(folder, AbortSignal.abort(), failure);
     expect(read()).toMatchObject({ status: "interrupted", error: null });
   });
 });

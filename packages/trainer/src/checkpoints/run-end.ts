@@ -11,29 +11,25 @@ export interface RunEnd {
   at: string;
 }
 
-/** Does a run's work, and records in its folder how it ended. @throws the errors of the work */
-export async function recordEnd<T>(
+/** Removes the end of a run that continues. */
+export async function forgetEnd(folder: RunFolder): Promise<void> {
+  await rm(folder.file("end.json"), { force: true });
+}
+
+/** Records how a run ended. @param failure what ended its work; left out: the work is done. */
+export async function recordEnd(
   folder: RunFolder,
   signal: AbortSignal | undefined,
-  work: () => Promise<T>,
-): Promise<T> {
-  // A run that continues has not ended.
-  await rm(folder.file("end.json"), { force: true });
+  failure?: { error: unknown },
+): Promise<void> {
   const write = (status: RunEnd["status"], error: string | null) => {
     const end: RunEnd = { status, error, at: new Date().toISOString() };
     return folder.writeJson("end.json", end);
   };
-  let result: T;
-  try {
-    result = await work();
-  } catch (error) {
-    // The abort's reason tells an error elsewhere from the user's interruption.
-    const failure = !signal?.aborted ? error : signal.reason instanceof CriaError ? signal.reason : null;
-    const text = failure instanceof Error ? failure.message : String(failure);
-    // A full disk is reported by the run's own error.
-    await (failure === null ? write("interrupted", null) : write("failed", text)).catch(() => undefined);
-    throw error;
-  }
-  await write("ended", null);
-  return result;
+  if (!failure) return write("ended", null);
+  // The abort's reason tells an error elsewhere from the user's interruption.
+  const error = !signal?.aborted ? failure.error : signal.reason instanceof CriaError ? signal.reason : null;
+  const text = error instanceof Error ? error.message : String(error);
+  // A full disk is reported by the run's own error.
+  await (error === null ? write("interrupted", null) : write("failed", text)).catch(() => undefined);
 }

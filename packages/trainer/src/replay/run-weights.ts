@@ -1,15 +1,13 @@
 import { DataError } from "@cria/core";
 import { type Checkpoint, CheckpointStore, readCheckpoint } from "../checkpoints/checkpoint-store.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
-import { RunState } from "../run/run-state.js";
-import { readSchedule, StepsAhead } from "../run/steps-ahead.js";
+import { StepsAhead } from "../run/steps-ahead.js";
 import type { Training } from "../run/training.js";
 import { runTrainingStep } from "../step/training-step.js";
 
 /** A training of the run, and its current step. */
 interface Opened {
   training: Training;
-  state: RunState;
   ahead: StepsAhead;
   /** Number of steps done; null: a step was interrupted, so the state is unknown. */
   at: number | null;
@@ -82,10 +80,8 @@ export class RunWeights {
     }
     const { training } = this.opened;
     this.opened = { ...begin(training), at: null };
-    const { state, ahead } = this.opened;
-    await state.restore(checkpoint);
+    await this.opened.ahead.restore(checkpoint);
     await training.policy.engine.flushCache();
-    await ahead.restore(checkpoint);
     this.opened.at = checkpoint.step;
   }
 
@@ -105,7 +101,7 @@ export class RunWeights {
         opened.at = null;
         const result = await runTrainingStep({ ...opened.training, signal }, await opened.ahead.begin(step));
         await opened.ahead.end(step, result);
-        opened.state.mark(step);
+        opened.ahead.mark(step);
         opened.at = step;
         reporter.update(step - first, count);
       }
@@ -117,6 +113,5 @@ export class RunWeights {
 }
 
 function begin(training: Training): Opened {
-  const state = new RunState(training);
-  return { training, state, ahead: new StepsAhead(training, state, readSchedule(training)), at: 0 };
+  return { training, ahead: new StepsAhead(training), at: 0 };
 }

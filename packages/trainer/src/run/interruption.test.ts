@@ -8,8 +8,8 @@ import { SavePoints } from "../checkpoints/save-points.js";
 import { Policy } from "../policy/policy.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
-import { TrainingInterrupted } from "./run-steps.js";
 import { runTraining } from "./run-training.js";
+import { TrainingInterrupted } from "./steps.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

@@ -9,8 +9,8 @@ import { runTrainingStep } from "../step/training-step.js";
 import { Stopwatch } from "../stopwatch.js";
 import { ASCII_SHARE, openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { RunState } from "./run-state.js";
-import { TrainingInterrupted } from "./run-steps.js";
 import { runTraining } from "./run-training.js";
+import { TrainingInterrupted } from "./steps.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

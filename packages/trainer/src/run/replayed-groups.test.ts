@@ -4,8 +4,8 @@ import type { TrainSequence } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
-import { TrainingInterrupted } from "./run-steps.js";
 import { runTraining } from "./run-training.js";
+import { TrainingInterrupted } from "./steps.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

@@ -13,8 +13,8 @@ import { defineTask } from "../task/task.js";
 import { openFakeTraining } from "../testing/fake-training.js";
 import { playTask } from "../testing/play-task.js";
 import { openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
-import { TrainingInterrupted } from "./run-steps.js";
 import { runTraining } from "./run-training.js";
+import { TrainingInterrupted } from "./steps.js";
 import { train } from "./train.js";
 
 const models = new TinyModels();

@@ -1,15 +1,12 @@
 import { join } from "node:path";
-import type { RunFolder } from "../checkpoints/run-folder.js";
 import { findProblems } from "../diagnose/find-problems.js";
 import type { Finding } from "../diagnose/finding.js";
 import { PROBLEMS, ProblemLog } from "../diagnose/problem-log.js";
-import type { Beginning } from "../diagnose/read-beginning.js";
+import { type Beginning, readBeginning } from "../diagnose/read-beginning.js";
 import type { Report } from "../events.js";
-import type { LiveTracker } from "../live/live-tracker.js";
 import type { StepResult } from "../step/training-step.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { Generation } from "../trackers/generation.js";
-import type { Trackers } from "../trackers/open-trackers.js";
 import { pickGenerations } from "../trackers/pick-generations.js";
 import { dumpTrajectories, listShown, saveDump } from "../validation/dump-trajectories.js";
 import {
@@ -21,18 +18,8 @@ import {
 } from "../validation/measure-progress.js";
 import { runValidation } from "../validation/run-validation.js";
 import type { Validation } from "../validation/validate.js";
+import type { ActiveRun } from "./active-run.js";
 import type { Training } from "./training.js";
-
-export interface RunRecordParts {
-  training: Training;
-  folder: RunFolder;
-  trackers: Trackers;
-  report?: Report;
-  /** The supervised fine-tuning that produced the starting policy; default: none. */
-  beginning?: Beginning | null;
-  /** Null: the run is not shown live. */
-  live?: LiveTracker | null;
-}
 
 /**
  * Records a run's measurements: passes them to the run folder, the trackers and the report, and summarizes the progress
@@ -48,14 +35,30 @@ export class RunRecord {
   /** All problems found so far, current and past. */
   private problems = new ProblemLog();
 
-  constructor(private readonly parts: RunRecordParts) {}
+  private constructor(
+    private readonly training: Training,
+    private readonly run: ActiveRun,
+    /** The supervised fine-tuning that produced the starting policy; null: none. */
+    private readonly beginning: Beginning | null,
+    private readonly report: Report | undefined,
+  ) {}
+
+  static async open(
+    training: Training,
+    run: ActiveRun,
+    { configFolder, report }: { configFolder: string; report?: Report },
+  ): Promise<RunRecord> {
+    const record = new RunRecord(training, run, await readBeginning(training.config, configFolder), report);
+    if (run.resume) await record.restore();
+    return record;
+  }
 
   /** Restores the earlier measurements of a resumed run, because most of the learning may have happened before. */
-  async restore(): Promise<void> {
-    const { folder } = this.parts;
+  private async restore(): Promise<void> {
+    const { folder, live } = this.run;
     this.history.push(...(await folder.readMetrics()));
     this.problems = new ProblemLog(await folder.readJson(PROBLEMS), this.history.at(-1)?.["training/global_step"]);
-    this.parts.live?.restore(this.history);
+    live.restore(this.history);
     this.measurements.training.push(...this.history.flatMap((metrics) => measureStep(metrics) ?? []));
     const first = await readFirstValidation(this.validationFolder);
     if (first) this.measurements.heldOut.push(first);
@@ -68,7 +71,7 @@ export class RunRecord {
 
   /** Validates the policy after a step, and returns further metrics of the step; none if there are no held-out rows. */
   async validate(step: number): Promise<StepMetrics> {
-    const { training } = this.parts;
+    const { training } = this;
     const result = await this.runValidation(step, `${step}.jsonl`);
     if (!result) return {};
     const count = training.config.trainer.log_val_generations;
@@ -87,13 +90,13 @@ export class RunRecord {
     step: number,
     { trajectories, advantages, tokenDetails }: Pick<StepResult, "trajectories" | "advantages" | "tokenDetails">,
   ): Promise<void> {
-    const { training, folder } = this.parts;
+    const { training } = this;
     const { logger, rollout_data_dir, rollout_data_detail } = training.config.trainer;
     if (!logger.includes("file") && !rollout_data_dir) return;
     const details = rollout_data_detail === "full" ? { tokenDetails, times: true } : {};
     const options = { step, rows: training.trainRows, advantages, ...details };
     const lines = dumpTrajectories(training.policy.engine, training.environment, trajectories, options);
-    const file = join(rollout_data_dir ?? folder.file("rollouts"), `${step}.jsonl`);
+    const file = join(rollout_data_dir ?? this.run.folder.file("rollouts"), `${step}.jsonl`);
     await saveDump(file, lines, listShown(trajectories));
   }
 
@@ -108,14 +111,14 @@ export class RunRecord {
     if (problem) await this.keep(step, problems);
     if (!problem || this.told.has(problem.rule)) return;
     this.told.add(problem.rule);
-    this.parts.report?.({ type: "problem", problem, runPath: this.parts.folder.path });
+    this.report?.({ type: "problem", problem, runPath: this.run.folder.path });
   }
 
   /** Writes metrics to metrics.jsonl and to the trackers. */
   async log(step: number, metrics: StepMetrics): Promise<void> {
-    const { training, folder, trackers } = this.parts;
+    const { folder, trackers } = this.run;
     this.history.push(metrics);
-    if (training.config.trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
+    if (this.training.config.trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
     trackers.log(step, metrics, this.generations);
     this.generations = undefined;
   }
@@ -128,24 +131,23 @@ export class RunRecord {
 
   /** Saves problems, so that they can still be reported once they no longer hold. */
   private async keep(step: number, problems: readonly Finding[]): Promise<void> {
-    const { training, folder } = this.parts;
     this.problems.note(step, problems);
-    if (training.config.trainer.logger.includes("file")) await folder.writeJson(PROBLEMS, this.problems.all);
+    if (this.training.config.trainer.logger.includes("file"))
+      await this.run.folder.writeJson(PROBLEMS, this.problems.all);
   }
 
   private get validationFolder(): string {
-    const { training, folder } = this.parts;
-    return training.config.trainer.validation_data_dir ?? folder.file("validation");
+    return this.training.config.trainer.validation_data_dir ?? this.run.folder.file("validation");
   }
 
   private runValidation(step: number, name: string): Promise<Validation | null> {
-    const { training, report, live } = this.parts;
-    return runValidation(training, { step, file: join(this.validationFolder, name), report, live });
+    const { report, run } = this;
+    return runValidation(this.training, { step, file: join(this.validationFolder, name), report, live: run.live });
   }
 
   private findProblems(fewest?: number): Finding[] {
-    const { training, beginning } = this.parts;
-    const { environment, config } = training;
+    const { beginning } = this;
+    const { environment, config } = this.training;
     return findProblems(this.history, { hasTools: environment.tools.size > 0, config, beginning, fewest });
   }
 }

@@ -1,14 +1,10 @@
-import {
-  type Checkpoint,
-  restoreEngines,
-  type TrainingState,
-  type Unvalidated,
-} from "../checkpoints/checkpoint-store.js";
+import { type Checkpoint, restoreEngines, type Unvalidated } from "../checkpoints/checkpoint-store.js";
 import { type KeptGroup, ReplayBuffer } from "../replay-buffer/replay-buffer.js";
 import { REPLAY_FILE, readReplayFile, writeReplayFile } from "../replay-buffer/replay-file.js";
 import type { StepInputs, StepResult } from "../step/training-step.js";
 import { type DealtRows, PassesOverRows, type RowOrder } from "./row-order.js";
 import { SampledOrder } from "./sampled-order.js";
+import type { StepState } from "./steps.js";
 import type { Training } from "./training.js";
 
 /** A checkpoint's data.json, without the part of the order of rows. */
@@ -84,9 +80,9 @@ export class RunState {
   }
 
   /** Describes the parts of a checkpoint, made at a place of this training. */
-  describe({ step, saveRows, klController, groups }: RunPlace) {
+  describe({ step, saveRows, klController, groups }: RunPlace): StepState {
     const { settings } = this.training;
-    const files: TrainingState["files"] = groups ? { [REPLAY_FILE]: (path) => writeReplayFile(path, groups) } : {};
+    const files: StepState["files"] = groups ? { [REPLAY_FILE]: (path) => writeReplayFile(path, groups) } : {};
     const data: RunStateData = { ...saveRows(), kl_controller: klController };
     return {
       engines: listEngines(this.training),

@@ -6,8 +6,8 @@ import type { PickRequest, RowSampler, RowSamplerClass, RowSamplerOptions, StepO
 import { afterAll, describe, expect, it } from "vitest";
 import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { openRegistries } from "../user-code/registries.js";
-import { TrainingInterrupted } from "./run-steps.js";
 import { runTraining } from "./run-training.js";
+import { TrainingInterrupted } from "./steps.js";
 import { openTraining } from "./training.js";
 
 const models = new TinyModels();

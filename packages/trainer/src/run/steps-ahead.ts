@@ -9,8 +9,10 @@ import { countSteps } from "../step/learning-rate.js";
 import { type SampledStep, sampleStep } from "../step/sample-step.js";
 import { listUnderWay, listVersions, type Schedule, versionOf } from "../step/schedule.js";
 import type { StepInputs, StepResult } from "../step/training-step.js";
+import type { StepMetrics } from "../step-metrics.js";
 import { Stopwatch } from "../stopwatch.js";
-import type { RunState } from "./run-state.js";
+import { type RunPlace, RunState } from "./run-state.js";
+import type { StepState } from "./steps.js";
 import type { Training } from "./training.js";
 
 /** A step that is sampled before it is learned from. */
@@ -29,21 +31,34 @@ export class StepsAhead {
   private readonly versions = new Map<number, KeptPolicy>();
   private readonly ending = new AbortController();
   private readonly slots: Semaphore;
+  private readonly state: RunState;
+  private readonly schedule: Schedule;
 
+  /** @param live is told of the steps' conversations; null: nobody is. */
   constructor(
     private readonly training: Training,
-    private readonly state: RunState,
-    private readonly schedule: Schedule,
     private readonly live: LiveTracker | null = null,
   ) {
-    this.slots = new Semaphore(training.policy.engine.info.maxSequences);
+    const { settings, trainRows, policy } = training;
+    this.slots = new Semaphore(policy.engine.info.maxSequences);
+    this.state = new RunState(training);
+    this.schedule = { lag: settings.lag, total: countSteps(settings, trainRows.length) };
+  }
+
+  /** Number of steps of the training. */
+  get total(): number {
+    return this.schedule.total;
   }
 
   /**
-   * Loads the versions that sample the running steps of a checkpoint.
-   * @throws DataError when some are missing, because the checkpoint was made with a smaller lag.
+   * Restores the state of a checkpoint, with the versions that sample its running steps.
+   * @returns the metrics of its step if the validation after it was interrupted.
+   * @throws DataError or EngineError; DataError when versions are missing, because the checkpoint was made with a
+   * smaller lag.
    */
-  async restore({ path, step }: Checkpoint): Promise<void> {
+  async restore(checkpoint: Checkpoint): Promise<StepMetrics | undefined> {
+    const unvalidated = await this.state.restore(checkpoint);
+    const { path, step } = checkpoint;
     for (const version of listVersions(step, this.schedule)) {
       const file = join(path, nameVersion(version));
       if (!existsSync(file)) {
@@ -57,12 +72,21 @@ export class StepsAhead {
       }
       this.versions.set(version, await this.training.policy.keepVersion({ path: file, updates: version }));
     }
+    return unvalidated;
   }
 
-  /** Returns writers of the versions in a checkpoint after `done` steps, by their file names. */
-  describe(done: number): Record<string, (path: string) => Promise<void>> {
-    const versions = listVersions(done, this.schedule);
-    return Object.fromEntries(versions.map((v) => [nameVersion(v), (path) => this.versions.get(v)!.save(path)]));
+  /** Returns the state after `step` steps, of which the last was just finished. */
+  mark(step: number): RunPlace {
+    return this.state.mark(step);
+  }
+
+  /** Describes the parts of a checkpoint, made at a place of this training. */
+  describe(place: RunPlace): StepState {
+    const { files, ...described } = this.state.describe(place);
+    const versions = listVersions(place.step, this.schedule).map(
+      (v) => [nameVersion(v), (path: string) => this.versions.get(v)!.save(path)] as const,
+    );
+    return { ...described, files: { ...files, ...Object.fromEntries(versions) } };
   }
 
   /** Starts all steps that run while `step` is learned from. Returns the inputs of `step`. */
@@ -121,11 +145,6 @@ export class StepsAhead {
     this.versions.set(updates, version);
     return version;
   }
-}
-
-/** Reads the schedule from a training's settings. */
-export function readSchedule({ settings, trainRows }: Training): Schedule {
-  return { lag: settings.lag, total: countSteps(settings, trainRows.length) };
 }
 
 /** Name of a version's file in a checkpoint. */

@@ -1,6 +1,9 @@
 import type { Finding } from "../diagnose/finding.js";
+import type { StepEvent } from "../events.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { RunProgress } from "../validation/measure-progress.js";
+import type { TrainSummary } from "./train-summary.js";
+import type { Training } from "./training.js";
 
 /** A finished step. */
 export interface TrainStep {
@@ -40,4 +43,33 @@ export interface TrainResult {
   problems: Finding[];
   /** Number of held-out rows used in validation. */
   heldOutRows: number;
+}
+
+export function describeStep({ step, total, metrics, heldOut }: StepEvent): TrainStep {
+  return {
+    step,
+    total,
+    reward: metrics["critic/score/mean"] ?? null,
+    success: metrics["reward/score/mean"] ?? null,
+    heldOut,
+    metrics,
+  };
+}
+
+export function describeResult(
+  { policy, valRows }: Pick<Training, "policy" | "valRows">,
+  { path, weights, metrics, progress, problems }: TrainSummary,
+): TrainResult {
+  const isLora = policy.engine.info.trainable === "lora";
+  return {
+    before: progress?.before.success ?? null,
+    after: progress?.after.success ?? null,
+    progress,
+    adapter: isLora ? weights : null,
+    model: isLora ? null : weights,
+    folder: path,
+    metrics,
+    problems,
+    heldOutRows: valRows.length,
+  };
 }

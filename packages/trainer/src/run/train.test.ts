@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { RunEvent } from "../events.js";
 import { defineTask } from "../task/task.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
-import { TrainingInterrupted } from "./run-steps.js";
+import { TrainingInterrupted } from "./steps.js";
 import { train } from "./train.js";
 import type { TrainOptions } from "./train-options.js";
 import type { TrainStep } from "./train-result.js";

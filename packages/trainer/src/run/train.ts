@@ -1,12 +1,13 @@
 import { ConfigError } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
+import type { Report } from "../events.js";
 import { RunningStream } from "../running.js";
 import type { Task } from "../task/task.js";
 import type { TaskDefinition } from "../task/task-definition.js";
 import type { Validation } from "../validation/validate.js";
 import { makeAgentTask } from "./agent-task.js";
 import type { TrainOptions, ValidationOptions } from "./train-options.js";
-import type { TrainResult, TrainStep } from "./train-result.js";
+import { describeResult, describeStep, type TrainResult, type TrainStep } from "./train-result.js";
 
 /**
  * A running training: await its result, iterate over its steps, or both. The result covers the steps that were taken.
@@ -67,15 +68,30 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
     // Read the options before the first await, because the caller may change them later.
     const options = makeAgentTask(given);
     const { configFolder = process.cwd() } = options;
-    const { trainTask } = await import("./train-task.js");
-    return trainTask(options, {
-      configFolder,
-      onStep: (step) => this.add(step),
-      isStopping: () => this.isStopping,
-      afterStep: async (validate) => {
-        for (const { resolve, reject } of this.evaluations.splice(0)) await validate().then(resolve, reject);
-      },
-    });
+    const report: Report = (event) => {
+      if (event.type === "step") this.add(describeStep(event));
+      options.report?.(event);
+    };
+    // What runs a task is loaded now, because a program that imports Cria shall start at once.
+    const { openTask } = await import("./open-task.js");
+    const { runTraining } = await import("./run-training.js");
+    const { training, trackers, explain, dispose } = await openTask(options, configFolder, report);
+    try {
+      const summary = await runTraining(training, {
+        configFolder,
+        report,
+        trackers,
+        isStopping: () => this.isStopping,
+        afterStep: async (validate) => {
+          for (const { resolve, reject } of this.evaluations.splice(0)) await validate().then(resolve, reject);
+        },
+      });
+      return describeResult(training, summary);
+    } catch (error) {
+      throw explain(error);
+    } finally {
+      await dispose();
+    }
   }
 }
 

@@ -5,21 +5,19 @@ import { loadModel } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openRun } from "../checkpoints/open-run.js";
 import { checkConfig } from "../config/check-config.js";
 import { type SftConfig, sftConfigSchema } from "../config/sft-config.js";
+import type { RunEvent } from "../events.js";
 import { type LiveState, readLiveState } from "../live/live-state.js";
-import { TrainingInterrupted } from "../run/run-steps.js";
 import { runTraining } from "../run/run-training.js";
+import { TrainingInterrupted } from "../run/steps.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinyTraining } from "../testing/tiny-training.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
 import { BucketedBatches } from "./bucketed-batches.js";
 import { LossAverage } from "./loss-average.js";
-import { openSft } from "./open-sft.js";
 import { readExamples, type SftExample } from "./read-examples.js";
 import { type RunSftOptions, runSft } from "./run-sft.js";
-import { trainConversations } from "./train-conversations.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -181,16 +179,12 @@ describe("a run of cria sft", () => {
     const controller = new AbortController();
     const { signal } = controller;
     const config = configure("unvalidated", more);
-    const opened = await openSft(config, models.folder);
-    const { folder, checkpoints, close } = await openRun(config, () => undefined);
     // Held-out conversations are scored in two batches: it ends between them.
-    const onValidation = () => controller.abort(new Error("enough"));
-    const training = trainConversations(opened, folder, { checkpoints, resume: null, signal, onValidation });
-    const error = await training.catch((e: unknown) => e);
-    close();
-    await opened.engine.dispose();
+    const report = (event: RunEvent) =>
+      event.type === "progress" && event.work === "validate" && controller.abort(new Error("enough"));
+    const error = await run(config, { signal, report }).catch((e: unknown) => e);
     expect((error as TrainingInterrupted).training).toMatchObject({ step: 1, lost: "the validation after step 1" });
-    expect(existsSync(join(folder.path, "metrics.jsonl"))).toBe(false);
+    expect(existsSync(join(pathOf("unvalidated"), "metrics.jsonl"))).toBe(false);
     await run(config);
     expect(readRun("unvalidated", "adapter.gguf")).toEqual(readRun("validated", "adapter.gguf"));
   });

@@ -1,17 +1,12 @@
 import { crossEntropyLoss } from "@cria/algorithms";
 import type { LossFunction } from "@cria/core";
-import {
-  type Checkpoint,
-  type CheckpointStore,
-  restoreEngines,
-  type Unvalidated,
-} from "../checkpoints/checkpoint-store.js";
-import type { RunFolder } from "../checkpoints/run-folder.js";
+import { restoreEngines, type Unvalidated } from "../checkpoints/checkpoint-store.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { saveWeights } from "../checkpoints/save-weights.js";
 import type { SftConfig } from "../config/sft-config.js";
-import type { LivePhase } from "../live/live-state.js";
-import { runSteps } from "../run/run-steps.js";
+import { makeSay, type Report, WorkReporter } from "../events.js";
+import type { ActiveRun } from "../run/active-run.js";
+import { Steps } from "../run/steps.js";
 import { computeLearningRate } from "../step/learning-rate.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { type BatchesState, BucketedBatches } from "./bucketed-batches.js";
@@ -20,21 +15,6 @@ import { measureLoss } from "./measure-loss.js";
 import type { SftTraining } from "./open-sft.js";
 import type { SftExample } from "./read-examples.js";
 
-export interface TrainConversationsOptions {
-  signal?: AbortSignal;
-  checkpoints: CheckpointStore;
-  /** Checkpoint to resume from. */
-  resume: Checkpoint | null;
-  /** Called after each step; `average` is the moving average of the loss. */
-  onStep?: (step: number, metrics: StepMetrics, average: number) => void;
-  /** Called before each part of a step. */
-  onPhase?: (phase: LivePhase, step: number) => void;
-  /** Called while held-out conversations are scored. */
-  onValidation?: (done: number, total: number) => void;
-  /** Called with every step's metrics, validation included. */
-  onMetrics?: (step: number, metrics: StepMetrics) => void;
-}
-
 /** A checkpoint's data.json. */
 interface ResumedData extends Unvalidated {
   batches: BatchesState;
@@ -42,28 +22,47 @@ interface ResumedData extends Unvalidated {
 }
 
 /** Steps of a run: trainer.total_training_steps, or as many as its epochs have. */
-export function countSftSteps({
-  config: { data, trainer },
-  examples,
-}: Pick<SftTraining, "config" | "examples">): number {
+function countSftSteps({ config: { data, trainer }, examples }: Pick<SftTraining, "config" | "examples">): number {
   return trainer.total_training_steps ?? Math.ceil((trainer.total_epochs * examples.length) / data.train_batch_size);
+}
+
+export interface SftResult {
+  /** The run folder. */
+  path: string;
+  /** The trained GGUF: a model, or with LoRA an adapter. */
+  output: string;
+  /** Steps of the whole run. */
+  steps: number;
+  /** Moving average over the last steps, each the mean over its batch's tokens. */
+  loss: number;
+  /** Loss on held-out conversations at the end; null if there are none, or if nothing was left to train. */
+  valLoss: number | null;
+  /** Tokens in the loss, mean over the conversations. */
+  conversationTokens: number;
+  /** Duration in this process, without loading. */
+  seconds: number;
+  tokensPerSecond: number;
 }
 
 /**
  * Trains on the conversations to the end, with the loss on assistant tokens and their end-of-turn tokens. Metrics,
  * weights and state go to the run folder. A resumed run computes the same as an uninterrupted one.
- * @returns the metrics of the steps taken here, and the average of the loss.
  * @throws TrainingInterrupted when the signal aborted; the current update is then finished and saved.
  */
 export async function trainConversations(
   training: SftTraining,
-  folder: RunFolder,
-  options: TrainConversationsOptions,
-): Promise<{ history: StepMetrics[]; average: number }> {
-  const { config, engine, examples } = training;
+  { folder, checkpoints, resume, trackers, live }: ActiveRun,
+  { signal, report }: { signal?: AbortSignal; report?: Report },
+): Promise<Omit<SftResult, "path" | "output">> {
+  const { config, engine, examples, valExamples } = training;
   const { data, trainer } = config;
-  const { checkpoints, resume, signal } = options;
   const total = countSftSteps(training);
+  const start = resume?.step ?? 0;
+  const started = performance.now();
+  let tokens = 0;
+  live.begin(start, total);
+  if (resume && start >= total)
+    makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
   const batches = new BucketedBatches(
     examples,
     data.train_batch_size,
@@ -79,9 +78,19 @@ export async function trainConversations(
     await restoreEngines(resume, { actor: engine });
   }
   const update = makeUpdate(training, total);
-  const history = await runSteps({
-    start: resume?.step ?? 0,
+  const validate = async (step: number) => {
+    if (valExamples.length === 0) return {};
+    live.enter("validation");
+    return validateSft(training, step, { signal, report });
+  };
+  const write = async (step: number, metrics: StepMetrics) => {
+    if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
+    trackers.log(step, metrics);
+  };
+  const steps = new Steps({
+    start,
     total,
+    unvalidated: resumed?.unvalidated,
     signal,
     saves: new SavePoints({
       saveFreq: trainer.save_freq,
@@ -91,48 +100,72 @@ export async function trainConversations(
       resume,
       saveWeights: () => saveWeights(engine, folder),
     }),
-    mark: (step) => ({ step, batches: batches.save(), average: average.save() }),
-    describe: ({ step, ...place }): { engines: Record<string, object>; data: ResumedData; rng: unknown } => ({
-      engines: { actor: engine },
-      data: place,
-      // There is no generator state: the order follows from a hash of the seed and the batch number.
-      rng: { seed: trainer.seed, step },
-    }),
-    take: async (step) => {
-      options.onPhase?.("training", step);
+    state: {
+      mark: (step) => ({ step, batches: batches.save(), average: average.save() }),
+      describe: ({ step, ...data }) => ({
+        engines: { actor: engine },
+        data: data satisfies ResumedData,
+        // There is no generator state: the order follows from a hash of the seed and the batch number.
+        rng: { seed: trainer.seed, step },
+      }),
+    },
+  });
+  const finish = async (step: number, taken: StepMetrics) => {
+    const isDue = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
+    const metrics = { ...taken, ...(isDue ? await validate(step) : {}) };
+    await write(step, metrics);
+    await steps.commit(metrics);
+  };
+  try {
+    if (trainer.val_before_train && !resume && valExamples.length > 0)
+      await write(0, { "training/global_step": 0, ...(await validate(0)) });
+    const reporter = new WorkReporter(report, "sft");
+    reporter.update(start, total);
+    if (steps.unvalidated) await finish(start, steps.unvalidated);
+    for (const step of steps.remaining()) {
+      live.startStep(step, "training");
       const metrics = await update(step, batches.next());
       average.add(metrics["train/loss"]!);
-      return metrics;
-    },
-    nameWork: (step) => `step ${step}`,
-    onStep: (step, metrics) => options.onStep?.(step, metrics, average.value),
-    validate: async (step) => {
-      const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
-      if (!due) return {};
-      options.onPhase?.("validation", step);
-      return validateSft(training, options);
-    },
-    record: async (step, metrics) => {
-      if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
-      options.onMetrics?.(step, metrics);
-    },
-    unvalidated: resumed?.unvalidated,
-  });
-  return { history, average: average.value };
+      await steps.keep(step, metrics);
+      live.endStep();
+      live.addTokens(metrics["perf/total_num_tokens"]!);
+      tokens += metrics["perf/total_num_tokens"]!;
+      const averaged = { ...metrics, "train/loss_average": average.value };
+      report?.({ type: "step", work: "sft", step, total, metrics: averaged, heldOut: null });
+      await finish(step, metrics);
+    }
+    await steps.end();
+    reporter.end();
+  } catch (error) {
+    throw await steps.explain(error);
+  }
+  const seconds = (performance.now() - started) / 1000;
+  return {
+    steps: total,
+    loss: average.value,
+    valLoss: steps.history.at(-1)?.["val/loss"] ?? null,
+    conversationTokens: averageLossTokens(examples),
+    seconds,
+    tokensPerSecond: tokens / seconds,
+  };
 }
 
-/** Loss on held-out conversations as metrics; none without such conversations. @throws the signal's reason */
-export async function validateSft(
+/** Measures the loss on the held-out conversations, and reports it. @throws the signal's reason */
+async function validateSft(
   { config, engine, valExamples }: SftTraining,
-  { signal, onValidation }: Pick<TrainConversationsOptions, "signal" | "onValidation">,
+  step: number,
+  { signal, report }: { signal?: AbortSignal; report?: Report },
 ): Promise<StepMetrics> {
-  if (valExamples.length === 0) return {};
   const started = performance.now();
+  const reporter = new WorkReporter(report, "validate");
   const { loss, tokens } = await measureLoss(engine, valExamples, {
     batchSize: config.data.train_batch_size,
     signal,
-    onProgress: onValidation,
+    onProgress: (done, total) => reporter.update(done, total),
   });
+  const conversations = valExamples.length;
+  report?.({ type: "validated", step, success: null, loss, failed: 0, conversations, temperature: null });
+  reporter.end();
   return { "val/loss": loss, "val/loss_tokens": tokens, "timing_s/testing": (performance.now() - started) / 1000 };
 }
 

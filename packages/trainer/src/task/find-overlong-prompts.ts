@@ -6,7 +6,7 @@ import type { Environment } from "./environment.js";
 import { findPromptCache } from "./open-data.js";
 
 /** Opened parts of a task that are needed to measure prompts. */
-interface OpenedTask {
+interface PromptSources {
   settings: Pick<Settings, "data">;
   policy: Policy;
   environment: Environment;
@@ -24,7 +24,7 @@ const FEW = 1000;
  * @param folder base of the config's relative paths.
  */
 export async function findOverlongPrompts(
-  { settings: { data }, policy, environment, trainRows, valRows, signal }: OpenedTask,
+  { settings: { data }, policy, environment, trainRows, valRows, signal }: PromptSources,
   folder: string,
   report?: Report,
 ): Promise<string | null> {

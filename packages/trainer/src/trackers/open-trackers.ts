@@ -23,7 +23,7 @@ const makers: Record<string, (environment: NodeJS.ProcessEnv) => Tracker> = {
 };
 
 /** The part of a config that names trackers and the run. */
-interface TrackedConfig {
+export interface TrackedConfig {
   trainer: Pick<TrainConfig["trainer"], "logger" | "project_name" | "experiment_name">;
 }
 
