@@ -102,12 +102,12 @@ export async function learn(folder: string, options: LearnOptions = {}): Promise
 /** Measures a policy on the held-out rows, with the likeliest tokens. */
 async function measure(config: string, overrides: readonly string[]): Promise<Success> {
   const { values, folder } = loadConfig(trainConfigSchema, config, [...overrides]);
-  const session = await openTraining(values, folder);
+  const training = await openTraining(values, folder);
   try {
-    const { trajectories, failed } = await validate(session, { temperature: 0, step: 0 });
+    const { trajectories, failed } = await validate(training, { temperature: 0, step: 0 });
     if (failed > 0)
       throw new Error(`${failed} conversations failed: ${trajectories.find(({ error }) => error)!.error}`);
-    const sources = new Map(session.valRows.map(({ uid, dataSource }) => [uid, dataSource]));
+    const sources = new Map(training.valRows.map(({ uid, dataSource }) => [uid, dataSource]));
     const success: Success = {};
     for (const { uid, rewards } of trajectories) {
       const source = sources.get(uid)!;
@@ -116,6 +116,6 @@ async function measure(config: string, overrides: readonly string[]): Promise<Su
     }
     return success;
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }

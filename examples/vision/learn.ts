@@ -89,14 +89,14 @@ export async function learn(folder: string, { seed = 1, steps = {}, onStep }: Le
 /** Measures a policy on the held-out pictures. */
 async function measure(config: string, overrides: readonly string[]): Promise<Skill> {
   const { values, folder } = loadConfig(trainConfigSchema, config, [...overrides]);
-  const session = await openTraining(values, folder);
+  const training = await openTraining(values, folder);
   try {
     const mean = async (temperature: number) => {
-      const { trajectories } = await validate(session, { temperature, step: 0 });
+      const { trajectories } = await validate(training, { temperature, step: 0 });
       return trajectories.reduce((sum, { reward }) => sum + reward, 0) / trajectories.length;
     };
     return { greedy: await mean(0), sampled: await mean(1) };
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }

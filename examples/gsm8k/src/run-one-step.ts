@@ -28,11 +28,11 @@ export async function runOneStep(options: OneStepOptions): Promise<StepMetrics> 
     `data.cache_dir=${join(options.work, "cache")}`,
     ...(options.overrides ?? []),
   ]);
-  const session = await openTraining(values, folder);
+  const training = await openTraining(values, folder);
   try {
-    const rows = session.trainRows.slice(0, values.data.train_batch_size);
-    return (await runTrainingStep(session, { rows: rows, step: 1, epoch: 0 })).metrics;
+    const rows = training.trainRows.slice(0, values.data.train_batch_size);
+    return (await runTrainingStep(training, { rows: rows, step: 1, epoch: 0 })).metrics;
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }

@@ -46,8 +46,8 @@ export type {
   ReplayResult,
 } from "./replay/index.js";
 export { fromConfig, toConfig } from "./run/make-config.js";
-export { TrainingInterrupted } from "./run/steps.js";
 export type { RunTrainingOptions } from "./run/run-training.js";
+export { TrainingInterrupted } from "./run/steps.js";
 export { TrainRun, train } from "./run/train.js";
 export type { PartialConfig, TeacherOptions, TrainOptions, ValidationOptions } from "./run/train-options.js";
 export type { TrainResult, TrainStep } from "./run/train-result.js";

@@ -50,11 +50,11 @@ export const evalCommand = defineCommand({
       const report = showEvents({ silent: given.json });
       await fetchTrainAddresses(config, { report, signal }, without);
       const policy = await openPolicy(config, folder, given, { report, signal });
-      // The session disposes of the policy with everything else.
-      const session = await openTraining(config, folder, { engine: policy.engine, signal, report });
+      // The training disposes of the policy with everything else.
+      const training = await openTraining(config, folder, { engine: policy.engine, signal, report });
       try {
         const file = resolve(given.out ?? "eval.jsonl");
-        const result = await runValidation(session, { step: policy.step ?? 0, file, report });
+        const result = await runValidation(training, { step: policy.step ?? 0, file, report });
         const { failed, metrics, seconds, tokens, trajectories } = result!;
         const success = readSuccess(result!, `the evaluation of ${policy.name}`);
         const summary = { policy: policy.name, step: policy.step, success, failed, metrics, seconds, tokens };
@@ -65,7 +65,7 @@ export const evalCommand = defineCommand({
         printValidation(metrics);
         console.log(`${formatSeconds(seconds)}, ${formatCount(tokens / seconds)} tokens/s; conversations: ${file}`);
       } finally {
-        await session.dispose();
+        await training.dispose();
       }
     }),
 });

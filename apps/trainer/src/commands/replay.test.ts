@@ -19,9 +19,9 @@ beforeAll(async () => {
   const { config, folder } = await writeTinyRun(models, {
     trainer: { total_training_steps: 2, logger: ["file"], save_freq: 1 },
   });
-  const session = await openTraining(config, folder);
-  await runTraining(session, { configFolder: folder });
-  await session.dispose();
+  const training = await openTraining(config, folder);
+  await runTraining(training, { configFolder: folder });
+  await training.dispose();
   path = join(folder, "cria", "default");
   const text = readFileSync(join(path, "rollouts", "2.jsonl"), "utf8").trim();
   lines = text.split("\n").map((line) => JSON.parse(line) as DumpLine);

@@ -33,11 +33,11 @@ beforeAll(async () => {
   });
   folder = made.folder;
   path = join(folder, "run");
-  const session = await openTraining(made.config, folder);
+  const training = await openTraining(made.config, folder);
   const created = await RunFolder.create(path);
   await created.writeConfig(made.config);
-  await runTraining(session, { configFolder: folder, folder: created });
-  await session.dispose();
+  await runTraining(training, { configFolder: folder, folder: created });
+  await training.dispose();
   writeFileSync(
     join(folder, "strict.ts"),
     'export const score = (_source: string, _text: string, truth: string) => {\n  if (truth === "ccc") throw new Error("no judge for c");\n  return truth.length;\n};\n',

@@ -55,29 +55,29 @@ export const rolloutCommand = defineCommand({
       const keep = given.keep === undefined ? null : parseFilter(given.keep, "--keep");
       const report = showEvents({ silent: given.json });
       await fetchTrainAddresses(config, { report, signal });
-      const session = await openTraining(config, folder, { signal, report });
+      const training = await openTraining(config, folder, { signal, report });
       try {
-        const rows = pickRows(session, { limit, val: given.val === true });
-        const { trajectories, seconds } = await showRollouts(session, rows, {
+        const rows = pickRows(training, { limit, val: given.val === true });
+        const { trajectories, seconds } = await showRollouts(training, rows, {
           val: given.val === true,
           silent: given.json === true,
         });
         const summary = summarizeRollouts(trajectories, seconds);
         if (!given.json) print(summary);
-        const written = await writeRollouts(session, trajectories, { rows, keep, form, file });
+        const written = await writeRollouts(training, trajectories, { rows, keep, form, file });
         if (given.json) console.log(JSON.stringify({ ...summary, ...written }));
         else printWritten(written);
         // Conversations that had ended are written; the exit code still reports the interruption.
         signal.throwIfAborted();
       } finally {
-        await session.dispose();
+        await training.dispose();
       }
     }),
 });
 
 /** @throws ConfigError when there are none. */
-function pickRows(session: Training, { limit, val }: { limit: number; val: boolean }): DatasetRow[] {
-  const rows = (val ? session.valRows : session.trainRows).slice(0, limit);
+function pickRows(training: Training, { limit, val }: { limit: number; val: boolean }): DatasetRow[] {
+  const rows = (val ? training.valRows : training.trainRows).slice(0, limit);
   if (rows.length > 0) return rows;
   throw new ConfigError("has no rows", {
     code: "config/no-rows",
@@ -90,21 +90,21 @@ function pickRows(session: Training, { limit, val }: { limit: number; val: boole
 
 /** Rolls out with a progress line. After an interruption it returns the conversations that had ended. */
 async function showRollouts(
-  session: Training,
+  training: Training,
   rows: readonly DatasetRow[],
   { val, silent }: { val: boolean; silent: boolean },
 ): Promise<{ trajectories: Trajectory[]; seconds: number }> {
-  const sampling = val ? session.settings.validation : session.settings.sampling;
+  const sampling = val ? training.settings.validation : training.settings.sampling;
   const progress = new Progress({ label: "rollout", total: countConversations(rows, sampling.n), silent });
   const started = performance.now();
   const ended: Trajectory[] = [];
   const judged: number[] = [];
   try {
-    const running = rollOut(session.policy, session.environment, rows, {
+    const running = rollOut(training.policy, training.environment, rows, {
       ...sampling,
-      seed: session.config.actor_rollout_ref.rollout.seed,
+      seed: training.config.actor_rollout_ref.rollout.seed,
       step: 0,
-      signal: session.signal,
+      signal: training.signal,
       onTrajectory: (trajectory) => {
         ended.push(trajectory);
         if (!hasFailed(trajectory)) judged.push(trajectory.reward);
@@ -116,7 +116,7 @@ async function showRollouts(
     progress.finish();
     return { trajectories, seconds: (performance.now() - started) / 1000 };
   } catch (error) {
-    if (!session.signal?.aborted || ended.length === 0) throw error;
+    if (!training.signal?.aborted || ended.length === 0) throw error;
     progress.finish();
     ended.sort((a, b) => a.rowIndex - b.rowIndex || a.sampleIndex - b.sampleIndex);
     return { trajectories: ended, seconds: (performance.now() - started) / 1000 };

@@ -63,7 +63,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
   const { values: config, folder } = loadConfig(trainConfigSchema, demoConfigPath, overrides);
-  const session = await openTraining(config, folder, {
+  const training = await openTraining(config, folder, {
     signal: options.signal,
     report: showEvents({ silent: options.silent }),
   });
@@ -74,14 +74,14 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     const run = await RunFolder.create(`${options.cwd}/runs/demo`);
     await run.clear();
     await run.writeConfig(config);
-    const { info } = session.policy.engine;
+    const { info } = training.policy.engine;
     say(
       `${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`,
     );
 
-    const before = await measure(session, "before", options.silent);
-    const history = await trainPolicy(session, run, folder, options.silent);
-    const after = await measure(session, "after", options.silent);
+    const before = await measure(training, "before", options.silent);
+    const history = await trainPolicy(training, run, folder, options.silent);
+    const after = await measure(training, "after", options.silent);
 
     const total = (name: string) => history.reduce((sum, m) => sum + (m[name] ?? 0), 0);
     const rollout = total("timing_s/gen");
@@ -99,9 +99,9 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       },
     };
     await run.writeJson("summary.json", summary);
-    const validated = dumpTrajectories(session.policy.engine, session.environment, after.sampled, {
+    const validated = dumpTrajectories(training.policy.engine, training.environment, after.sampled, {
       step: history.length,
-      rows: session.valRows,
+      rows: training.valRows,
       times: true,
     });
     await saveDump(run.file("validation/after.jsonl"), validated, []);
@@ -110,13 +110,13 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     if (!options.silent) report(summary, scores, after.sampled, run.path);
     return summary;
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 }
 
-/** Trains without the session's validations, which the demo replaces. Returns the metrics of the steps. */
-async function trainPolicy(session: Training, folder: RunFolder, configFolder: string, silent: boolean) {
-  const total = countSteps(session.settings, session.trainRows.length);
+/** Takes the steps without the validations, which the demo replaces. Returns the metrics of the steps. */
+async function trainPolicy(training: Training, folder: RunFolder, configFolder: string, silent: boolean) {
+  const total = countSteps(training.settings, training.trainRows.length);
   const progress = new Progress({ label: "train   ", total, silent });
   const report: Report = (event) => {
     if (event.type !== "step") return;
@@ -127,7 +127,7 @@ async function trainPolicy(session: Training, folder: RunFolder, configFolder: s
     );
   };
   const { steps } = await runTraining(
-    { ...session, valRows: [] },
+    { ...training, valRows: [] },
     // Checkpoints for replays: `cria replay runs/demo --step 30` then repeats only a few steps.
     { folder, checkpoints: new CheckpointStore(folder.path), configFolder, report },
   );
@@ -136,16 +136,16 @@ async function trainPolicy(session: Training, folder: RunFolder, configFolder: s
 }
 
 async function measure(
-  session: Training,
+  training: Training,
   label: string,
   silent: boolean,
 ): Promise<{ success: Success; seconds: number; sampled: Trajectory[] }> {
-  const rows = session.valRows.length;
+  const rows = training.valRows.length;
   const progress = new Progress({ label: label.padEnd(8), total: 2 * rows, silent });
   let done = 0;
   const onTrajectory = () => progress.update(++done);
-  const sampled = await validate(session, { temperature: 1, step: 0, onTrajectory });
-  const greedy = await validate(session, { temperature: 0, step: 0, onTrajectory });
+  const sampled = await validate(training, { temperature: 1, step: 0, onTrajectory });
+  const greedy = await validate(training, { temperature: 0, step: 0, onTrajectory });
   const success = {
     sampled: readSuccess(sampled, "the demo's validation"),
     greedy: readSuccess(greedy, "the demo's validation"),

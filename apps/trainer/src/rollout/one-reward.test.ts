@@ -28,7 +28,7 @@ const readLines = <T>(file: string) =>
     .map((line) => JSON.parse(line) as T);
 
 let folder: string;
-let session: Training;
+let training: Training;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "cria-one-reward-"));
   const file = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
@@ -44,15 +44,15 @@ beforeAll(async () => {
     "trainer.threads=1",
     `trainer.default_local_dir=${folder}`,
   ]);
-  session = await openTraining(values, configFolder);
+  training = await openTraining(values, configFolder);
 });
 afterAll(async () => {
-  await session.dispose();
+  await training.dispose();
   await rm(folder, { recursive: true });
 });
 
 it("what is trained on is what the dump, metrics, validation and `cria rollout` show: part by part, token by token", async () => {
-  const { path } = await runTraining(session, {
+  const { path } = await runTraining(training, {
     configFolder: folder,
     trackers: [],
   });
@@ -78,10 +78,10 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
   const shown = Object.entries(metrics!).find(([name]) => /^val-aux\/.*\/reward\/mean@1$/.test(name));
   expect(shown?.[1]).toBeCloseTo(mean(validated.map((line) => line.reward)), 12);
 
-  const rows = session.trainRows.slice(0, 4);
+  const rows = training.trainRows.slice(0, 4);
   const options = {
-    ...session.environment,
-    tokenizer: session.policy.tokenizer,
+    ...training.environment,
+    tokenizer: training.policy.tokenizer,
     seed: 0,
     n: 2,
     temperature: 1,
@@ -89,8 +89,8 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
     topK: 0,
     step: 2,
   };
-  const trajectories = await runRollouts(session.policy.engine, rows, options);
-  const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+  const trajectories = await runRollouts(training.policy.engine, rows, options);
+  const lines = dumpTrajectories(training.policy.engine, training.environment, trajectories, {
     step: null,
     rows,
     times: true,
@@ -103,10 +103,10 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
 });
 
 it("without an aggregator rewards lie as aggregateReward puts them by default", async () => {
-  const rows = session.trainRows.slice(0, 2);
+  const rows = training.trainRows.slice(0, 2);
   const shared = {
-    ...session.environment,
-    tokenizer: session.policy.tokenizer,
+    ...training.environment,
+    tokenizer: training.policy.tokenizer,
     seed: 0,
     n: 2,
     temperature: 1,
@@ -115,7 +115,7 @@ it("without an aggregator rewards lie as aggregateReward puts them by default", 
     step: 3,
   };
   const placed = async (aggregate: typeof placeAsEarned | undefined): Promise<Trajectory["rewards"][]> =>
-    (await runRollouts(session.policy.engine, rows, { ...shared, aggregate })).map((t) => t.rewards);
+    (await runRollouts(training.policy.engine, rows, { ...shared, aggregate })).map((t) => t.rewards);
   expect(await placed(undefined)).toEqual(await placed((earned) => aggregateReward(earned, defaultRewardAggregation)));
   const earned = {
     responseMask: Uint8Array.of(0, 1, 1, 0, 1, 0),

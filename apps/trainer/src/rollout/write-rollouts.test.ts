@@ -11,15 +11,15 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { writeRollouts } from "./write-rollouts.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-write-rollouts-"));
-let session: Training;
+let training: Training;
 let trajectories: Trajectory[];
 beforeAll(async () => {
   const file = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
   const { values, folder: configFolder } = loadConfig(trainConfigSchema, file, ["trainer.threads=1"]);
-  session = await openTraining(values, configFolder);
+  training = await openTraining(values, configFolder);
   const shared = {
-    ...session.environment,
-    tokenizer: session.policy.tokenizer,
+    ...training.environment,
+    tokenizer: training.policy.tokenizer,
     seed: 0,
     n: 4,
     temperature: 1,
@@ -27,16 +27,16 @@ beforeAll(async () => {
     topK: 0,
     step: 0,
   };
-  trajectories = await runRollouts(session.policy.engine, session.trainRows.slice(0, 8), shared);
+  trajectories = await runRollouts(training.policy.engine, training.trainRows.slice(0, 8), shared);
 });
 afterAll(async () => {
-  await session.dispose();
+  await training.dispose();
   rmSync(folder, { recursive: true });
 });
 
 const write = (keep: string | null, form: "messages" | "trajectories", some = trajectories) =>
-  writeRollouts(session, some, {
-    rows: session.trainRows,
+  writeRollouts(training, some, {
+    rows: training.trainRows,
     keep: keep === null ? null : parseFilter(keep),
     form,
     file: join(folder, `${form}.jsonl`),
@@ -58,7 +58,7 @@ it("what is kept as messages is read by supervised training with the tokens and 
   const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 1000 };
   const { examples, dropped } = await readExamples(
     [written.file],
-    DeltaTokenizer.forModel(session.policy.engine),
+    DeltaTokenizer.forModel(training.policy.engine),
     options,
   );
   expect([examples.length, dropped]).toEqual([kept.length, 0]);
@@ -71,8 +71,8 @@ it("what is kept as messages is read by supervised training with the tokens and 
   expect(isSame.filter((same) => same).length).toBeGreaterThan(0.7 * kept.length);
   for (const [i, same] of isSame.entries())
     if (!same)
-      expect(session.policy.engine.detokenize(examples[i]!.tokenIds)).toBe(
-        session.policy.engine.detokenize(kept[i]!.tokenIds),
+      expect(training.policy.engine.detokenize(examples[i]!.tokenIds)).toBe(
+        training.policy.engine.detokenize(kept[i]!.tokenIds),
       );
 });
 

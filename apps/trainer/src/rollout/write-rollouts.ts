@@ -33,12 +33,12 @@ export interface WrittenRollouts {
  * @throws DataError when there are none: nothing is written then.
  */
 export async function writeRollouts(
-  session: Training,
+  training: Training,
   trajectories: readonly Trajectory[],
   { rows, keep, form, file }: WriteRolloutsOptions,
 ): Promise<WrittenRollouts> {
   const dump = (some: readonly Trajectory[]) =>
-    dumpTrajectories(session.policy.engine, session.environment, some, { step: null, rows, times: true });
+    dumpTrajectories(training.policy.engine, training.environment, some, { step: null, rows, times: true });
   const lines = dump(trajectories);
   const kept = trajectories.filter((_, i) => keep === null || keep(lines[i]!));
   if (kept.length === 0) throw makeNothingKept(trajectories, file);
@@ -48,8 +48,8 @@ export async function writeRollouts(
     await saveDump(file, keptLines, listShown(kept));
     return { file, form, written: kept.length, unusable: 0, inexact: 0 };
   }
-  const { tokenizer } = session.policy;
-  const { tools, multiTurn } = session.environment;
+  const { tokenizer } = training.policy;
+  const { tools, multiTurn } = training.environment;
   const { parse } = resolveToolFormat(multiTurn.format);
   const made = keptLines.flatMap((line) => {
     const schemas = line.tools.map((name) => tools.get(name)!.schema);

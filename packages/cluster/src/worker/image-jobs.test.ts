@@ -20,7 +20,7 @@ import { makeRandom, mutate } from "../testing/nonsense.js";
 import { type RunningWorker, startWorker } from "./start-worker.js";
 
 const models = new TinyModels();
-let session: Training;
+let training: Training;
 let folder: string;
 let scoring: ScoreShard;
 let hub: LocalHub;
@@ -44,11 +44,11 @@ beforeAll(async () => {
   // Otherwise a picture of 32 x 32 pixels has 19 vectors.
   Object.assign(run.config.actor_rollout_ref.model, { path: await models.write(model), mmproj, image_max_tokens: 9 });
   run.config.data.image_max_pixels = 2000;
-  session = await openTraining(run.config, folder);
+  training = await openTraining(run.config, folder);
   scoring = await planScores();
 });
 afterAll(async () => {
-  await session?.dispose();
+  await training?.dispose();
   await models.cleanUp();
   vi.unstubAllEnvs();
 });
@@ -60,7 +60,7 @@ afterEach(async () => {
 
 /** A micro-batch with two pictures. */
 async function planScores(): Promise<ScoreShard> {
-  const { engine } = session.policy;
+  const { engine } = training.policy;
   const place = async (side: number) => [
     ...engine.images!.place(await loadImage({ bytes: drawPicture(side, 32) })).tokenIds,
   ];
@@ -81,7 +81,7 @@ async function begin(change: Partial<RunDescription> = {}): Promise<void> {
   bus = openLocalBus({ hub });
   closing.push(() => bus.close());
   images = new CoordinatorImages(bus.blobs, {});
-  const opened = await openRun(bus, { ...session, configFolder: folder });
+  const opened = await openRun(bus, { ...training, configFolder: folder });
   description = { ...opened.description, ...change };
   const run = await bus.blobs.put(pack(description));
   payload = { run, version: 0, weights: description.weights };
@@ -108,7 +108,7 @@ async function submit(kind: typeof scoreJob, work: unknown, avoid: string[] = []
 /** A conversation over one image. */
 function makeConversation(image: unknown, more: object = {}) {
   const sampling = { temperature: 1, topP: 1, topK: 0, minP: 0, stop: [], maxTokensPerTurn: null, seed: 1 };
-  const { folder: _, ...row } = session.trainRows[0]!;
+  const { folder: _, ...row } = training.trainRows[0]!;
   const prompt = [{ role: "user", content: [{ type: "image", image }] }];
   return { row: { ...row, prompt, ...more }, sample: 0, step: 1, policyVersion: 1, sampling };
 }
@@ -137,11 +137,11 @@ describe("a worker of a training with images", () => {
     expect(worker.status.class).toBe(description.class);
     expect(description.projector).toMatchObject({
       name: "mmproj.gguf",
-      sha256: session.policy.engine.images!.info.hash,
+      sha256: training.policy.engine.images!.info.hash,
     });
     expect(scoring.images).toMatchObject([{ count: 11 }, { count: 7 }]);
     const scores = readScores(await submit(scoreJob, scoring), scoring);
-    expect(scores).toEqual(await session.policy.engine.computeScores!(scoring));
+    expect(scores).toEqual(await training.policy.engine.computeScores!(scoring));
   });
 
   it("refuses images that are damaged or beyond the limits, and places that are wrong, and goes on", async () => {

@@ -32,7 +32,7 @@ import { version } from "../version.js";
 import { type RunningWorker, type StartWorkerOptions, startWorker } from "./start-worker.js";
 
 const models = new TinyModels();
-let session: Training;
+let training: Training;
 let config: TrainConfig;
 let folder: string;
 let engine: WeightsEngine;
@@ -53,13 +53,13 @@ beforeAll(async () => {
     join(folder, "tools.yaml"),
     JSON.stringify({ tools: [{ class_name: "@cria/tools#CalculatorTool", config: {} }] }),
   );
-  session = await openTraining(config, folder);
-  engine = session.policy.engine as WeightsEngine;
+  training = await openTraining(config, folder);
+  engine = training.policy.engine as WeightsEngine;
   weightsAtFirst = await readWeights(engine);
   scoring = await planScores();
 });
 afterAll(async () => {
-  await session?.dispose();
+  await training?.dispose();
   await models.cleanUp();
 });
 
@@ -85,7 +85,7 @@ async function begin(change: Partial<RunDescription> = {}): Promise<{ run: strin
 }
 
 async function publish(change: Partial<RunDescription> = {}) {
-  const opened = await openRun(coordinator, { ...session, configFolder: folder });
+  const opened = await openRun(coordinator, { ...training, configFolder: folder });
   const description = { ...opened.description, ...change };
   const run = await coordinator.blobs.put(pack(description));
   policy = await coordinator.publishPolicy({ run, version: 0, weights: description.weights }, policy);
@@ -126,7 +126,7 @@ async function submit<Work>(kind: JobKind<JobPayload, JobValue>, work: Work, cha
 }
 
 const conversation = (seed = 7): ConversationWork => ({
-  row: session.trainRows[1]!,
+  row: training.trainRows[1]!,
   sample: 2,
   step: 3,
   policyVersion: 3,
@@ -140,7 +140,7 @@ async function planScores(): Promise<ScoreShard> {
     found = shard;
     return here();
   };
-  await session.policy.engine.score([{ tokenIds: [5, 6, 7, 8, 9], from: 2 }, { tokenIds: [1, 2, 3] }], {
+  await training.policy.engine.score([{ tokenIds: [5, 6, 7, 8, 9], from: 2 }, { tokenIds: [1, 2, 3] }], {
     temperature: 0.7,
     compute,
   });
@@ -160,7 +160,7 @@ async function planGradient(): Promise<GradientWork> {
     teacherLogprobs: [0, -2, -1, -4],
     observed: [0, 0, 1, 0],
   };
-  await session.policy.engine.train(
+  await training.policy.engine.train(
     [{ tokenIds: [5, 6, 7, 8], lossMask: [0, 1, 1, 1], columns }],
     ({ logprobs }) => ({ loss: 0, dLogprobs: new Float32Array(logprobs.length) }),
     null,
@@ -179,7 +179,7 @@ async function planGradient(): Promise<GradientWork> {
 }
 
 const holdHere = (work: ConversationWork) =>
-  holdConversation(session.policy.engine, work, { ...session.environment, tokenizer: session.policy.tokenizer });
+  holdConversation(training.policy.engine, work, { ...training.environment, tokenizer: training.policy.tokenizer });
 const bytes = ({ buffer, byteOffset, byteLength }: Float32Array) => Buffer.from(buffer, byteOffset, byteLength);
 const seen = async (): Promise<WorkerInfo> => (await coordinator.listWorkers())[0]!;
 
@@ -202,11 +202,11 @@ describe("a worker", () => {
     });
 
     const work = conversation();
-    const { info } = session.policy.engine;
+    const { info } = training.policy.engine;
     const held = await submit(rolloutJob, work);
     expect(held).toMatchObject({ worker: "w1", bits: description.class });
     const { metrics, timeline, ...expected } = await holdHere(work);
-    const found = readConversation(held.result, { info, responseLength: session.environment.responseLength });
+    const found = readConversation(held.result, { info, responseLength: training.environment.responseLength });
     expect(found).toEqual(expected);
     expect(found.tokenIds.length).toBeGreaterThan(found.promptLength);
     const record = readConversationRecord(held.record, found.tokenIds.length);
@@ -218,7 +218,7 @@ describe("a worker", () => {
 
     const gradient = await planGradient();
     const computed = readGradient((await submit(gradientJob, gradient)).result, info);
-    const own = await computePolicyGradient(session.policy.engine, gradient);
+    const own = await computePolicyGradient(training.policy.engine, gradient);
     expect(own.gradient.some((value) => value !== 0)).toBe(true);
     expect(bytes(computed.gradient).equals(bytes(own.gradient))).toBe(true);
     expect({ ...computed, gradient: null }).toEqual({ ...own, gradient: null });

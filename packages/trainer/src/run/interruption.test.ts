@@ -138,6 +138,15 @@ describe("a run that is interrupted goes on as if it never had been", () => {
     expect(readRun(opened)).toEqual(whole);
   });
 
+  it("in the validation before training: there is nothing to save, and that validation is lost", async () => {
+    const controller = new AbortController();
+    const trainer = { ...options.trainer, val_before_train: true };
+    const opened = await openTinyTraining(models, { ...options, trainer, signal: controller.signal });
+    const { training } = await interrupt(abortAt(opened, controller, "createSequence", 1));
+    expect(training).toEqual({ step: 0, total: 4, checkpoint: null, lost: "the validation before training" });
+    expect(JSON.parse(readFileSync(join(pathOf(opened), "end.json"), "utf8"))).toMatchObject({ status: "interrupted" });
+  });
+
   it("before anything is done: there is nothing to save, and it says so", async () => {
     const controller = new AbortController();
     controller.abort(new Error("at once"));

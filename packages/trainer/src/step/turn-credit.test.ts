@@ -140,7 +140,7 @@ it("gigpo compares turns after other histories whose tools name one state", asyn
     `<tool_call>\n${JSON.stringify({ name: "walk", arguments: { room, by } })}\n</tool_call>`;
   const openings = [walk("hall", "door"), walk("hall", "window"), walk("yard", "gate")];
   let next = 0;
-  const session = await openFakeTraining(models, {
+  const training = await openFakeTraining(models, {
     prompts: ["a"],
     reward: "return Number(text.match(/[135]/g).at(-1));",
     reply: ({ turn, text }) =>
@@ -164,8 +164,8 @@ it("gigpo compares turns after other histories whose tools name one state", asyn
     ],
   });
   try {
-    const { trajectories, tokenDetails, metrics } = await runTrainingStep(session, {
-      rows: session.trainRows,
+    const { trajectories, tokenDetails, metrics } = await runTrainingStep(training, {
+      rows: training.trainRows,
       step: 1,
       epoch: 0,
     });
@@ -186,13 +186,13 @@ it("gigpo compares turns after other histories whose tools name one state", asyn
     expect(metrics["critic/anchored_turns"]).toBeCloseTo(5 / 6);
     const lines = describeTrajectories(trajectories, {
       step: 1,
-      rows: session.trainRows,
-      tools: session.environment.tools,
-      engine: session.policy.engine,
+      rows: training.trainRows,
+      tools: training.environment.tools,
+      engine: training.policy.engine,
     });
     expect(lines.map((line) => line.turns[1]!.state).sort()).toEqual(["hall", "hall", "yard"]);
   } finally {
-    await session.dispose();
+    await training.dispose();
   }
 });
 

@@ -33,9 +33,9 @@ beforeAll(async () => {
     `trainer.default_local_dir=${folder}`,
   ];
   const { values: config, folder: configFolder } = loadConfig(trainConfigSchema, demoConfigPath, overrides);
-  const session = await openTraining(config, configFolder);
-  await runTraining({ ...session, valRows: [] }, { configFolder });
-  await session.dispose();
+  const training = await openTraining(config, configFolder);
+  await runTraining({ ...training, valRows: [] }, { configFolder });
+  await training.dispose();
   const text = readFileSync(join(path, "rollouts", "2.jsonl"), "utf8").trim();
   lines = text.split("\n").map((line) => JSON.parse(line) as DumpLine);
   keeper = new ModelKeeper({
