@@ -147,6 +147,14 @@ describe("a run that is interrupted goes on as if it never had been", () => {
     expect(JSON.parse(readFileSync(join(pathOf(opened), "end.json"), "utf8"))).toMatchObject({ status: "interrupted" });
   });
 
+  it("a step that fails after its checkpoint was written leaves none", async () => {
+    const trainer = { ...options.trainer, save_freq: 1 };
+    const opened = await openTinyTraining(models, { ...options, trainer });
+    const afterStep = () => Promise.reject(new Error("broken"));
+    await expect(runTraining(opened, { configFolder: opened.folder, afterStep })).rejects.toThrow("broken");
+    expect(readdirSync(join(pathOf(opened), "checkpoints"))).toEqual([]);
+  });
+
   it("before anything is done: there is nothing to save, and it says so", async () => {
     const controller = new AbortController();
     controller.abort(new Error("at once"));
