@@ -149,7 +149,7 @@ const floors: Record<string, readonly string[]> = {
     "task",
   ].concat(
     ["rewards", "trackers", "hub", "live", "checkpoints", "events", "user-code", "policy", "diagnose"],
-    ["step-metrics", "stopwatch", "running", "config"],
+    ["step-metrics", "timing", "running", "config"],
   ),
 };
 

@@ -34,7 +34,7 @@ const success = (value: number) => ({ "reward/score/mean": value });
 const heldOut = (value: number) => ({ "val-core/a/b/acc/mean@4": value, "val-core/a/b/acc/best@4/mean": 1 });
 const live = (process: number, at = Date.now()) =>
   JSON.stringify({
-    format_version: 1,
+    format_version: 2,
     at,
     process,
     step: 4,
@@ -42,8 +42,11 @@ const live = (process: number, at = Date.now()) =>
     phase: "rollout",
     conversations: { done: 1, generating: 2, waiting_for_tools: 0, total: 3 },
     tokens_per_second: 10,
-    seconds: { rollout: 1, scoring: 0, training: 0, validation: 0, other: 0 },
-    waiting_for_tools: 0,
+    seconds: {
+      ...{ decoding: 1, waiting_for_tools: 0, waiting_for_groups: 0 },
+      ...{ scoring: 0, training: 0, validation: 0, other: 0 },
+    },
+    staleness: 0,
     eta: null,
   });
 

@@ -219,8 +219,16 @@ const live: LiveState = {
   phase: "rollout",
   conversations: { done: 3, generating: 4, waitingForTools: 5, total: 12 },
   tokensPerSecond: 1234,
-  seconds: { rollout: 1, scoring: 0, training: 0, validation: 0, other: 0 },
-  waitingForTools: 0,
+  seconds: {
+    decoding: 1,
+    waitingForTools: 0,
+    waitingForGroups: 0,
+    scoring: 0,
+    training: 0,
+    validation: 0,
+    other: 0,
+  },
+  staleness: 0,
   eta: 75,
   cluster: null,
 };

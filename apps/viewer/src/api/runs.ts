@@ -123,10 +123,21 @@ export interface LiveState {
   conversations: { done: number; generating: number; waitingForTools: number; total: number };
   /** Sampled tokens per second over the last seconds; in supervised fine-tuning trained ones. */
   tokensPerSecond: number;
-  /** Seconds of the run so far, by activity. */
-  seconds: { rollout: number; scoring: number; training: number; validation: number; other: number };
-  /** Seconds in which every conversation waited for tools. */
-  waitingForTools: number;
+  /**
+   * Seconds of the run so far. While a step waits for its conversations: `decoding`, one of them generates;
+   * `waitingForTools`, none of any step generates, and some wait for tools; `waitingForGroups`, the rest.
+   */
+  seconds: {
+    decoding: number;
+    waitingForTools: number;
+    waitingForGroups: number;
+    scoring: number;
+    training: number;
+    validation: number;
+    other: number;
+  };
+  /** Updates between the policy that samples the current step and the one that learns from it; 0 without a lag. */
+  staleness: number;
   /** Seconds until the last step; null before anything is known. */
   eta: number | null;
   /** Null: one process does all the work. */

@@ -262,6 +262,34 @@ describe("rules that no run of the embedded policy breaks", () => {
       expect(findProblems(without, { hasTools: true, config })).toEqual([]);
     });
 
+    it("all conversations wait for tools at once, with a lag or without", () => {
+      const waits = (share: number, staleness: number, more: StepMetrics = {}) =>
+        findProblems(
+          history.map((step) => ({
+            ...step,
+            ...tools(0.5),
+            "training/off_policy/trajectory_staleness/mean": staleness,
+            "timing_s/step": 10,
+            "timing_s/wall/waiting_for_tools": 10 * share,
+            ...more,
+          })),
+          { hasTools: true, config },
+        );
+      expect(waits(0.3, 0)).toMatchObject([
+        {
+          rule: "idle_cores",
+          severity: "low",
+          sentence: expect.stringMatching(/^For 30 % of the time/),
+          keys: expect.arrayContaining(["trainer.v1.trainer_mode"]),
+        },
+      ]);
+      expect(waits(0.3, 1)).toMatchObject([
+        { rule: "idle_cores", keys: expect.arrayContaining(["actor_rollout_ref.rollout.max_num_seqs"]) },
+      ]);
+      expect(waits(0.1, 0)).toEqual([]);
+      expect(waits(0.3, 0, { "cluster/jobs_elsewhere": 3 })).toEqual([]);
+    });
+
     it("the policy has moved away from its conversations", () => {
       const old = { ...tools(0.5), "rollout_corr/rollout_is_eff_sample_size": 0.3 };
       expect(find(old)).toMatchObject([

@@ -6,6 +6,8 @@ const KEYS = ["trainer.v1.trainer_mode", "trainer.v1.colocate_async.num_warmup_b
 /** Number of updates between the policy that sampled a step and the one that trained on it; 0 without a lag. */
 const readStaleness = (run: RunHistory): number => run.mean("training/off_policy/trajectory_staleness/mean");
 
+const WALL = "timing_s/wall/";
+
 /** Rules about a lag: it hides the time in which conversations wait, at the cost of older samples. */
 export const lagRules: readonly Rule[] = [
   {
@@ -24,6 +26,27 @@ export const lagRules: readonly Rule[] = [
         remedy: "Train without a lag: set trainer.v1.trainer_mode to sync",
         keys: KEYS,
         filter: null,
+      };
+    },
+  },
+  {
+    name: "idle_cores",
+    when: "For a fifth of the step's time, or more, over five steps no conversation generates, because all wait for tools (timing_s/wall/waiting_for_tools), and no worker takes part.",
+    look: (run) => {
+      const waiting = run.mean(`${WALL}waiting_for_tools`);
+      const share = waiting / Math.max(1e-9, run.mean("timing_s/step"));
+      if (share < 0.2 || run.steps.length < 5 || run.mean("cluster/jobs_elsewhere") > 0) return null;
+      const staleness = readStaleness(run);
+      return {
+        severity: "low",
+        weight: Math.min(1, share),
+        sentence: `For ${percent(share)} of the time nothing is computed: every conversation waits for tools${staleness > 0 ? `, in spite of a lag of ${shorten(staleness)}` : ""}`,
+        remedy:
+          staleness > 0
+            ? "Let more conversations run at once (rollout.max_num_seqs), or sample further ahead (num_warmup_batches)"
+            : "Sample a step ahead, which fills that time: trainer.v1.trainer_mode: colocate_async",
+        keys: staleness > 0 ? ["actor_rollout_ref.rollout.max_num_seqs", KEYS[1]!] : KEYS,
+        filter: "tool_calls>0",
       };
     },
   },

@@ -23,10 +23,21 @@ export interface LiveState {
   conversations: { done: number; generating: number; waitingForTools: number; total: number };
   /** Sampled tokens per second over the last seconds; in supervised fine-tuning trained ones. */
   tokensPerSecond: number;
-  /** Seconds of the run so far, by activity. */
-  seconds: { rollout: number; scoring: number; training: number; validation: number; other: number };
-  /** Seconds of this process in which every running conversation waited for tools. */
-  waitingForTools: number;
+  /**
+   * Seconds of the run so far. While a step waits for its conversations: `decoding`, one of them generates;
+   * `waitingForTools`, none of any step generates, and some wait for tools; `waitingForGroups`, the rest.
+   */
+  seconds: {
+    decoding: number;
+    waitingForTools: number;
+    waitingForGroups: number;
+    scoring: number;
+    training: number;
+    validation: number;
+    other: number;
+  };
+  /** Updates between the policy that samples the current step and the one that learns from it; 0 without a lag. */
+  staleness: number;
   /** Seconds until the last step; null before the first is done. */
   eta: number | null;
   /** Null: one process does all the work. */
@@ -36,7 +47,7 @@ export interface LiveState {
 const seconds = z.number().nonnegative();
 const count = z.number().int().nonnegative();
 const liveFileSchema = z.object({
-  format_version: z.literal(1),
+  format_version: z.literal(2),
   at: z.number(),
   process: count,
   step: count,
@@ -45,27 +56,30 @@ const liveFileSchema = z.object({
   conversations: z.object({ done: count, generating: count, waiting_for_tools: count, total: count }),
   tokens_per_second: z.number().nonnegative(),
   seconds: z.object({
-    rollout: seconds,
+    decoding: seconds,
+    waiting_for_tools: seconds,
+    waiting_for_groups: seconds,
     scoring: seconds,
     training: seconds,
     validation: seconds,
     other: seconds,
   }),
-  waiting_for_tools: seconds,
+  staleness: count,
   eta: seconds.nullable(),
   cluster: clusterViewSchema.nullable().default(null),
 });
 
 /** Formats the state for the file. */
 export function formatLiveState(state: LiveState): string {
-  const { conversations, tokensPerSecond, waitingForTools, ...same } = state;
+  const { conversations, tokensPerSecond, seconds, ...same } = state;
   const { waitingForTools: waiting, ...counts } = conversations;
+  const { waitingForTools, waitingForGroups, ...spent } = seconds;
   const file: z.input<typeof liveFileSchema> = {
-    format_version: 1,
+    format_version: 2,
     ...same,
     conversations: { ...counts, waiting_for_tools: waiting },
     tokens_per_second: tokensPerSecond,
-    waiting_for_tools: waitingForTools,
+    seconds: { ...spent, waiting_for_tools: waitingForTools, waiting_for_groups: waitingForGroups },
   };
   return `${JSON.stringify(file)}\n`;
 }
@@ -77,14 +91,15 @@ export function formatLiveState(state: LiveState): string {
 export async function readLiveState(folder: string): Promise<LiveState | null> {
   try {
     const read = liveFileSchema.parse(JSON.parse(await readFile(join(folder, LIVE_FILE), "utf8")));
-    const { format_version: _, conversations, tokens_per_second, waiting_for_tools, ...same } = read;
+    const { format_version: _, conversations, tokens_per_second, seconds, ...same } = read;
     if (!isAlive(read.process)) return null;
-    const { waiting_for_tools: waitingForTools, ...counts } = conversations;
+    const { waiting_for_tools: waiting, ...counts } = conversations;
+    const { waiting_for_tools: waitingForTools, waiting_for_groups: waitingForGroups, ...spent } = seconds;
     return {
       ...same,
-      conversations: { ...counts, waitingForTools },
+      conversations: { ...counts, waitingForTools: waiting },
       tokensPerSecond: tokens_per_second,
-      waitingForTools: waiting_for_tools,
+      seconds: { ...spent, waitingForTools, waitingForGroups },
     };
   } catch {
     return null;

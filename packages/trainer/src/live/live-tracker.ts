@@ -1,29 +1,28 @@
-import type { PolicyEngine, RequestState, Trajectory } from "@cria/core";
+import type { PolicyEngine, Trajectory } from "@cria/core";
 import { LlamaModel } from "@cria/engine";
 import type { StepMetrics } from "../step-metrics.js";
+import { ConversationStates } from "../timing/conversation-states.js";
+import { kindsOfWork, type StepTimes } from "../timing/step-times.js";
 import type { ClusterView } from "./cluster-view.js";
 import type { LivePhase, LiveState } from "./live-state.js";
 
 /** Seconds over which the speed is measured. */
 const SPEED_SECONDS = 5;
 
-/** Phase of each measured part of a step. */
-const phases: Record<string, LivePhase> = {
-  gen: "rollout",
-  reward: "scoring",
-  old_log_prob: "scoring",
-  ref: "scoring",
-  values: "scoring",
-  adv: "training",
-  update_critic: "training",
-  update_actor: "training",
-  update_kl: "scoring",
-};
-
 /** Key of a validation's conversations, instead of a step. */
 const VALIDATION = 0;
 
 type Spent = LiveState["seconds"];
+
+/** Parts of a step's wall time, by their names in metrics. */
+const partsOfWall = {
+  decoding: "decoding",
+  waiting_for_tools: "waitingForTools",
+  waiting_for_groups: "waitingForGroups",
+  scoring: "scoring",
+  training: "training",
+  other: "other",
+} as const satisfies Record<keyof StepTimes, keyof Spent>;
 
 /** Follows a training: receives its phases and conversations, and reports the present state at any time. */
 export class LiveTracker {
@@ -31,10 +30,18 @@ export class LiveTracker {
   private step = 0;
   private start = 0;
   private total = 0;
-  private readonly spent: Spent = { rollout: 0, scoring: 0, training: 0, validation: 0, other: 0 };
-  private allWaiting = 0;
-  /** Counts by step, only for current steps; 0: those of a validation. */
-  private readonly conversations = new Map<number, LiveState["conversations"]>();
+  private staleness = 0;
+  private readonly spent: Spent = {
+    decoding: 0,
+    waitingForTools: 0,
+    waitingForGroups: 0,
+    scoring: 0,
+    training: 0,
+    validation: 0,
+    other: 0,
+  };
+  /** States of the conversations of current steps; of step 0: those of a validation. */
+  readonly conversations = new ConversationStates();
   /** Time when seconds were last added up. */
   private since: number;
   /** Start of this process's first step, and the number of steps done since. */
@@ -55,6 +62,7 @@ export class LiveTracker {
     private readonly viewCluster?: () => ClusterView,
   ) {
     this.since = now();
+    this.conversations.onChange(() => this.addUp());
   }
 
   /** @param start steps done by an earlier process. */
@@ -67,21 +75,20 @@ export class LiveTracker {
   /** Adds the seconds of an earlier process of the run, by its metrics. */
   restore(history: readonly StepMetrics[]): void {
     for (const metrics of history) {
-      for (const [name, phase] of Object.entries(phases))
-        this.spent[phase as keyof Spent] += metrics[`timing_s/${name}`] ?? 0;
+      for (const [name, part] of Object.entries(partsOfWall)) this.spent[part] += metrics[`timing_s/wall/${name}`] ?? 0;
       this.spent.validation += metrics["timing_s/testing"] ?? 0;
     }
   }
 
   enter(phase: LivePhase): void {
     this.addUp();
-    if (phase === "validation" && this.phase !== "validation") this.conversations.delete(VALIDATION);
+    if (phase === "validation" && this.phase !== "validation") this.conversations.forget((step) => step === VALIDATION);
     this.phase = phase;
   }
 
   /** A measured part of a step begins. */
   readonly onWork = (name: string): void => {
-    const phase = phases[name];
+    const phase = kindsOfWork[name];
     if (phase && phase !== this.phase) this.enter(phase);
   };
 
@@ -89,27 +96,19 @@ export class LiveTracker {
     this.began ??= this.now();
     this.step = step;
     this.enter(phase);
-    for (const other of this.conversations.keys()) if (other < step) this.conversations.delete(other);
+  }
+
+  /** @param updates between the policy that samples the current step and the one that learns from it. */
+  noteStaleness(updates: number): void {
+    this.staleness = updates;
   }
 
   endStep(): void {
     this.done++;
   }
 
-  /** @returns a listener for state changes of the step's conversations; `before` is null for a new conversation. */
-  watchStep(step: number): (state: RequestState, before: RequestState | null) => void {
-    return (state, before) => {
-      this.addUp();
-      const counts = this.conversations.get(step) ?? { done: 0, generating: 0, waitingForTools: 0, total: 0 };
-      this.conversations.set(step, counts);
-      count(counts, before, -1);
-      count(counts, state, 1);
-      if (before === null) counts.total++;
-    };
-  }
-
   /** The listener for a validation's conversations. */
-  readonly onValidation = this.watchStep(VALIDATION);
+  readonly onValidation = this.conversations.watch(VALIDATION);
 
   /** Called when a conversation has ended. */
   readonly onTrajectory = ({ metrics }: Pick<Trajectory, "metrics">): void => {
@@ -132,7 +131,7 @@ export class LiveTracker {
       conversations: this.sumConversations(),
       tokensPerSecond: this.measureSpeed(at),
       seconds: { ...this.spent },
-      waitingForTools: this.allWaiting,
+      staleness: this.staleness,
       eta: this.estimateRest(at),
       cluster: this.viewCluster?.() ?? null,
     };
@@ -140,24 +139,20 @@ export class LiveTracker {
 
   /** Counts of the validation during one, else of all current steps. */
   private sumConversations(): LiveState["conversations"] {
-    const sum = { done: 0, generating: 0, waitingForTools: 0, total: 0 };
-    for (const [step, counts] of this.conversations) {
-      if ((step === VALIDATION) !== (this.phase === "validation")) continue;
-      for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += counts[name];
-    }
-    return sum;
+    return this.conversations.sum((step) => (step === VALIDATION) === (this.phase === "validation"));
   }
 
-  /** Adds the time since the last change to the current phase. */
+  /** Adds the time since the last change to what was done. */
   private addUp(): void {
     const now = this.now();
     const passed = Math.max(0, now - this.since) / 1000;
     this.since = now;
-    const { generating, waitingForTools } = this.sumConversations();
-    const isRolling = this.phase === "rollout" || this.phase === "validation";
-    if (isRolling && generating === 0 && waitingForTools > 0) this.allWaiting += passed;
-    const name = this.phase in this.spent ? (this.phase as keyof Spent) : "other";
-    this.spent[name] += passed;
+    this.spent[this.namePart()] += passed;
+  }
+
+  private namePart(): keyof Spent {
+    if (this.phase === "rollout") return partsOfWall[this.conversations.activity(this.step)];
+    return this.phase in this.spent ? (this.phase as keyof Spent) : "other";
   }
 
   private measureSpeed(at: number): number {
@@ -173,13 +168,4 @@ export class LiveTracker {
     const each = (at - this.began) / 1000 / this.done;
     return Math.max(0, each * (this.total - this.start - this.done));
   }
-}
-
-function count(counts: LiveState["conversations"], state: RequestState | null, change: 1 | -1): void {
-  const add = (name: keyof typeof counts) => {
-    counts[name] = Math.max(0, counts[name] + change);
-  };
-  if (state === "running") add("generating");
-  else if (state === "tool_calling" || state === "interacting") add("waitingForTools");
-  else if (state === "completed" || state === "failed") add("done");
 }

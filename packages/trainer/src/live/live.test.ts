@@ -33,7 +33,7 @@ describe("the tracker", () => {
   it("counts conversations by what they do, and the seconds in which all wait for tools", () => {
     const { tracker, pass } = makeTracker();
     tracker.startStep(1);
-    const told = tracker.watchStep(1);
+    const told = tracker.conversations.watch(1);
     for (let i = 0; i < 3; i++) told("pending", null);
     told("running", "pending");
     told("running", "pending");
@@ -50,16 +50,17 @@ describe("the tracker", () => {
       step: 1,
       total: 4,
       conversations: { done: 2, generating: 0, waitingForTools: 0, total: 3 },
-      waitingForTools: 5,
-      seconds: { rollout: 11 },
+      seconds: { decoding: 6, waitingForTools: 5, waitingForGroups: 0 },
     });
-    tracker.startStep(2);
+    tracker.conversations.forget((step) => step < 2);
     expect(tracker.state().conversations.total).toBe(0);
   });
 
   it("adds seconds up by phase, those of an earlier process too, and knows when the last step will be done", () => {
     const { tracker, pass } = makeTracker();
-    tracker.restore([{ "timing_s/gen": 7, "timing_s/update_actor": 2, "timing_s/testing": 1 }]);
+    tracker.restore([
+      { "timing_s/wall/decoding": 7, "timing_s/gen": 7, "timing_s/wall/training": 2, "timing_s/testing": 1 },
+    ]);
     pass(4);
     expect(tracker.state()).toMatchObject({ phase: "loading", eta: null, seconds: { other: 4 } });
     tracker.startStep(1);
@@ -73,7 +74,7 @@ describe("the tracker", () => {
     tracker.endStep();
     expect(tracker.state()).toMatchObject({
       phase: "validation",
-      seconds: { rollout: 10, scoring: 1, training: 4, validation: 5, other: 4 },
+      seconds: { decoding: 7, waitingForGroups: 3, scoring: 1, training: 4, validation: 5, other: 4 },
       eta: 30,
     });
   });
@@ -97,8 +98,16 @@ const state: LiveState = {
   phase: "rollout",
   conversations: { done: 1, generating: 2, waitingForTools: 3, total: 6 },
   tokensPerSecond: 12.5,
-  seconds: { rollout: 1, scoring: 2, training: 3, validation: 4, other: 5 },
-  waitingForTools: 0.5,
+  seconds: {
+    decoding: 1,
+    waitingForTools: 0.5,
+    waitingForGroups: 0.25,
+    scoring: 2,
+    training: 3,
+    validation: 4,
+    other: 5,
+  },
+  staleness: 1,
   eta: null,
   cluster: {
     bus: "nats://host:4222",
@@ -134,10 +143,10 @@ describe("live.json", () => {
   it("has snake_case and a version, and is read as it was written", async () => {
     const text = formatLiveState(state);
     expect(JSON.parse(text)).toMatchObject({
-      format_version: 1,
+      format_version: 2,
       conversations: { waiting_for_tools: 3 },
       tokens_per_second: 12.5,
-      waiting_for_tools: 0.5,
+      seconds: { waiting_for_tools: 0.5, waiting_for_groups: 0.25 },
     });
     writeFileSync(join(work, "live.json"), text);
     expect(await readLiveState(work)).toEqual(state);
@@ -150,7 +159,7 @@ describe("live.json", () => {
     for (const text of [
       "{",
       "{}",
-      formatLiveState(state).replace(":1,", ":2,"),
+      formatLiveState(state).replace(":2,", ":1,"),
       formatLiveState({ ...state, process: 2 ** 30 }),
     ]) {
       writeFileSync(join(folder, "live.json"), text);

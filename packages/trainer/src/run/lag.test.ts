@@ -6,8 +6,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import { type SampledStep, sampleStep } from "../step/sample-step.js";
 import { versionOf } from "../step/schedule.js";
 import { runTrainingStep } from "../step/training-step.js";
-import { Stopwatch } from "../stopwatch.js";
 import { ASCII_SHARE, openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
+import { Stopwatch } from "../timing/stopwatch.js";
 import { RunState } from "./run-state.js";
 import { runTraining } from "./run-training.js";
 import { TrainingInterrupted } from "./steps.js";
@@ -87,6 +87,11 @@ describe("a training whose steps are sampled ahead", () => {
       "training/off_policy/trajectory_staleness_worst/max": last,
     });
     expect(steps[0]!["training/off_policy/trajectory_staleness/mean"]).toBe(0);
+    for (const metrics of steps) {
+      const parts = Object.keys(metrics).filter((name) => name.startsWith("timing_s/wall/"));
+      const sum = parts.reduce((total, name) => total + metrics[name]!, 0);
+      expect(Math.abs(sum / metrics["timing_s/step"]! - 1)).toBeLessThan(0.02);
+    }
   });
 
   it("without lag is the training in turns, and each lag trains another adapter", async () => {

@@ -7,10 +7,11 @@ import type { LiveTracker } from "../live/live-tracker.js";
 import type { KeptPolicy } from "../policy/policy.js";
 import { countSteps } from "../step/learning-rate.js";
 import { type SampledStep, sampleStep } from "../step/sample-step.js";
-import { listUnderWay, listVersions, type Schedule, versionOf } from "../step/schedule.js";
+import { listUnderWay, listVersions, type Schedule, stalenessOf, versionOf } from "../step/schedule.js";
 import type { StepInputs, StepResult } from "../step/training-step.js";
 import type { StepMetrics } from "../step-metrics.js";
-import { Stopwatch } from "../stopwatch.js";
+import { ConversationStates } from "../timing/conversation-states.js";
+import { Stopwatch } from "../timing/stopwatch.js";
 import { type RunPlace, RunState } from "./run-state.js";
 import type { StepState } from "./steps.js";
 import type { Training } from "./training.js";
@@ -33,6 +34,7 @@ export class StepsAhead {
   private readonly slots: Semaphore;
   private readonly state: RunState;
   private readonly schedule: Schedule;
+  private readonly conversations: ConversationStates;
 
   /** @param live is told of the steps' conversations; null: nobody is. */
   constructor(
@@ -43,6 +45,7 @@ export class StepsAhead {
     this.slots = new Semaphore(policy.engine.info.maxSequences);
     this.state = new RunState(training);
     this.schedule = { lag: settings.lag, total: countSteps(settings, trainRows.length) };
+    this.conversations = live?.conversations ?? new ConversationStates();
   }
 
   /** Number of steps of the training. */
@@ -91,8 +94,11 @@ export class StepsAhead {
 
   /** Starts all steps that run while `step` is learned from. Returns the inputs of `step`. */
   async begin(step: number): Promise<StepInputs> {
-    const { schedule, live } = this;
-    const watch = { onTrajectory: live?.onTrajectory, onState: live?.watchStep(step), onWork: live?.onWork };
+    const { schedule, live, conversations } = this;
+    conversations.forget((other) => other < step);
+    live?.noteStaleness(stalenessOf(step, schedule));
+    const onState = conversations.watch(step);
+    const watch = { onTrajectory: live?.onTrajectory, onState, onWork: live?.onWork, conversations };
     const replay = this.state.replayFor(step);
     if (schedule.lag === 0) return { step, ...this.state.deal(step), replay, ...watch };
     // The step is scored by the current policy, which may not sample any more steps.
@@ -129,7 +135,7 @@ export class StepsAhead {
     const parts = { ...training, signal: AbortSignal.any(signals) };
     const { epoch, ...dealt } = this.state.deal(step);
     const onTrajectory = live?.onTrajectory;
-    const inputs = { ...dealt, step, version, slots, onTrajectory, onState: live?.watchStep(step) };
+    const inputs = { ...dealt, step, version, slots, onTrajectory, onState: this.conversations.watch(step) };
     const sampled = sampleStep(parts, inputs, new Stopwatch());
     // The error is reported when the step's turn to be learned from comes.
     sampled.catch(() => undefined);

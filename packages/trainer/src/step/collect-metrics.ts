@@ -6,6 +6,7 @@ import type { Settings } from "../config/import/settings.js";
 import { countOnes } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import type { StepMetrics } from "../step-metrics.js";
+import type { StepTimes } from "../timing/step-times.js";
 import { type FailureCounts, makeFailureMetrics } from "./groups.js";
 import { averageLoopMetrics, averageToolSeconds, countGroupsWithoutSpread } from "./loop-metrics.js";
 
@@ -41,7 +42,10 @@ export interface MetricInputs {
   criticUpdates: readonly TrainResult[];
   /** The actor's learning rate; null while the critic warms up. */
   learningRate: number | null;
+  /** Seconds by measured part of the step. */
   seconds: Record<string, number>;
+  /** How the step's wall time divides. */
+  times: StepTimes;
   step: number;
   epoch: number;
   settings: Pick<Settings, "loss" | "correction" | "environment">;
@@ -123,6 +127,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     metrics["train/pf_ppo_kept_ratio"] = new Set(inputs.taught).size / Math.max(1, inputs.taught.length);
 
   for (const [name, value] of Object.entries(seconds)) metrics[`timing_s/${name}`] = value;
+  for (const [name, value] of Object.entries(inputs.times)) metrics[`timing_s/wall/${name}`] = value;
   for (const [name, key] of [
     ["generate_sequences", "generate_s"],
     ["tool_calls", "tool_s"],

@@ -3,7 +3,7 @@ import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow } from "@cria/rollout";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
-import type { Stopwatch } from "../stopwatch.js";
+import type { Stopwatch } from "../timing/stopwatch.js";
 import { addFailures, type Groups, type Learnable } from "./groups.js";
 import type { RunningRollouts } from "./roll-out.js";
 

@@ -25,6 +25,7 @@ actor/{pg_loss,kl_loss,kl_coef,entropy,pg_clipfrac,pg_clipfrac_lower,ppo_kl,upda
 actor/{reward_kl_penalty,reward_kl_penalty_coeff} response_length/{mean,max,min,clip_ratio}
 prompt_length/{mean,max,min,clip_ratio} response/aborted_ratio num_turns/{mean,max,min} tool_call_counts/{mean,max,min}
 timing_s/{gen,reward,old_log_prob,ref,values,adv,update_critic,update_actor,update_kl,testing,save_checkpoint,step}
+timing_s/wall/{decoding,waiting_for_tools,waiting_for_groups,scoring,training,other}
 timing_s/agent_loop/{generate_sequences,tool_calls}/{mean,max,min}
 timing_per_token_ms/{gen,ref,values,adv,update_critic,update_actor} perf/{throughput,time_per_step,total_num_tokens}
 training/{global_step,epoch} training/{rollout_probs_diff_max,rollout_probs_diff_mean,rollout_probs_diff_std}

@@ -1,7 +1,7 @@
 import type { Trajectory } from "@cria/core";
 import { type DatasetRow, type OnRequestState, type Semaphore, sampleOnce } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
-import type { Stopwatch } from "../stopwatch.js";
+import type { Stopwatch } from "../timing/stopwatch.js";
 import { type CollectedRollouts, collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import type { StepParts } from "./step-parts.js";

@@ -2,7 +2,7 @@ import type { Trajectory } from "@cria/core";
 import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
 import type { PolicyScoreOptions, TokenScores } from "../policy/token-scores.js";
-import type { Stopwatch } from "../stopwatch.js";
+import type { Stopwatch } from "../timing/stopwatch.js";
 import type { OldLogprobsSource } from "./old-logprobs.js";
 import type { Taught, Teachers } from "./teachers.js";
 

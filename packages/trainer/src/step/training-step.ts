@@ -9,7 +9,8 @@ import type { TokenScores } from "../policy/token-scores.js";
 import { hasAdvantage, type SequenceScores } from "../policy/update-policy.js";
 import type { ReplayedGroup } from "../replay-buffer/replay-buffer.js";
 import type { StepMetrics } from "../step-metrics.js";
-import { Stopwatch } from "../stopwatch.js";
+import { ConversationStates } from "../timing/conversation-states.js";
+import { Stopwatch } from "../timing/stopwatch.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
 import { collectMetrics } from "./collect-metrics.js";
 import { readReward } from "./collect-rollouts.js";
@@ -46,6 +47,13 @@ export interface StepInputs extends SampleInputs {
   sampled?: Promise<SampledStep>;
   /** Called with the name of each measured part of the step when it starts: `timing_s/<name>`. */
   onWork?: (name: string) => void;
+  /**
+   * States of the training's conversations, which `onState` or who began `sampled` reports to it: they divide the time
+   * that the step waits. Default: those of this step, without an `onState`.
+   */
+  conversations?: ConversationStates;
+  /** Clock, in milliseconds; default: the process's. */
+  now?: () => number;
   /** Draws groups of earlier steps to learn from again, given the number of the step's own groups; default: none. */
   replay?: (own: number) => readonly ReplayedGroup[];
 }
@@ -61,7 +69,12 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const { responseLength } = environment;
   const { bypass } = settings.correction;
   const pass = bypass ? "sampler" : "pass";
-  const clock = new Stopwatch(onWork);
+  const conversations = inputs.conversations ?? new ConversationStates();
+  const clock = new Stopwatch({
+    onWork,
+    now: inputs.now,
+    conversations: { onChange: conversations.onChange, activity: () => conversations.activity(step) },
+  });
   const imageMeter = new ImageMeter(policy.engine.images);
   const estimator = registries.advantageEstimators.get(algorithm.advantages);
   const needs = new Set(estimator.needs);
@@ -70,7 +83,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   // 1. Roll out conversations of each prompt. If they were started earlier, only the time spent waiting for them is
   // counted.
   const begun = inputs.sampled;
-  const collected = await (begun ? clock.time("gen", () => begun) : sampleStep(parts, inputs, clock));
+  const onState = inputs.onState ?? conversations.watch(step);
+  const collected = await (begun ? clock.time("gen", () => begun) : sampleStep(parts, { ...inputs, onState }, clock));
   const { greedyRewards } = collected;
 
   // 2. While judges are working, compute the logprobs of all conversations: which of them have an advantage is not
@@ -289,6 +303,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
         )
       : null;
 
+  const seconds = clock.seconds();
   const metrics = collectMetrics({
     trajectories,
     conversations: rollouts.trajectories,
@@ -306,7 +321,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     updateKl,
     criticUpdates,
     learningRate,
-    seconds: clock.seconds(),
+    seconds,
+    times: clock.divideStep(seconds),
     step,
     epoch,
     settings,

@@ -28,6 +28,8 @@ export interface FakeTrainingOptions extends TinyTrainingOptions {
   reply: FakeEngineOptions["reply"];
   /** Take images; default: only text. */
   images?: FakeEngineOptions["images"];
+  /** Called with the name of each call, before it is answered. */
+  onCall?: (name: keyof WatchedCalls) => void;
   /** As on the command line: "key.path=value". */
   overrides?: readonly string[];
   /** Files beside the config, by name; "{folder}" in an override is their folder. */
@@ -49,17 +51,32 @@ export async function openFakeTraining(models: TinyModels, options: FakeTraining
   const engine = watchEngine(
     new FakeEngine({ reply: options.reply, images: options.images, contextSize: 8192, referenceScale: 2 }),
     {
-      generate: (_, given) => void calls.generate.push(given),
-      score: (...args) => void calls.score.push(args),
-      train: (...args) => void calls.train.push(args),
+      generate: (_, given) => {
+        calls.generate.push(given);
+        options.onCall?.("generate");
+      },
+      score: (...args) => {
+        calls.score.push(args);
+        options.onCall?.("score");
+      },
+      train: (...args) => {
+        calls.train.push(args);
+        options.onCall?.("train");
+      },
     },
   );
   const training = await openTraining(config, folder, { engine, signal: options.signal });
   if (training.critic) {
     await training.critic.engine.dispose();
     training.critic.engine = watchCalls<ValueEngine>(new FakeValueEngine(), {
-      values: (...args) => void calls.values.push(args),
-      train: (...args) => void calls.trainCritic.push(args),
+      values: (...args) => {
+        calls.values.push(args);
+        options.onCall?.("values");
+      },
+      train: (...args) => {
+        calls.trainCritic.push(args);
+        options.onCall?.("trainCritic");
+      },
     });
   }
   return { ...training, calls, folder };

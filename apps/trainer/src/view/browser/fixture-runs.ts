@@ -114,7 +114,7 @@ export function writeLive(
   }: { step?: number; phase?: string; tokens_per_second?: number; done?: number; run?: string },
 ): void {
   const live = {
-    format_version: 1,
+    format_version: 2,
     at: Date.now(),
     process: process.pid,
     step: 4,
@@ -122,8 +122,16 @@ export function writeLive(
     phase: "rollout",
     conversations: { done: 3, generating: 4, waiting_for_tools: 1, total: 10 },
     tokens_per_second: 1234,
-    seconds: { rollout: 50, scoring: 5, training: 30, validation: 4, other: 1 },
-    waiting_for_tools: 2,
+    seconds: {
+      decoding: 45,
+      waiting_for_tools: 2,
+      waiting_for_groups: 3,
+      scoring: 5,
+      training: 30,
+      validation: 4,
+      other: 1,
+    },
+    staleness: 1,
     eta: 77,
     cluster: makeCluster(done ?? 24),
     ...given,

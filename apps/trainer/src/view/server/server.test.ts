@@ -373,10 +373,11 @@ describe("a viewer that listens", () => {
     await until((event) => event.type === "run" && event.summary.id === "f");
     const live = { at: Date.now(), process: process.pid, step: 4, total: 9, phase: "rollout", tokens_per_second: 1 };
     const counts = { done: 0, generating: 1, waiting_for_tools: 0, total: 1 };
-    const seconds = { rollout: 1, scoring: 0, training: 0, validation: 0, other: 0 };
+    const waits = { waiting_for_tools: 0, waiting_for_groups: 0 };
+    const seconds = { decoding: 1, ...waits, scoring: 0, training: 0, validation: 0, other: 0 };
     write(
       "live/e/live.json",
-      JSON.stringify({ format_version: 1, ...live, conversations: counts, seconds, waiting_for_tools: 0, eta: null }),
+      JSON.stringify({ format_version: 2, ...live, conversations: counts, seconds, staleness: 0, eta: null }),
     );
     await until((event) => event.type === "live" && event.live?.step === 4);
     rmSync(join(root, "live", "e"), { recursive: true });

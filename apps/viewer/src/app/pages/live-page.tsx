@@ -12,11 +12,13 @@ import { Empty, Loaded } from "../ui/loaded.js";
 /** Number of states in ten minutes. */
 const KEPT = 600;
 const SHARES = [
-  ["rollout", "series-1"],
-  ["scoring", "series-3"],
-  ["training", "series-2"],
-  ["validation", "series-4"],
-  ["other", "series-8"],
+  ["decoding", "decoding", "series-1"],
+  ["waitingForTools", "waiting for tools", "series-6"],
+  ["waitingForGroups", "waiting for groups", "series-5"],
+  ["scoring", "scoring", "series-3"],
+  ["training", "training", "series-2"],
+  ["validation", "validation", "series-4"],
+  ["other", "other", "series-8"],
 ] as const;
 /** Most squares for conversations, which would otherwise fill the page. */
 const MOST_CELLS = 600;
@@ -97,6 +99,11 @@ function LiveNow(props: { state: LiveState; seen: readonly LiveState[] }) {
           <span class="big">{props.state.step}</span>
           <span class="soft"> of {props.state.total} steps</span>
         </span>
+        <Show when={props.state.staleness > 0}>
+          <span title="Updates between the policy that samples this step and the one that learns from it">
+            <span class="big">{props.state.staleness}</span> <span class="soft">updates old</span>
+          </span>
+        </Show>
         <Show when={props.state.eta !== null}>
           <span>
             <span class="big">{formatSeconds(Math.round(props.state.eta!))}</span> <span class="soft">left</span>
@@ -112,10 +119,10 @@ function LiveNow(props: { state: LiveState; seen: readonly LiveState[] }) {
         </div>
         <div class="meter tall-meter">
           <For each={SHARES}>
-            {([name, color]) => (
+            {([name, label, color]) => (
               <i
                 class={color}
-                title={name}
+                title={label}
                 ref={(bar) => createEffect(() => (bar.style.width = `${(props.state.seconds[name] / total()) * 100}%`))}
               />
             )}
@@ -123,17 +130,13 @@ function LiveNow(props: { state: LiveState; seen: readonly LiveState[] }) {
         </div>
         <div class="legend">
           <For each={SHARES}>
-            {([name, color]) => (
+            {([name, label, color]) => (
               <span>
                 <i class={color} />
-                {name} {formatPercent(props.state.seconds[name] / total())}
+                {label} {formatPercent(props.state.seconds[name] / total())}
               </span>
             )}
           </For>
-          <span>
-            every conversation waited for tools: {formatSeconds(props.state.waitingForTools)} (
-            {formatPercent(props.state.waitingForTools / total())})
-          </span>
         </div>
       </section>
       <Show when={props.seen.length > 1}>
