@@ -148,7 +148,7 @@ const floors: Record<string, readonly string[]> = {
     "cluster",
     "task",
   ].concat(
-    ["rewards", "trackers", "hub", "live", "checkpoints", "events", "user-code", "policy", "diagnose"],
+    ["rewards", "trackers", "hub", "live", "journal", "checkpoints", "events", "user-code", "policy", "diagnose"],
     ["step-metrics", "timing", "running", "config"],
   ),
 };

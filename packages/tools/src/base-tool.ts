@@ -99,6 +99,15 @@ export abstract class BaseTool<Row = unknown> {
   }
 
   /**
+   * True: what a call answers may depend on earlier calls of the conversation. With `trainer.journal` a resumed run
+   * then repeats the calls of a conversation that a kill cut off, and takes the recorded answers. False: such calls are
+   * not made again. Default: true for a tool with its own `create`.
+   */
+  get keepsState(): boolean {
+    return this.create !== BaseTool.prototype.create;
+  }
+
+  /**
    * Starts an instance and returns its id. The model does not see a `response`, because the prompt is already made; put
    * facts that the model must know from the start into the row's prompt.
    */

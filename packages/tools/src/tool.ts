@@ -92,6 +92,8 @@ export interface ToolDefinition<
   inputSchema: Schema;
   /** Makes the state of a conversation, before its first turn. */
   create?: (conversation: ToolStart<Row>) => State | Promise<State>;
+  /** The same as `BaseTool.keepsState`; default: true with `create`. */
+  keepsState?: boolean;
   /** Runs a call whose arguments fit the schema. An exception becomes a text for the model. */
   execute: (input: ToolInput<Schema>, context: ToolContext<State>) => Output | Promise<Output>;
   /** Reward of the whole conversation, as this tool judges it at the end. */
@@ -193,6 +195,10 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
     const { reward } = definition;
     if (reward)
       this.calcReward = async (instanceId, kwargs = {}) => reward(this.stateOf(instanceId), { instanceId, kwargs });
+  }
+
+  override get keepsState(): boolean {
+    return this.definition.keepsState ?? this.definition.create !== undefined;
   }
 
   override async create(

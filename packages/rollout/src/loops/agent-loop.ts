@@ -19,6 +19,7 @@ import type { DatasetRow } from "../data/dataset-row.js";
 import type { ImageAccess } from "../images/load-content.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { AgentOptions } from "./agent-options.js";
+import type { ConversationJournal } from "./answer-journal.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
 
@@ -119,6 +120,8 @@ export interface AgentLoopContext {
   contextLength: number;
   /** Replies instead of tools and interaction; default: those reply. */
   answers?: AnswerSource;
+  /** Records what tools and interaction answer; default: nothing is recorded. */
+  journal?: ConversationJournal;
   /** Recorded calls to repeat instead of running the agent's code; default: the code runs. */
   calls?: readonly RecordedCall[];
   /** Limits of images, and the function that fetches web addresses. */

@@ -26,6 +26,12 @@ export interface AnsweredCall {
   failure?: NonNullable<ToolOutcome["failure"]> | "too_many_calls";
 }
 
+/** A tool's answer, with its text truncated. */
+export interface CallRecord {
+  outcome: ToolOutcome;
+  truncated: boolean;
+}
+
 export interface CallAnswersOptions {
   tools: ReadonlyMap<string, BaseTool>;
   session: EpisodeTools;
@@ -41,6 +47,8 @@ export interface CallAnswersOptions {
   remaining: () => number;
   signal: () => AbortSignal | undefined;
   trace?: TraceScope;
+  /** Records the answer of a call, or gives a recorded one; `index` is the call's among those of its turn. */
+  record?: (call: ParsedToolCall, index: number, ask: () => Promise<CallRecord>) => Promise<CallRecord>;
   /** Called as soon as a call is answered. */
   onAnswer?: (answer: AnsweredCall) => void;
 }
@@ -78,7 +86,7 @@ export class CallAnswers {
       onAnswer?.(answer);
       return answer;
     }
-    const { outcome, content } = await this.run(call);
+    const { outcome, content } = await this.run(call, index);
     const { reward, failure, state } = outcome;
     const answer = {
       ...{ call, message: describe(content), reward },
@@ -89,7 +97,31 @@ export class CallAnswers {
     return { ...answer, outcome };
   }
 
-  private async run(call: ParsedToolCall): Promise<{ outcome: ToolOutcome; content: ChatMessage["content"] }> {
+  private async run(
+    call: ParsedToolCall,
+    index: number,
+  ): Promise<{ outcome: ToolOutcome; content: ChatMessage["content"] }> {
+    const { tools, addMetric, record } = this.options;
+    const ask = () => this.ask(call);
+    const { outcome, truncated } = await (record ? record(call, index, ask) : ask());
+    if (truncated) addMetric("tool_truncated", 1);
+    const { omitted, parts, ...rest } = outcome;
+    if (omitted) addMetric("tool_media_omitted", omitted.count);
+    const said = omitted ? [outcome.text, omitted.text].filter((line) => line !== "").join("\n") : outcome.text;
+    const shown = { ...rest, text: said };
+    if (!parts) return { outcome: shown, content: said };
+    const content = !truncated && said === outcome.text ? toContent(parts) : withText(parts, said);
+    try {
+      const isOwn = tools.get(call.name)?.origin === "own";
+      return { outcome: shown, content: await this.show(content, `image of tool "${call.name}"`, isOwn) };
+    } catch (error) {
+      if (!isRefusedImage(error)) throw error;
+      const failed = failCall("bad_image", `error: ${call.name} gave an image that cannot be seen (${error.message})`);
+      return { outcome: failed, content: failed.text };
+    }
+  }
+
+  private async ask(call: ParsedToolCall): Promise<CallRecord> {
     const { multiTurn, session, trace, tools, addMetric } = this.options;
     const startedAt = now();
     const outcome = await traceTool(trace, call, () => session.call(call));
@@ -101,22 +133,8 @@ export class CallAnswers {
       side: multiTurn.toolResponseTruncateSide,
     };
     const { text, truncated } = truncateText(outcome.text, limits, this.plainText);
-    if (truncated) addMetric("tool_truncated", 1);
-    const { omitted, parts, ...rest } = outcome;
-    if (omitted) addMetric("tool_media_omitted", omitted.count);
-    const said = omitted ? [text, omitted.text].filter((line) => line !== "").join("\n") : text;
-    // Drops the reference to the whole text.
-    const shown = { ...rest, text: said };
-    if (!parts) return { outcome: shown, content: said };
-    const content = said === outcome.text ? toContent(parts) : withText(parts, said);
-    try {
-      const isOwn = tools.get(call.name)?.origin === "own";
-      return { outcome: shown, content: await this.show(content, `image of tool "${call.name}"`, isOwn) };
-    } catch (error) {
-      if (!isRefusedImage(error)) throw error;
-      const failed = failCall("bad_image", `error: ${call.name} gave an image that cannot be seen (${error.message})`);
-      return { outcome: failed, content: failed.text };
-    }
+    // Without the reference to the whole text.
+    return { outcome: { ...outcome, text }, truncated };
   }
 
   /**

@@ -21,6 +21,8 @@ interface EpisodeInteractionOptions {
   seed: number;
   /** Loads a reply's images into memory; null: the policy takes no images. */
   show: ((content: ChatMessage["content"]) => Promise<ChatMessage["content"]>) | null;
+  /** Asks for a reply through the conversation's journal, if it has one. */
+  record?: <T>(messages: readonly ChatMessage[], turn: number, ask: () => Promise<T>) => Promise<T>;
   signal?: AbortSignal;
 }
 
@@ -96,17 +98,9 @@ export class EpisodeInteraction {
 
   /** @throws ToolError when it throws, times out or returns an invalid reply. */
   async respond(messages: readonly ChatMessage[], turn: number): Promise<Omit<InteractionReply, "data">> {
-    const { interaction, agentData, seed, addMetric } = this.options;
-    const given = await this.guard("generateResponse", (signal, pauseDeadline) =>
-      interaction.generateResponse(this.instanceId, copyData(messages), {
-        agentData,
-        ...this.kwargs(),
-        seed: hashSeed(seed, "reply", turn),
-        signal,
-        pauseDeadline,
-      }),
-    );
-    const reply = this.readReply(given);
+    const { interaction, addMetric, record } = this.options;
+    const ask = () => this.askForReply(messages, turn);
+    const reply = await (record ? record(messages, turn, ask) : ask());
     addMetric(`interaction_answers/${interaction.name}`, 1);
     const data: [string, unknown][] = [];
     for (const [name, value] of Object.entries(reply.data)) {
@@ -121,6 +115,20 @@ export class EpisodeInteraction {
       this.record.interactionData.push({ turn, ...Object.fromEntries(data) });
     }
     return { content, shouldTerminate, score: this.readScore(score ?? 0) };
+  }
+
+  private async askForReply(messages: readonly ChatMessage[], turn: number) {
+    const { interaction, agentData, seed } = this.options;
+    const given = await this.guard("generateResponse", (signal, pauseDeadline) =>
+      interaction.generateResponse(this.instanceId, copyData(messages), {
+        agentData,
+        ...this.kwargs(),
+        seed: hashSeed(seed, "reply", turn),
+        signal,
+        pauseDeadline,
+      }),
+    );
+    return this.readReply(given);
   }
 
   /** @throws ToolError for an image that cannot be read, or that the policy cannot see. */

@@ -61,6 +61,11 @@ export class EpisodeTools {
     });
   }
 
+  /** True if a tool scores the conversation. */
+  get hasScore(): boolean {
+    return [...this.instances.keys()].some((name) => scoresConversations(this.options.tools.get(name)!));
+  }
+
   /** Sum of the tools' calcReward; null if no tool has one. @throws ToolError when one returns no number. */
   async score(): Promise<number | null> {
     let total: number | null = null;

@@ -16,6 +16,7 @@ export type ConversationEnvironment = Omit<
   | "topK"
   | "minP"
   | "converse"
+  | "journal"
   | "replay"
   | "onTrajectory"
 > &

@@ -25,12 +25,14 @@ import {
   nameSample,
   placeAsEarned,
   type RewardQueue,
+  type RewardRequest,
 } from "../rewards/index.js";
 import { describeError } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import { EpisodeTrace } from "../tracing/episode-trace.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { defaultAgentOptions } from "./agent-options.js";
+import { askThrough, type ConversationJournal, digestQuestion, type JournalQuestion } from "./answer-journal.js";
 import { checkOutput } from "./check-output.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
@@ -119,7 +121,7 @@ export class RolloutGroup {
           continue;
         }
         // The conversation's place is free by now, so a slow judge delays no other conversation.
-        const judged = this.track(this.judge(ended, sample));
+        const judged = this.track(this.judge(ended, sample, attempt));
         if (trace) void trace.endWith(judged);
         if (mayRefill && hasFailed(await judged)) {
           this.warnOfFailure(await judged);
@@ -270,7 +272,7 @@ export class RolloutGroup {
   }
 
   /** The trajectory with its reward. Aborted and failed conversations are not judged and have none. */
-  private async judge(ended: UnjudgedTrajectory, sample: number): Promise<Trajectory> {
+  private async judge(ended: UnjudgedTrajectory, sample: number, attempt: number): Promise<Trajectory> {
     const { row, options, rewards } = this;
     if (options.returnFullPrompt)
       ended.extraFields.full_prompt = this.engine.detokenize(ended.tokenIds.subarray(0, ended.promptLength));
@@ -278,9 +280,26 @@ export class RolloutGroup {
       rewards.leave();
       return failTrajectory(ended);
     }
-    const judgement = await rewards.judge(makeRewardRequest(copyRow(row), ended, this.at.first + sample));
+    const request = makeRewardRequest(copyRow(row), ended, this.at.first + sample);
+    const ask = () => rewards.judge(request);
+    // A judgement of several conversations is made anew: all of them must be there.
+    const judgement = rewards.judgesEach
+      ? await askThrough(this.openJournal(sample, attempt), this.askForJudgement(request, ended), ask)
+      : await ask();
     const { aggregate = placeAsEarned } = options;
     return finishTrajectory(ended, judgement, aggregate, (trajectory) => this.findCalls(trajectory));
+  }
+
+  private openJournal(sample: number, attempt: number): ConversationJournal | undefined {
+    return this.options.journal?.open({ uid: this.row.uid, sample, attempt });
+  }
+
+  private askForJudgement({ loopScore, scoreError }: RewardRequest, ended: UnjudgedTrajectory): JournalQuestion {
+    return {
+      ...{ kind: "judgement", name: this.row.dataSource, turn: ended.numTurns, call: 0, keepsState: false },
+      asked: digestQuestion(ended.messages, loopScore, scoreError),
+      signal: this.options.signal,
+    };
   }
 
   private findCalls(ended: UnjudgedTrajectory) {
@@ -386,6 +405,7 @@ export class RolloutGroup {
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
+        ...(options.journal ? { journal: this.openJournal(sample, attempt) } : {}),
         ...(replay?.answers ? { answers: replay.answers } : {}),
         ...(replay?.calls ? { calls: replay.calls } : {}),
         ...(trace?.scope ? { trace: trace.scope } : {}),

@@ -9,6 +9,7 @@ import type { TraceCarrier, Tracer } from "../tracing/tracer.js";
 import type { AnswerSource, MultiTurnOptions, SamplingParams } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { AgentOptions } from "./agent-options.js";
+import type { AnswerJournal } from "./answer-journal.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
 import type { Semaphore } from "./semaphore.js";
@@ -97,6 +98,11 @@ export interface RolloutOptions {
     /** The conversation's trace, to continue in the other process as `parent`. Empty without a tracer. */
     trace: TraceCarrier,
   ) => Promise<UnjudgedTrajectory>;
+  /**
+   * Records what tools, interactions and judges of single conversations answer, and gives what an earlier process
+   * recorded. Default: nothing is recorded.
+   */
+  journal?: AnswerJournal;
   /** Maximum number of concurrent conversations in this process. Default: as many as fit into the KV cache. */
   concurrency?: number;
   /** Instead of `concurrency`: places shared with other rollouts of this process. The earliest step has priority. */

@@ -33,6 +33,7 @@ import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, NextTurn, SamplingParams } from "./agent-loop.js";
 import { CallAnswers, makePlainCodec } from "./answer-calls.js";
+import { askThrough, digestQuestion, type JournalQuestion } from "./answer-journal.js";
 import { EpisodeInteraction, selectInteraction } from "./episode-interaction.js";
 import { EpisodeTools } from "./episode-tools.js";
 import type { LoopMetric } from "./loop-counters.js";
@@ -88,6 +89,8 @@ export class ToolAgentLoop implements AgentLoop {
         interaction,
         seed: sampling.seed,
         show: context.engine.images ? show : null,
+        record: (messages, turn, ask) =>
+          askThrough(context.journal, this.ask("reply", interaction.name, messages, turn, interaction.keepsState), ask),
       });
     this.schemas = listToolSchemas(context.tools, row);
     this.conversation = new Conversation(
@@ -105,6 +108,9 @@ export class ToolAgentLoop implements AgentLoop {
       addMetric,
       remaining: () => this.conversation.remaining,
       signal: () => signal,
+      ...(context.journal
+        ? { record: (call, index, ask) => askThrough(context.journal, this.askForCall(call, index), ask) }
+        : {}),
       ...(context.trace ? { trace: context.trace } : {}),
     });
     const production = multiTurn.useInferenceChatTemplate && context.promptIsWhole;
@@ -118,7 +124,7 @@ export class ToolAgentLoop implements AgentLoop {
       const isLive = context.answers?.isLive ?? true;
       if (isLive) await Promise.all([tools.create(), this.interaction?.start()]);
       finishReason = await this.converse(sampling);
-      if (isLive) scores = await this.collectScores(tools);
+      if (isLive) scores = await this.collectScores(tools, interaction?.name ?? "");
     } catch (cause) {
       if (!signal?.aborted) {
         if (isFatal(cause)) throw cause;
@@ -154,18 +160,28 @@ export class ToolAgentLoop implements AgentLoop {
   }
 
   /** Scores of the whole conversation by tools and interaction. Errors matter only if nothing else judges. */
-  private async collectScores(tools: EpisodeTools) {
+  private async collectScores(tools: EpisodeTools, interaction: string) {
     const errors: string[] = [];
     const ask = async (work: Promise<number | null> | undefined) => {
       try {
         return (await work) ?? null;
       } catch (error) {
+        // The journal cannot be written.
+        if (isFatal(error)) throw error;
         errors.push(describeError(error));
         return null;
       }
     };
-    const toolScore = await ask(tools.score());
-    const interactionScore = await ask(this.interaction?.calculateScore());
+    const { journal } = this.context;
+    const { messages } = this.conversation;
+    const of = (kind: JournalQuestion["kind"], name: string) => this.ask(kind, name, messages, this.assistantTurns);
+    const toolScore = await ask(
+      tools.hasScore ? askThrough(journal, of("tool_score", ""), () => tools.score()) : undefined,
+    );
+    const score = () => this.interaction!.calculateScore();
+    const interactionScore = await ask(
+      this.interaction ? askThrough(journal, of("interaction_score", interaction), score) : undefined,
+    );
     return { toolScore, interactionScore, ...(errors.length > 0 ? { scoreError: errors.join("; ") } : {}) };
   }
 
@@ -299,6 +315,24 @@ export class ToolAgentLoop implements AgentLoop {
     // The last answer is judged too, although it gets no reply.
     if (reply.shouldTerminate || !this.hasTurnsLeft()) return "stop";
     return { role: "user", messages: [{ role: "user", content: reply.content }], startedAt };
+  }
+
+  private askForCall({ name, arguments: given }: ParsedToolCall, call: number): JournalQuestion {
+    const keepsState = this.context.tools.get(name)?.keepsState ?? false;
+    const about = this.ask("tool", name, this.conversation.messages, this.assistantTurns, keepsState, given);
+    return { ...about, call };
+  }
+
+  private ask(
+    kind: JournalQuestion["kind"],
+    name: string,
+    messages: readonly ChatMessage[],
+    turn: number,
+    keepsState = false,
+    ...about: readonly unknown[]
+  ): JournalQuestion {
+    const { signal } = this.context;
+    return { kind, name, turn, call: 0, asked: digestQuestion(messages, name, ...about), keepsState, signal };
   }
 
   private hasTurnsLeft(): boolean {

@@ -22,12 +22,17 @@ export class RewardQueue {
     private readonly signal?: AbortSignal,
   ) {}
 
+  /** True if each trajectory is judged apart from the others. */
+  get judgesEach(): boolean {
+    return this.manager.granularity === "sample";
+  }
+
   /**
    * Judges at once, or when the last conversation has ended, depending on the manager's granularity.
    * @throws errors that end the run: an abort, and errors of config, data and engine.
    */
   async judge(request: RewardRequest): Promise<Judgement> {
-    if (this.manager.granularity === "sample") return (await this.ask([request]))[0]!;
+    if (this.judgesEach) return (await this.ask([request]))[0]!;
     return new Promise((resolve, reject) => {
       this.waiting.push({ request, resolve, reject });
       this.judgeIfComplete();
@@ -46,8 +51,7 @@ export class RewardQueue {
   }
 
   private judgeIfComplete(): void {
-    if (this.manager.granularity === "sample" || this.waiting.length === 0 || this.waiting.length < this.expected)
-      return;
+    if (this.judgesEach || this.waiting.length === 0 || this.waiting.length < this.expected) return;
     // Ordered by row and sample, whatever finished first, so that a function sees the same batch each time.
     const batch = this.waiting.splice(0).sort((a, b) => a.request.order - b.request.order);
     this.expected -= batch.length;

@@ -56,6 +56,14 @@ export abstract class BaseInteraction {
     this.name = name ?? this.constructor.name;
   }
 
+  /**
+   * True (default): a reply may depend on earlier ones of the conversation. With `trainer.journal` a resumed run then
+   * asks again for the replies of a conversation that a kill cut off, and takes the recorded ones. False: it does not.
+   */
+  get keepsState(): boolean {
+    return true;
+  }
+
   abstract startInteraction(instanceId: string, kwargs?: StartKwargs): Promise<void>;
 
   abstract generateResponse(

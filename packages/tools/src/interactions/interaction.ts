@@ -51,6 +51,8 @@ export interface InteractionDefinition<State> {
   name?: string;
   /** Makes the state of a conversation, before its first turn. `messages` is the row's prompt. */
   create?: (conversation: InteractionConversation & { messages: readonly ChatMessage[] }) => State | Promise<State>;
+  /** The same as `BaseInteraction.keepsState`; default: true with `create`. */
+  keepsState?: boolean;
   /** Replies to a turn of the model without tool calls. An exception fails the conversation. */
   reply: (turn: InteractionTurn<State>) => InteractionOutput | Promise<InteractionOutput>;
   /**
@@ -95,6 +97,10 @@ class FunctionInteraction<State> extends BaseInteraction {
   constructor(private readonly definition: InteractionDefinition<State>) {
     super({}, definition.name ?? "interaction");
     this.instances = new InstanceStore(this.name);
+  }
+
+  override get keepsState(): boolean {
+    return this.definition.keepsState ?? this.definition.create !== undefined;
   }
 
   async startInteraction(

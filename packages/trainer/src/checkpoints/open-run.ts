@@ -7,7 +7,7 @@ import type { TrainConfig } from "../config/train-config.js";
 import { type Checkpoint, CheckpointStore, readCheckpoint, type Unvalidated } from "./checkpoint-store.js";
 import { compareConfigs, formatDifferences } from "./compare-configs.js";
 import { compareMachines, describeMachine } from "./machine.js";
-import { guardRunWrite, RunFolder } from "./run-folder.js";
+import { guardRunWrite, JOURNAL_FOLDER, RunFolder } from "./run-folder.js";
 import { RunLock } from "./run-lock.js";
 
 export interface OpenedRun {
@@ -78,7 +78,10 @@ export async function openRun(config: RunConfig, say: (text: string) => void): P
       for (const name of await checkpoints.setAsideAfter(resume.step))
         say(`a later checkpoint is now ${basename(name)}`);
     } else if (hasRun(path)) {
-      say(`an earlier run of this name was moved to ${await moveAside(path)}`);
+      const aside = await moveAside(path);
+      say(`an earlier run of this name was moved to ${aside}`);
+      // It was killed before its first checkpoint: what its tools answered still counts.
+      if (config.trainer.resume_mode === "auto") await takeJournal(aside, path);
     }
     const folder = await RunFolder.create(path);
     if (within) await folder.rewindTo(resume.step, isValidated(resume) ? resume.step : resume.step - 1);
@@ -194,7 +197,18 @@ function isValidated({ data }: Checkpoint): boolean {
 
 /** True if a folder contains data of a run that must not be lost. */
 export function hasRun(path: string): boolean {
-  return ["metrics.jsonl", "checkpoints", "adapter.gguf", "model.gguf"].some((name) => existsSync(join(path, name)));
+  return ["metrics.jsonl", "checkpoints", "adapter.gguf", "model.gguf", JOURNAL_FOLDER].some((name) =>
+    existsSync(join(path, name)),
+  );
+}
+
+/** Moves the journal of a run that begins again to its new folder. @throws DataError */
+async function takeJournal(from: string, to: string): Promise<void> {
+  const journal = join(from, JOURNAL_FOLDER);
+  if (!existsSync(journal)) return;
+  await RunFolder.create(to);
+  const target = join(to, JOURNAL_FOLDER);
+  await guardRunWrite(target, () => rename(journal, target));
 }
 
 /** Renames a run folder to `<name>.old-<i>`, which it returns. @throws DataError */

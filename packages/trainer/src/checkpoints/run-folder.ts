@@ -8,6 +8,9 @@ import { readMetricLines, readStep } from "../step-metrics.js";
 import { describeMachine } from "./machine.js";
 import { describeModelFile, type ModelFile } from "./model-file.js";
 
+/** Folder in a run folder: recorded answers of the steps that no checkpoint holds, `<step>.jsonl`. */
+export const JOURNAL_FOLDER = "journal";
+
 /** The folder of a run's files: resolved config, metrics, trajectories, adapters. */
 export class RunFolder {
   private constructor(readonly path: string) {}
@@ -23,6 +26,7 @@ export class RunFolder {
       "metrics.jsonl",
       "rollouts",
       "validation",
+      JOURNAL_FOLDER,
       "end.json",
       "problems.json",
       "summary.json",

@@ -16,6 +16,8 @@ export interface SavePointOptions {
   saveWeights: () => Promise<unknown>;
   /** Called after each committed checkpoint; the run waits for it. */
   share?: (step: number) => Promise<void>;
+  /** Called once a checkpoint is committed and shared: what it holds need not be kept elsewhere. */
+  onSaved?: (step: number) => Promise<void> | undefined;
 }
 
 /** Decides after which steps a run is saved, and saves it: weights for use, and the state to resume from. */
@@ -54,6 +56,7 @@ export class SavePoints {
           this.newest = state.step;
           const committed = performance.now();
           await this.options.share?.(state.step);
+          await this.options.onSaved?.(state.step);
           this.secondsOfLast += (performance.now() - committed) / 1000;
         },
         discard: pending.discard,

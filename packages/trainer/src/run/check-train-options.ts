@@ -66,6 +66,7 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
   folder: text,
   resume: [(value) => typeof value === "boolean" || isText(value), "true, false, or the path of a checkpoint"],
   save: [isObject, "{ every, minutes, keep }", saveChecks],
+  journal: any,
   trackers: [
     (value) => Array.isArray(value) && value.every((each) => isText(each) || isObject(each)),
     "a list of names and trackers",

@@ -4,6 +4,7 @@ import { SavePoints } from "../checkpoints/save-points.js";
 import { nameWeights, saveWeights } from "../checkpoints/save-weights.js";
 import { shareCheckpoint } from "../cluster/share-checkpoint.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
+import { RunJournal } from "../journal/run-journal.js";
 import { LiveTracker } from "../live/live-tracker.js";
 import { runTrainingStep } from "../step/training-step.js";
 import type { StepMetrics } from "../step-metrics.js";
@@ -40,7 +41,7 @@ export async function runTraining(training: Training, options: RunTrainingOption
   const { config, policy } = training;
   const { trainer } = config;
   if (trainer.val_only) return validateOnly(training, report);
-  const { run, ahead, record, steps } = await openSteps(training, options);
+  const { run, ahead, journal, record, steps } = await openSteps(training, options);
   const { folder, live } = run;
   const { total } = ahead;
   const finish = async (step: number, taken: StepMetrics) => {
@@ -83,6 +84,7 @@ export async function runTraining(training: Training, options: RunTrainingOption
     throw await steps.explain(error);
   } finally {
     await ahead.close();
+    await journal?.close();
     await run.close(failure);
   }
 }
@@ -106,7 +108,10 @@ async function openSteps(
   try {
     const { folder, resume, live } = run;
     const start = resume?.step ?? 0;
-    const ahead = new StepsAhead(training, live);
+    // Without checkpoints nothing is resumed.
+    const isKept = config.trainer.journal && run.checkpoints !== null;
+    const journal = isKept ? await RunJournal.open(folder.path, start, makeSay(report)) : null;
+    const ahead = new StepsAhead(training, live, journal);
     const { total } = ahead;
     live.begin(start, total);
     const record = await RunRecord.open(training, run, { configFolder, report });
@@ -128,8 +133,15 @@ async function openSteps(
       },
       // No other machine resumes from a caller's folder.
       share: own ? undefined : (step) => shareCheckpoint(training, { folder, step, report }),
+      onSaved: (step) => journal?.drop(step),
     });
-    return { run, ahead, record, steps: new Steps({ start, total, unvalidated, signal, saves, state: ahead }) };
+    return {
+      run,
+      ahead,
+      journal,
+      record,
+      steps: new Steps({ start, total, unvalidated, signal, saves, state: ahead }),
+    };
   } catch (error) {
     await run.close({ error });
     throw error;

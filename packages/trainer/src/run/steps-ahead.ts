@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { DataError } from "@cria/core";
 import { Semaphore } from "@cria/rollout";
 import type { Checkpoint } from "../checkpoints/checkpoint-store.js";
+import type { RunJournal } from "../journal/run-journal.js";
 import type { LiveTracker } from "../live/live-tracker.js";
 import type { KeptPolicy } from "../policy/policy.js";
 import { countSteps } from "../step/learning-rate.js";
-import { type SampledStep, sampleStep } from "../step/sample-step.js";
+import { type SampledStep, type SampleInputs, sampleStep } from "../step/sample-step.js";
 import { listUnderWay, listVersions, type Schedule, stalenessOf, versionOf } from "../step/schedule.js";
 import type { StepInputs, StepResult } from "../step/training-step.js";
 import type { StepMetrics } from "../step-metrics.js";
@@ -40,6 +41,7 @@ export class StepsAhead {
   constructor(
     private readonly training: Training,
     private readonly live: LiveTracker | null = null,
+    private readonly journal: RunJournal | null = null,
   ) {
     const { settings, trainRows, policy } = training;
     this.slots = new Semaphore(policy.engine.info.maxSequences);
@@ -99,8 +101,9 @@ export class StepsAhead {
     live?.noteStaleness(stalenessOf(step, schedule));
     const onState = conversations.watch(step);
     const watch = { onTrajectory: live?.onTrajectory, onState, onWork: live?.onWork, conversations };
+    const journals = this.openJournals(step);
     const replay = this.state.replayFor(step);
-    if (schedule.lag === 0) return { step, ...this.state.deal(step), replay, ...watch };
+    if (schedule.lag === 0) return { step, ...this.state.deal(step), replay, journals, ...watch };
     // The step is scored by the current policy, which may not sample any more steps.
     await this.training.coordination?.publish();
     for (const next of listUnderWay(step, schedule))
@@ -135,11 +138,17 @@ export class StepsAhead {
     const parts = { ...training, signal: AbortSignal.any(signals) };
     const { epoch, ...dealt } = this.state.deal(step);
     const onTrajectory = live?.onTrajectory;
-    const inputs = { ...dealt, step, version, slots, onTrajectory, onState: this.conversations.watch(step) };
+    const journals = this.openJournals(step);
+    const inputs = { ...dealt, step, version, slots, journals, onTrajectory, onState: this.conversations.watch(step) };
     const sampled = sampleStep(parts, inputs, new Stopwatch());
     // The error is reported when the step's turn to be learned from comes.
     sampled.catch(() => undefined);
     return { epoch, sampled };
+  }
+
+  private openJournals(step: number): SampleInputs["journals"] {
+    const { journal } = this;
+    return journal ? { sampled: journal.at(step, "sampled"), greedy: journal.at(step, "greedy") } : undefined;
   }
 
   private async keep(updates: number, done: number): Promise<KeptPolicy> {

@@ -135,6 +135,12 @@ export interface TrainOptions<Row extends object = object> {
    * every 5 minutes, and at the end.
    */
   save?: { every?: number; minutes?: number; keep?: number };
+  /**
+   * true: answers of tools, interactions and judges of single conversations are recorded in the run folder until a
+   * checkpoint holds the step. A resumed run takes these answers, and asks nobody a second time but those whose answers
+   * a kill cut off. Default false.
+   */
+  journal?: boolean;
   /** Names ("tensorboard", "wandb", "mlflow") or your own trackers; metrics.jsonl is always written. */
   trackers?: readonly (string | Tracker)[];
   /** Number of CPU threads; default: all cores. */

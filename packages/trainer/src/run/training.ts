@@ -1,5 +1,5 @@
 import { KlController } from "@cria/algorithms";
-import type { PolicyEngine } from "@cria/core";
+import { ConfigError, type PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { TrainingBus } from "../cluster/training-bus.js";
@@ -78,6 +78,14 @@ async function openParts(
   await loadAlgorithms(config, folder, registries);
   const settings = importSettings(config);
   checkTrainConfig(config, settings, registries, task?.definition);
+  if (bus && config.trainer.journal) {
+    throw new ConfigError("records what is asked in this process alone", {
+      code: "config/bad-value",
+      subject: "trainer.journal",
+      expected: "false, where workers of a bus hold conversations",
+      received: "true",
+    });
+  }
   const sampleRows = await loadSampler(settings.data.sampler, folder, registries);
   const allRows = await openData(settings, folder, {
     train: await task?.load(),

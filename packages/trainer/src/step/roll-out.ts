@@ -31,6 +31,8 @@ export interface RollOutOptions extends SamplingOptions {
   slots?: Semaphore;
   /** Runs a conversation somewhere else, using `holdConversation`; `here` runs it in this process. Default: `here`. */
   converse?: RolloutOptions["converse"];
+  /** Records what tools, interactions and judges answer, and gives what was recorded. Default: nothing is recorded. */
+  journal?: RolloutOptions["journal"];
 }
 
 const { any } = optionChecks;
@@ -45,6 +47,7 @@ const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
   onTrajectory: optionChecks.function,
   slots: any,
   converse: optionChecks.function,
+  journal: any,
 };
 
 /** Running rollouts. Awaiting them gives their groups, or throws ToolError if every conversation failed. */
@@ -94,6 +97,7 @@ export function rollOut<Row extends DatasetRow>(
       onState: options.onState,
       onTrajectory: options.onTrajectory,
       converse: options.converse,
+      journal: options.journal,
       slots: options.slots,
       policyVersion: policy.live === policy ? step : policy.updates + 1,
     });

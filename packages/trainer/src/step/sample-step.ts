@@ -1,5 +1,5 @@
 import type { Trajectory } from "@cria/core";
-import { type DatasetRow, type OnRequestState, type Semaphore, sampleOnce } from "@cria/rollout";
+import { type DatasetRow, type OnRequestState, type RolloutOptions, type Semaphore, sampleOnce } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import type { Stopwatch } from "../timing/stopwatch.js";
 import { type CollectedRollouts, collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
@@ -16,6 +16,8 @@ export interface SampleInputs {
   version?: Policy;
   /** Slots shared by steps that are sampled concurrently. Default: as many as the engine holds sequences. */
   slots?: Semaphore;
+  /** Records what the step's conversations are answered: those that it learns from, and those of its baselines. */
+  journals?: Record<"sampled" | "greedy", RolloutOptions["journal"]>;
   onTrajectory?: (trajectory: Trajectory) => void;
   /** Called with each state that a conversation enters. */
   onState?: OnRequestState;
@@ -34,7 +36,7 @@ export interface SampledStep extends CollectedRollouts {
  */
 export async function sampleStep(
   { settings, registries, policy, environment, coordination, signal }: SampleParts,
-  { rows, step, nextRows, version = policy, slots, onTrajectory, onState }: SampleInputs,
+  { rows, step, nextRows, version = policy, slots, journals, onTrajectory, onState }: SampleInputs,
   clock: Stopwatch,
 ): Promise<SampledStep> {
   const { algorithm, seed } = settings;
@@ -47,6 +49,7 @@ export async function sampleStep(
     signal,
     slots,
     onState,
+    journal: journals?.sampled,
     converse: await coordination?.converseBy(version),
   };
   const collected = await collectRollouts(
@@ -61,7 +64,8 @@ export async function sampleStep(
     },
     clock,
   );
-  const greedy = { ...sampling, n: 1, temperature: 0, name: `the greedy rollouts of step ${step}` };
+  const name = `the greedy rollouts of step ${step}`;
+  const greedy = { ...sampling, n: 1, temperature: 0, name, journal: journals?.greedy };
   const greedyRewards = estimator.needs?.includes("baselines")
     ? await rollOutGreedily(sampleOnce(collected.rows), (asked) => rollOut(version, environment, asked, greedy), clock)
     : null;

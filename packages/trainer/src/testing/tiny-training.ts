@@ -46,6 +46,10 @@ export interface TinyTrainingOptions {
   row?: Record<string, unknown> | ((index: number) => Record<string, unknown>);
   /** Registries of the names in the config; default: built-in entries. */
   registries?: Registries;
+  /** Most tokens of a conversation, prompt included; default 56. */
+  contextSize?: number;
+  /** Most conversations at a time; default 16. */
+  maxSequences?: number;
   signal?: AbortSignal;
 }
 
@@ -109,7 +113,13 @@ export async function openTinyTraining(models: TinyModels, options: TinyTraining
   const lora = { rank: lora_rank, alpha: lora_alpha ?? undefined };
   const model = await models.load(
     {},
-    { path, ...(lora_rank > 0 ? { lora } : { trainable: "full" }), contextSize: 56, maxSequences: 16, seed: 1 },
+    {
+      path,
+      ...(lora_rank > 0 ? { lora } : { trainable: "full" }),
+      contextSize: options.contextSize ?? 56,
+      maxSequences: options.maxSequences ?? 16,
+      seed: 1,
+    },
   );
   const calls: EngineCalls = { scores: [], batches: [], optimizers: [] };
   const engine = watchEngine(model, {

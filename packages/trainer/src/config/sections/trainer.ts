@@ -94,6 +94,12 @@ export const trainerSection = z.strictObject({
     .nullable()
     .default(null)
     .describe("A folder global_step_<N>, or a run folder."),
+  journal: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Record what tools, interactions and judges of single conversations answer in journal/ of the run folder, until a checkpoint holds the step. A resumed run takes these answers, and asks nobody a second time but those whose answers a kill cut off.",
+    ),
   test_freq: z.int().default(-1).describe("Steps between validations; -1: only before and after."),
   val_before_train: z.boolean().default(true).describe("Validate before the first step."),
   critic_warmup: z
