@@ -72,14 +72,21 @@ export class JournalFile {
     if (lines === "") return;
     try {
       await guardRunWrite(this.path, async () => {
-        this.file ??= await mkdir(dirname(this.path), { recursive: true }).then(() => open(this.path, "a"));
-        await this.file.writeFile(lines);
-        await this.file.datasync();
+        const file = await this.openOnce();
+        await file.writeFile(lines);
+        await file.datasync();
       });
     } catch (error) {
       this.failure = { error };
       throw error;
     }
+  }
+
+  private async openOnce(): Promise<FileHandle> {
+    if (this.file) return this.file;
+    await mkdir(dirname(this.path), { recursive: true });
+    this.file = await open(this.path, "a");
+    return this.file;
   }
 }
 

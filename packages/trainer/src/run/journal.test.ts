@@ -26,6 +26,14 @@ writeFileSync(
   join(shared, "call.ts"),
   `export const parse = (text: string) => ({ content: "", calls: [{ name: "pay", arguments: { text } }] });\n`,
 );
+writeFileSync(
+  join(shared, "two-calls.ts"),
+  `export const parse = (text: string) => ({
+  content: "",
+  calls: ["1", "2"].map((which) => ({ name: "pay", arguments: { text: text + which } })),
+});
+`,
+);
 
 const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
@@ -244,6 +252,34 @@ describe("a training with a journal", () => {
     const resumed = await goOn({ open }, whole);
     expect(resumed.sha).toBe(whole.sha);
     expect(sums.slice(0, 2)).toEqual([1, 2]);
+  });
+
+  it("tells the calls of a turn apart", async () => {
+    const multi_turn = {
+      format: `${join(shared, "two-calls.ts")}#parse`,
+      max_parallel_calls: 2,
+      max_assistant_turns: 3,
+    };
+    const more = { rollout: { multi_turn } };
+    const { whole, asked } = await trainWithKill({ more }, 13);
+    expect(asked.length).toBe(24);
+    const resumed = await goOn({ more }, whole);
+    expect(resumed.sha).toBe(whole.sha);
+    expect(resumed.asked.toSorted()).toEqual(asked.slice(12).toSorted());
+  });
+
+  it("names agents whose code it does not reach", async () => {
+    const training = await openTinyTraining(models, options({}));
+    training.registries.agentLoops.register("mine", {
+      factory: () => ({ run: () => Promise.reject(new Error("not now")) }),
+      traits: { prompt: false, tools: false, interactions: false, scores: true },
+    });
+    training.environment.defaultAgentLoop = "mine";
+    const said: string[] = [];
+    const report = (event: RunEvent) => void (event.type === "notice" && said.push(event.text));
+    await expect(runTraining(training, { configFolder: training.folder, report })).rejects.toThrow("not now");
+    expect(said.filter((text) => text.startsWith("trainer.journal") && text.includes("mine"))).toHaveLength(1);
+    await training.dispose();
   });
 
   it("records replies and scores of interactions, failures too", async () => {

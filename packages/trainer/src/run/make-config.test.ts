@@ -66,6 +66,7 @@ describe("options", () => {
       { lag: 0, config: { trainer: { v1: { trainer_mode: "colocate_async" } } } },
       { "trainer.v1.trainer_mode": "sync" },
     ],
+    ["journal", { journal: true }, { "trainer.journal": true }],
     ["sampler", { sampler: "difficulty" }, { "data.sampler.class_name": "difficulty" }],
     ["lora: null", { lora: null }, { [`${model}.lora_rank`]: 0, [`${model}.lora_adapter_path`]: null }],
     [

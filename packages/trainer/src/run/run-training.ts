@@ -111,6 +111,7 @@ async function openSteps(
     // Without checkpoints nothing is resumed.
     const isKept = config.trainer.journal && run.checkpoints !== null;
     const journal = isKept ? await RunJournal.open(folder.path, start, makeSay(report)) : null;
+    if (journal) warnOfAgents(training, makeSay(report));
     const ahead = new StepsAhead(training, live, journal);
     const { total } = ahead;
     live.begin(start, total);
@@ -146,4 +147,14 @@ async function openSteps(
     await run.close({ error });
     throw error;
   }
+}
+
+/** Names agents that call the policy themselves: what their code asks passes the journal by. */
+function warnOfAgents({ registries, environment, trainRows }: Training, say: (text: string) => void): void {
+  const names = new Set(trainRows.map(({ agentName }) => agentName ?? environment.defaultAgentLoop));
+  const agents = [...names].filter((name) => !registries.agentLoops.get(name).traits.prompt);
+  if (agents.length === 0) return;
+  say(
+    `trainer.journal records nothing that the code of an agent asks itself (${agents.join(", ")}): a conversation that a kill cuts off runs it again`,
+  );
 }
