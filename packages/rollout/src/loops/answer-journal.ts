@@ -56,13 +56,17 @@ export function digestQuestion(messages: readonly ChatMessage[], ...about: reado
 type Answer<T> = { value: T } | { failed: Record<"summary" | "code" | "subject", string> & Failure };
 type Failure = Partial<Record<"expected" | "received" | "remedy", string>>;
 
-/** Asks through a journal, if there is one. A ToolError is an answer too: it is recorded, and thrown again. */
+/**
+ * Asks through a journal, if there is one; `describe` is called only then. A ToolError is an answer too: it is recorded,
+ * and thrown again.
+ */
 export async function askThrough<T>(
   journal: ConversationJournal | undefined,
-  question: JournalQuestion,
+  describe: () => JournalQuestion,
   ask: () => Promise<T>,
 ): Promise<T> {
   if (!journal) return ask();
+  const question = describe();
   const answer = await journal.ask<Answer<T>>(question, async () => {
     try {
       return { value: await ask() };

@@ -284,7 +284,7 @@ export class RolloutGroup {
     const ask = () => rewards.judge(request);
     // A judgement of several conversations is made anew: all of them must be there.
     const judgement = rewards.judgesEach
-      ? await askThrough(this.openJournal(sample, attempt), this.askForJudgement(request, ended), ask)
+      ? await askThrough(this.openJournal(sample, attempt), () => this.askForJudgement(request, ended), ask)
       : await ask();
     const { aggregate = placeAsEarned } = options;
     return finishTrajectory(ended, judgement, aggregate, (trajectory) => this.findCalls(trajectory));

@@ -90,7 +90,11 @@ export class ToolAgentLoop implements AgentLoop {
         seed: sampling.seed,
         show: context.engine.images ? show : null,
         record: (messages, turn, ask) =>
-          askThrough(context.journal, this.ask("reply", interaction.name, messages, turn, interaction.keepsState), ask),
+          askThrough(
+            context.journal,
+            () => this.ask("reply", interaction.name, messages, turn, interaction.keepsState),
+            ask,
+          ),
       });
     this.schemas = listToolSchemas(context.tools, row);
     this.conversation = new Conversation(
@@ -109,7 +113,7 @@ export class ToolAgentLoop implements AgentLoop {
       remaining: () => this.conversation.remaining,
       signal: () => signal,
       ...(context.journal
-        ? { record: (call, index, ask) => askThrough(context.journal, this.askForCall(call, index), ask) }
+        ? { record: (call, index, ask) => askThrough(context.journal, () => this.askForCall(call, index), ask) }
         : {}),
       ...(context.trace ? { trace: context.trace } : {}),
     });
@@ -174,7 +178,8 @@ export class ToolAgentLoop implements AgentLoop {
     };
     const { journal } = this.context;
     const { messages } = this.conversation;
-    const of = (kind: JournalQuestion["kind"], name: string) => this.ask(kind, name, messages, this.assistantTurns);
+    const of = (kind: JournalQuestion["kind"], name: string) => () =>
+      this.ask(kind, name, messages, this.assistantTurns);
     const toolScore = await ask(
       tools.hasScore ? askThrough(journal, of("tool_score", ""), () => tools.score()) : undefined,
     );
