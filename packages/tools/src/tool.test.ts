@@ -7,6 +7,7 @@ import { BaseTool, isTool } from "./base-tool.js";
 import { registerToolClass } from "./builtin-tools.js";
 import { type BuiltInToolFormat, isToolFormatName, listToolFormatNames } from "./formats/format-names.js";
 import { listToolFormats, toolFormats } from "./formats/registry.js";
+import { interaction } from "./interactions/interaction.js";
 import { openTools } from "./open-tools.js";
 import { createTools } from "./registry.js";
 import { type ToolStart, tool } from "./tool.js";
@@ -508,4 +509,30 @@ describe("types of tool()", () => {
       expect.objectContaining({ code: "tool/bad-definition", subject: "name of a tool", received: "nothing" }),
     );
   });
+});
+
+it("a tool keeps a state where it has its own create, or as it says; so does an interaction of functions", () => {
+  const inputSchema = z.object({});
+  const plain = { name: "a", description: "", inputSchema, execute: () => 1 };
+  const create = () => ({ calls: 0 });
+  expect(tool(plain).keepsState).toBe(false);
+  expect(tool({ ...plain, create }).keepsState).toBe(true);
+  expect(tool({ ...plain, create, keepsState: false }).keepsState).toBe(false);
+  expect(tool({ ...plain, keepsState: true }).keepsState).toBe(true);
+  class Plain extends BaseTool {
+    async execute() {
+      return { response: {}, reward: 0, metrics: {} };
+    }
+  }
+  class Keeping extends Plain {
+    override async create(instanceId: string) {
+      return { instanceId };
+    }
+  }
+  const { schema } = tool(plain);
+  expect([new Plain(schema).keepsState, new Keeping(schema).keepsState]).toEqual([false, true]);
+  const reply = () => "no";
+  expect(interaction(reply).keepsState).toBe(false);
+  expect(interaction({ create, reply }).keepsState).toBe(true);
+  expect(interaction({ create, reply, keepsState: false }).keepsState).toBe(false);
 });

@@ -15,14 +15,7 @@ export {
 export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
 export { type AgentOptions, defaultAgentOptions, type MakeAgentModel } from "./agent-options.js";
 export { type AnsweredCall, CallAnswers } from "./answer-calls.js";
-export {
-  type AnswerJournal,
-  askThrough,
-  type ConversationJournal,
-  digestQuestion,
-  type JournalPlace,
-  type JournalQuestion,
-} from "./answer-journal.js";
+export type { AnswerJournal, ConversationJournal, JournalPlace, JournalQuestion } from "./answer-journal.js";
 export { checkRowHasReward, type PossibleScores } from "./check-row-has-reward.js";
 export { selectInteraction } from "./episode-interaction.js";
 export { EpisodeTools, scoresConversations } from "./episode-tools.js";
