@@ -50,10 +50,17 @@ export function listMissingParameters(
 /** Column of `preparePolicyLoss`: the factor that brings weights of the current correction to a mean of 1. */
 export const CURRENT_SCALE = "currentCorrectionScale";
 
+/** True if the loss has a KL term with a weight: the term is part of the task's loss, which a teacher may replace. */
+export function usesReference({ kl, teacher }: Pick<PolicyLossOptions, "kl" | "teacher">): boolean {
+  return kl !== null && (teacher === null || teacher.taskRewards);
+}
+
 /**
  * Policy loss - entropyCoeff * entropy + kl.coefficient * KL + teacher.coefficient * divergence from the teacher +
- * observationCoeff * cross-entropy of observations, as a loss for the engine's `train`. Columns of the batch: `advantages`, `oldLogprobs`, `refLogprobs` for a KL term, `teacherLogprobs` and perhaps
- * `teacherWeights` for a teacher, `observed` for observations (`addObservationTerm`), `rolloutIsWeights` to weigh the policy loss of each token by a rollout correction, and those of
+ * observationCoeff * cross-entropy of observations, as a loss for the engine's `train`. Columns of the batch:
+ * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term (`usesReference`), `teacherLogprobs` and perhaps
+ * `teacherWeights` for a teacher, `observed` for observations (`addObservationTerm`), `rolloutIsWeights` to weigh the
+ * policy loss of each token by a rollout correction, and those of
  * `preparePolicyLoss`.
  *
  * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
@@ -77,13 +84,13 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
   }
   const aggregate = aggregations.resolve(options.lossAggMode);
   const aggregatePolicy = policyLoss.aggregation ? aggregations.get(policyLoss.aggregation) : aggregate;
-  const estimateKl = options.kl ? klEstimates.resolve(options.kl.type) : null;
+  const estimateKl = options.kl && usesReference(options) ? klEstimates.resolve(options.kl.type) : null;
   const { teacher, lossScaleFactor, currentCorrection } = options;
   const evaluateTeacher = teacher ? makeTeacherTerm(teacher, options, algorithms) : null;
   const isTaught = teacher === null || teacher.taskRewards;
   const teacherCoefficient = teacher?.taskRewards ? teacher.coefficient : 1;
   const entropyCoeff = isTaught ? options.entropyCoeff : 0;
-  const klCoefficient = isTaught ? (options.kl?.coefficient ?? 0) : 0;
+  const klCoefficient = options.kl?.coefficient ?? 0;
   const compute: LossFunction = ({ logprobs, entropy, columns, offsets, totals }) => {
     const oldLogprobs = readColumn(columns, "oldLogprobs");
     const advantages = readColumn(columns, "advantages");
@@ -135,7 +142,7 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
       sums[name] = values.reduce((sum, value) => sum + value, 0) / Math.max(1, totals.tokens);
     if (current) Object.assign(sums, shareMetrics(current.metrics, offsets, totals));
     const ofTask =
-      (isTaught ? sums.pg_loss! : 0) - entropyCoeff * sums.entropy! + (options.kl ? klCoefficient * sums.kl_loss! : 0);
+      (isTaught ? sums.pg_loss! : 0) - entropyCoeff * sums.entropy! + (estimateKl ? klCoefficient * sums.kl_loss! : 0);
     const loss = taught ? ofTask + teacherCoefficient * sums.teacher_loss! : ofTask;
     return { loss, dLogprobs, dEntropy: entropyCoeff !== 0 ? dEntropy : undefined, metrics: sums };
   };

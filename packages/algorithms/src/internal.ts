@@ -29,7 +29,7 @@ export {
 } from "./aggregate.js";
 export { defaultRewardAggregation } from "./aggregate-reward.js";
 export { defaultAlgorithms } from "./algorithms.js";
-export { listMissingParameters } from "./compose-policy-loss.js";
+export { listMissingParameters, usesReference } from "./compose-policy-loss.js";
 export * from "./index.js";
 export {
   cispoLoss,
@@ -50,6 +50,6 @@ export { addObservationTerm, OBSERVED } from "./observation-term.js";
 export { needsPreparation } from "./prepare-policy-loss.js";
 export { defaultRolloutCorrection } from "./rollout-correction.js";
 export { measureDivergence } from "./rollout-divergence.js";
-export { makeTeacherTerm } from "./teacher-term.js";
+export { makeTeacherTerm, resolveTeacherTerm } from "./teacher-term.js";
 export { defaultValueLoss } from "./value-loss.js";
 export { weighTurns } from "./weigh-turns.js";

@@ -99,12 +99,31 @@ describe("the teacher's term", () => {
     expect([...narrow.dLogprobs]).not.toEqual([...dLogprobs]);
   });
 
+  it("replaces the KL term without the task's rewards: no reference is needed", () => {
+    const kl = { coefficient: 0.5 };
+    const teacher = { taskRewards: false };
+    const inputs = (columns: Record<string, Float32Array>) => ({
+      sequenceIndices: Int32Array.of(0),
+      offsets: Int32Array.of(0, 1),
+      logprobs: Float32Array.of(-1),
+      entropy: Float32Array.of(1),
+      columns: { oldLogprobs: Float32Array.of(-1), advantages: Float32Array.of(1), ...columns },
+      totals: { tokens: 1, sequences: 1 },
+    });
+    const columns = inputs({ teacherLogprobs: Float32Array.of(-2) });
+    const evaluated = composePolicyLoss(losses.ppo({ kl, teacher }))(columns);
+    expect(evaluated).toEqual(composePolicyLoss(losses.ppo({ teacher }))(columns));
+    expect(() => composePolicyLoss(losses.ppo({ kl, teacher: {} }))(columns)).toThrow(
+      expect.objectContaining({ code: "data/missing-column" }),
+    );
+  });
+
   it("refuses a loss that needs the whole mini-batch", () => {
     expect(() => evaluate({ policyGradient: true, lossMode: "clip_cov" })).toThrow(
       expect.objectContaining({ code: "config/bad-value" }),
     );
     expect(() => composePolicyLoss({ ...losses.ppo(), teacher: { ...teacherTermDefaults, estimate: "k9" } })).toThrow(
-      expect.objectContaining({ code: "config/unknown-name" }),
+      expect.objectContaining({ code: "config/unknown-name", subject: "teacher: estimate" }),
     );
   });
 

@@ -40,25 +40,43 @@ interface TeacherTerm {
 }
 
 /**
+ * Resolves the names in a teacher's options.
+ * @param nameOption names an option in errors; default: as an option of a loss.
+ * @returns `policyLoss` is null without `policyGradient`.
+ * @throws ConfigError for an unknown name, or a loss of `policyGradient` that needs a whole mini-batch.
+ */
+export function resolveTeacherTerm(
+  { estimate, lossMode, policyGradient }: Pick<TeacherTermOptions, "estimate" | "lossMode" | "policyGradient">,
+  { klEstimates, policyLosses }: Pick<Algorithms, "klEstimates" | "policyLosses">,
+  nameOption = (option: "estimate" | "lossMode") => `teacher: ${option}`,
+): { estimate: KlEstimate; policyLoss: PolicyLoss | null } {
+  // Modules of users are loaded for the keys of the actor alone.
+  const nameIn = (option: "estimate" | "lossMode") => ({ subject: nameOption(option), alternative: undefined });
+  const resolved = klEstimates.resolve(estimate, nameIn("estimate"));
+  if (!policyGradient) return { estimate: resolved, policyLoss: null };
+  const policyLoss = policyLosses.resolve(lossMode, nameIn("lossMode"));
+  if (policyLoss.prepare) {
+    throw new ConfigError("needs statistics of the whole mini-batch", {
+      code: "config/bad-value",
+      subject: nameOption("lossMode"),
+      expected: "a loss of single tokens or sequences: vanilla",
+      received: typeof lossMode === "string" ? lossMode : "a loss with prepare",
+    });
+  }
+  return { estimate: resolved, policyLoss };
+}
+
+/**
  * Makes the loss term that moves the policy towards its teacher, token by token.
- * @throws ConfigError for a loss of `policyGradient` that needs a whole mini-batch.
+ * @throws ConfigError as `resolveTeacherTerm`.
  */
 export function makeTeacherTerm(
   options: TeacherTermOptions,
   parameters: PolicyLossParameters,
-  { klEstimates, policyLosses }: Pick<Algorithms, "klEstimates" | "policyLosses">,
+  algorithms: Pick<Algorithms, "klEstimates" | "policyLosses">,
 ): (tokens: TeacherTokens) => TeacherTerm {
-  const { maxLoss, policyGradient, clipRatioLow, clipRatioHigh } = options;
-  const estimate = klEstimates.resolve(options.estimate);
-  const policyLoss = policyGradient ? policyLosses.resolve(options.lossMode) : null;
-  if (policyLoss?.prepare) {
-    throw new ConfigError("needs statistics of the whole mini-batch", {
-      code: "config/bad-value",
-      subject: "teacher: lossMode",
-      expected: "a loss of single tokens or sequences: vanilla",
-      received: typeof options.lossMode === "string" ? options.lossMode : "a loss with prepare",
-    });
-  }
+  const { maxLoss, clipRatioLow, clipRatioHigh } = options;
+  const { estimate, policyLoss } = resolveTeacherTerm(options, algorithms);
   const least = options.minLogprob ?? Number.NEGATIVE_INFINITY;
   return ({ logprobs, oldLogprobs, teacherLogprobs, weights, offsets, columns }) => {
     const n = logprobs.length;

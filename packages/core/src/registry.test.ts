@@ -37,6 +37,14 @@ describe("a registry", () => {
       );
   });
 
+  it("takes the details of a place, which override its own", () => {
+    const sizes = new Registry<number>("size", { small: 1 }, { subject: "box.size", alternative: "./mine.ts#size" });
+    for (const look of ["get", "resolve"] as const)
+      expect(() => sizes[look]("huge", { subject: "lid.size", alternative: undefined })).toThrow(
+        expect.objectContaining({ code: "config/unknown-name", subject: "lid.size", expected: "small" }),
+      );
+  });
+
   it("is extended by runs, which do not see each other's entries", () => {
     const sizes = new Registry<number>("size", { small: 1 });
     const [one, other] = [sizes.extend(), sizes.extend()];

@@ -51,11 +51,18 @@ export class Registry<T> {
     return this.own.get(name) ?? this.parent?.find(name);
   }
 
-  /** @throws ConfigError that lists the registered names. */
-  get(name: string): T {
+  /**
+   * @param errors details of this place, which override the registry's own.
+   * @throws ConfigError that lists the registered names.
+   */
+  get(name: string, errors: RegistryErrors = {}): T {
     const entry = this.find(name);
     if (entry !== undefined) return entry;
-    const { subject = this.kind, alternative, remedy = "use one of these, or register your own" } = this.errors;
+    const {
+      subject = this.kind,
+      alternative,
+      remedy = "use one of these, or register your own",
+    } = { ...this.errors, ...errors };
     throw new ConfigError(`is not ${/^[aeiou]/i.test(this.kind) ? "an" : "a"} ${this.kind}`, {
       code: "config/unknown-name",
       subject,
@@ -66,10 +73,11 @@ export class Registry<T> {
   }
 
   /**
-   * The entry of a name; anything that is not a name is returned unchanged. @throws ConfigError that lists the
-   * registered names.
+   * The entry of a name; anything that is not a name is returned unchanged.
+   * @param errors as of `get`.
+   * @throws ConfigError that lists the registered names.
    */
-  resolve(given: string | T): T {
-    return typeof given === "string" ? this.get(given) : given;
+  resolve(given: string | T, errors: RegistryErrors = {}): T {
+    return typeof given === "string" ? this.get(given, errors) : given;
   }
 }

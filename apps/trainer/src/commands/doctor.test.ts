@@ -157,6 +157,31 @@ describe("cria doctor", () => {
     expect(await check(`${clip}=0.1`, "actor_rollout_ref.actor.ppo_epochs=2")).toEqual([]);
   });
 
+  it("targets of an adapter that the model lacks are named, with those that it has", async () => {
+    const { folder } = await writeTinyRun(models);
+    const targets = "actor_rollout_ref.model.target_modules";
+    const check = async (...overrides: string[]) => {
+      stdout = "";
+      const { checks } = await examine(join(folder, "config.yaml"), ...overrides);
+      return checks.filter(({ key }) => key?.endsWith("target_modules"));
+    };
+    expect(await check(`${targets}=[q_proj,v_proj]`)).toEqual([]);
+    // Either layer of a name that stands for two is enough.
+    expect(await check(`${targets}=[q_proj,out_proj]`)).toEqual([]);
+    expect(await check(`${targets}=[q_proj,attn_qkv,in_proj]`)).toEqual([
+      expect.objectContaining({
+        verdict: "warning",
+        key: targets,
+        found: expect.stringMatching(/: attn_qkv, shortconv\.in_proj$/),
+        remedy: expect.stringMatching(/attn_k, attn_output, attn_q, attn_v, ffn_down, ffn_gate, ffn_up/),
+      }),
+    ]);
+    const own = "critic.model.target_modules";
+    const critic = await check("algorithm.adv_estimator=gae", `${own}=[k_proj,attn_qkv]`);
+    expect(critic.map(({ key }) => key)).toEqual([own]);
+    expect(await check(`${own}=[k_proj,attn_qkv]`)).toEqual([]);
+  });
+
   it("one that does not fit names its largest part and the key to lower; the exit code says it too", async () => {
     const { folder } = await writeTinyRun(models);
     const diagnosis = await examine(

@@ -9,6 +9,7 @@ import {
   listContexts,
   listContextWarnings,
   listInert,
+  listTargetWarnings,
   listWarnings,
   resolvePath,
   usesLora,
@@ -47,7 +48,8 @@ export interface ExaminedConfig {
  * @param available bytes of memory.
  */
 export async function examineConfig(config: TrainConfig, folder: string, available: number): Promise<ExaminedConfig> {
-  const checks = [...listWarnings(config), ...listInert(config)].map(({ key, found, remedy }) =>
+  const settings = [...listWarnings(config), ...(await listTargetWarnings(config, folder)), ...listInert(config)];
+  const checks = settings.map(({ key, found, remedy }) =>
     bad("warning", key.endsWith(".lr") ? "learning rate" : "settings", found, `${key}: ${remedy}`, key),
   );
   let path = resolvePath(folder, config.actor_rollout_ref.model.path);

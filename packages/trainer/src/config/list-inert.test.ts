@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { runTrainingStep } from "../step/training-step.js";
 import { openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { listInert } from "./list-inert.js";
+import { trainConfigSchema } from "./train-config.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -23,6 +24,8 @@ async function train(options: TinyTrainingOptions) {
     await training.dispose();
   }
 }
+
+const required = { actor_rollout_ref: { model: { path: "m.gguf" } }, data: { train_files: "r.jsonl" } };
 
 const actor = "actor_rollout_ref.actor";
 const gae = { adv_estimator: "gae" };
@@ -52,6 +55,31 @@ describe("settings without effect", () => {
     const [changedOften, usualOften] = [await train(often(given)), await train(often(plain))];
     expect(changedOften.inert).toEqual([]);
     expect(changedOften.results).not.toEqual(usualOften.results);
+  });
+
+  it("an order of rows has none where a sampler picks them", async () => {
+    const inert = (data: object) =>
+      listInert(trainConfigSchema.parse({ ...required, data: { ...required.data, ...data } }));
+    const keys = (data: object) => inert(data).map(({ key }) => key);
+    const sampler = { class_name: "difficulty" };
+    expect(keys({ shuffle: false, sampler })).toEqual(["data.shuffle"]);
+    expect(keys({ shuffle: false })).toEqual([]);
+    expect(keys({ sampler })).toEqual([]);
+    // It then chooses the rows too.
+    expect(keys({ shuffle: false, sampler, train_max_samples: 5 })).toEqual([]);
+  });
+
+  it("a KL term has none where a teacher replaces the task's loss", async () => {
+    const keys = (use_task_rewards: boolean) =>
+      listInert(
+        trainConfigSchema.parse({
+          ...required,
+          actor_rollout_ref: { ...required.actor_rollout_ref, actor: { use_kl_loss: true } },
+          distillation: { enabled: true, distillation_loss: { use_task_rewards } },
+        }),
+      ).map(({ key }) => key);
+    expect(keys(false)).toEqual([`${actor}.use_kl_loss`]);
+    expect(keys(true)).toEqual([]);
   });
 
   it("several mini-batches are several updates, and with bypass_mode the ratio is one to the sampler", async () => {

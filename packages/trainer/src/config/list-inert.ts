@@ -12,15 +12,31 @@ const ACTOR = "actor_rollout_ref.actor";
 const CLIPS = ["clip_ratio", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c"];
 
 /**
- * Lists settings that differ from their defaults but have no effect. The first optimizer step of a training step
+ * Lists settings that differ from their defaults but have no effect: the order of rows with a sampler, which picks
+ * them; a KL term of the task's loss, where a teacher replaces that; and clips in steps of one update. The first optimizer step of a training step
  * starts from the policy that sampled, so every ratio is 1 and nothing is clipped. If it is the only one, clip
  * settings have no effect.
  */
-export function listInert({ actor_rollout_ref, algorithm, critic, data }: TrainConfig): ConfigWarning[] {
+export function listInert({ actor_rollout_ref, algorithm, critic, data, distillation }: TrainConfig): ConfigWarning[] {
   const { actor } = actor_rollout_ref;
   const defaults = actorSection.parse({});
   const { loss_mode } = actor.policy_loss;
   const inert: ConfigWarning[] = [];
+  const { sampler, train_max_samples } = data;
+  // With train_max_samples, shuffle also decides which rows there are.
+  if (!data.shuffle && train_max_samples < 0 && (sampler.class_name !== null || sampler.class_path !== null))
+    inert.push({
+      key: "data.shuffle",
+      found: "has no effect: data.sampler picks the rows of each step",
+      remedy: "leave it out, or the sampler",
+    });
+  const isTeacherAlone = distillation.enabled && !distillation.distillation_loss.use_task_rewards;
+  if (isTeacherAlone && actor.use_kl_loss)
+    inert.push({
+      key: `${ACTOR}.use_kl_loss`,
+      found: "has no effect: with use_task_rewards false only the teacher's term is trained on",
+      remedy: "leave it out, or set distillation.distillation_loss.use_task_rewards to true",
+    });
   const isOne = (given: { ppo_epochs: number | null; ppo_mini_batch_size: number | null }) =>
     (given.ppo_epochs ?? actor.ppo_epochs) === 1 &&
     data.train_batch_size <= (given.ppo_mini_batch_size ?? actor.ppo_mini_batch_size);

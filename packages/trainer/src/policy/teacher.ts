@@ -62,8 +62,9 @@ export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
 }
 
 /**
- * Checks that token ids have the same meaning in both models. Models of one family may differ in unused ids at the end,
- * which pad their embeddings.
+ * Checks that token ids have the same meaning in both models, and that the teacher knows every token of the policy.
+ * Models of one family may differ in unused ids at the end, which pad their embeddings; the policy can sample its own
+ * ones too.
  */
 function checkVocabulary(teacher: PolicyEngine, policy: PolicyEngine): void {
   const shared = Math.min(teacher.info.vocabSize, policy.info.vocabSize);
@@ -76,6 +77,15 @@ function checkVocabulary(teacher: PolicyEngine, policy: PolicyEngine): void {
       expected: `token ${id} is ${JSON.stringify(known)}, as in ${policy.info.path}`,
       received: JSON.stringify(given),
       remedy: "a teacher of the policy's family: its logprobs are of the policy's tokens",
+    });
+  }
+  if (shared < policy.info.vocabSize) {
+    throw new ConfigError("lacks tokens that the policy can sample", {
+      code: "config/other-vocabulary",
+      subject: `teacher ${teacher.info.path}`,
+      expected: `at least ${policy.info.vocabSize} tokens, as in ${policy.info.path}`,
+      received: `${teacher.info.vocabSize} tokens`,
+      remedy: "a teacher whose vocabulary is at least as large as the policy's",
     });
   }
 }

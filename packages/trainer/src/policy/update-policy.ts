@@ -1,5 +1,5 @@
 import { type Algorithms, composePolicyLoss, type PolicyLossOptions, preparePolicyLoss } from "@cria/algorithms";
-import { defaultAlgorithms, needsPreparation, OBSERVED } from "@cria/algorithms/internal";
+import { defaultAlgorithms, needsPreparation, OBSERVED, usesReference } from "@cria/algorithms/internal";
 import {
   DataError,
   EngineError,
@@ -307,7 +307,7 @@ async function scoreBatch(
   const askReference = (score: ScoreReference) => scoreWith(score, paths, temperature);
   const isAsked = paths.length > 0;
   const reference =
-    loss.kl !== null && isAsked ? await askReference((...given) => policy.scoreReference(...given)) : null;
+    usesReference(loss) && isAsked ? await askReference((...given) => policy.scoreReference(...given)) : null;
   // If no teacher was given, the loss reports the missing column.
   const taught = loss.teacher !== null && teacher && isAsked ? await askReference(teacher.score) : null;
   let next = 0;

@@ -1,6 +1,6 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
-import { listMissingParameters } from "@cria/algorithms/internal";
-import { policyLossParameters } from "@cria/algorithms/schemas";
+import { listMissingParameters, resolveTeacherTerm } from "@cria/algorithms/internal";
+import { policyLossParameters, teacherTermOptions } from "@cria/algorithms/schemas";
 import { ConfigError } from "@cria/core";
 import { getToolFormat } from "@cria/tools";
 import { countSamples } from "../config/derived-values.js";
@@ -25,14 +25,14 @@ export function checkTrainConfig(
 ): void {
   const { actor, rollout } = config.actor_rollout_ref;
   checkParameters(loss, registries);
-  checkTeachers(config, task);
+  checkTeachers(config, loss, registries, task);
   composePolicyLoss(loss, registries);
   checkLoss(config);
   checkLag(config, lag);
   checkTurns(rollout.multi_turn, task);
-  registries.klEstimates.get(actor.kl_loss_type);
+  registries.klEstimates.get(actor.kl_loss_type, { subject: "actor_rollout_ref.actor.kl_loss_type" });
   rewardStrategies.get(config.reward_model.aggregation.strategy);
-  registries.klEstimates.get(config.algorithm.kl_penalty);
+  registries.klEstimates.get(config.algorithm.kl_penalty, { subject: "algorithm.kl_penalty" });
   checkAlgorithm(config, registries);
   // Agent loops of a config file are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
@@ -103,9 +103,11 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
   }
 }
 
-/** Checks that each teacher can differ from the policy. */
+/** Checks the names in the teacher's term, and that each teacher can differ from the policy. */
 function checkTeachers(
   { distillation, actor_rollout_ref: { rollout } }: TrainConfig,
+  { teacher }: Settings["loss"],
+  registries: Registries,
   task?: TaskDefinition<object>,
 ): void {
   if (!distillation.enabled) return;
@@ -118,6 +120,7 @@ function checkTeachers(
       received: loss_mode,
     });
   }
+  if (teacher) resolveTeacherTerm(teacher, registries, (option) => trainKeys.find(teacherTermOptions.shape[option])!);
   for (const [name, entry] of Object.entries(distillation.teacher_models)) {
     const subject = `distillation.teacher_models.${name}`;
     const refuse = (problem: string, key: string, expected: string, received: string) => {

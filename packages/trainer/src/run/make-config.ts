@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { AdvantageEstimator, PolicyLossOptions } from "@cria/algorithms";
-import { ConfigError, type Registry } from "@cria/core";
+import { ConfigError, CriaError, type Registry } from "@cria/core";
 import { refuseOption } from "@cria/core/internal";
 import { checkConfig } from "../config/check-config.js";
 import { exportLoss } from "../config/import/loss.js";
@@ -82,6 +82,38 @@ const madeOptions: readonly (readonly [option: string, key: string])[] = [
 function nameOption(options: TrainOptions, key: string): string {
   const known = [...plainOptions, ...madeOptions].find((entry) => entry[1] === key);
   return known && readKey(options, known[0]) !== undefined ? known[0] : `config.${key}`;
+}
+
+/**
+ * Replaces config keys in a text by the options that set them. Keys whose option was not given stay, unless another
+ * option of the same group was: with `teacher`, all of its keys are options.
+ */
+export function nameOptions(options: TrainOptions, text: string): string {
+  const entries = [...plainOptions, ...madeOptions].filter(([option, key]) => {
+    if (readKey(options, option) !== undefined) return true;
+    const [group, ...rest] = option.split(".") as [keyof TrainOptions, ...string[]];
+    return rest.length > 0 && options[group] != null && readKey(options.config ?? {}, key) === undefined;
+  });
+  return entries.reduce(
+    (named, [option, key]) =>
+      named.replaceAll(new RegExp(`(?<![\\w.])${key.replaceAll(".", "\\.")}(?!\\w|\\.\\w)`, "g"), option),
+    text,
+  );
+}
+
+/**
+ * Names options instead of config keys in an error of a training whose config has been made. Changes the error itself,
+ * which keeps its class, code and stack.
+ */
+export function nameOptionsIn(options: TrainOptions, error: unknown): unknown {
+  if (!(error instanceof CriaError)) return error;
+  const name = (text: string) => nameOptions(options, text);
+  const { subject } = error;
+  const named = name(subject) === subject ? subject : `train: ${name(subject)}`;
+  for (const field of ["message", "stack"] as const) error[field] = name(error[field]!.replace(subject, () => named));
+  const { expected, remedy } = error;
+  Object.assign(error, { subject: named, expected: expected && name(expected), remedy: remedy && name(remedy) });
+  return error;
 }
 
 /** Makes the config of a training. @throws ConfigError naming every wrong key */

@@ -14,7 +14,8 @@ import { makeTrackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
 import { loadHeldOut } from "./held-out.js";
 import { listContexts, listContextWarnings } from "./list-contexts.js";
-import { makeConfig } from "./make-config.js";
+import { listTargetWarnings } from "./list-targets.js";
+import { makeConfig, nameOptions, nameOptionsIn } from "./make-config.js";
 import { TrainingInterrupted } from "./steps.js";
 import type { TrainOptions } from "./train-options.js";
 import { openTraining, type Training } from "./training.js";
@@ -36,13 +37,14 @@ export function openTask(options: TrainOptions, configFolder: string, report: Re
     const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");
     const trackers = [...makeTrackers(config), ...own];
     await fetchTrainAddresses(config, { report, signal: options.signal });
-    await warnOfSettings(config, configFolder, report);
+    await warnOfSettings(config, configFolder, { options, report });
     // Take the lead first: the newest checkpoint may come from the machine that had the lead before.
     const lead = await takeLead(bus, { signal: options.signal, report });
     open.add(() => lead.end());
     const { signal } = lead;
     // An interruption already describes what was lost.
-    const explain = (error: unknown) => (error instanceof TrainingInterrupted ? error : lead.explain(error));
+    const explain = (error: unknown) =>
+      error instanceof TrainingInterrupted ? error : lead.explain(nameOptionsIn(options, error));
     try {
       if (!config.trainer.val_only) {
         await fetchCheckpoint(bus, config, { signal, report });
@@ -52,7 +54,7 @@ export function openTask(options: TrainOptions, configFolder: string, report: Re
       const opening = { task, valRows, registries, findsToolFormat, bus, signal, report };
       const training = await openTraining(config, configFolder, opening);
       open.add(() => training.dispose());
-      await warnOfRows(training, configFolder, report);
+      await warnOfRows(training, configFolder, { options, report });
       return { training, trackers, explain, dispose: () => open.dispose() };
     } catch (error) {
       throw explain(error);
@@ -60,22 +62,33 @@ export function openTask(options: TrainOptions, configFolder: string, report: Re
   });
 }
 
+/** Options of a training, whose names warnings have, and the function that receives these. */
+interface Reported {
+  options: TrainOptions;
+  report: Report;
+}
+
 /** Warns about settings before anything is loaded; settings without effect are only notices. */
-async function warnOfSettings(config: TrainConfig, folder: string, report: Report): Promise<void> {
-  const describe = ({ key, found, remedy }: ConfigWarning) => `${key}: ${found}; ${remedy}`;
-  for (const warning of [...listWarnings(config), ...listContextWarnings(await listContexts(config, folder))])
-    report({ type: "warning", text: describe(warning) });
+async function warnOfSettings(config: TrainConfig, folder: string, { options, report }: Reported): Promise<void> {
+  const describe = ({ key, found, remedy }: ConfigWarning) => nameOptions(options, `${key}: ${found}; ${remedy}`);
+  const warnings = [
+    ...listWarnings(config),
+    ...(await listTargetWarnings(config, folder)),
+    ...listContextWarnings(await listContexts(config, folder)),
+  ];
+  for (const warning of warnings) report({ type: "warning", text: describe(warning) });
   for (const inert of listInert(config)) report({ type: "notice", text: describe(inert) });
 }
 
 /** Warns about rows that do not fit the model, the tools or the settings. */
-async function warnOfRows(training: Training, folder: string, report: Report): Promise<void> {
+async function warnOfRows(training: Training, folder: string, { options, report }: Reported): Promise<void> {
   const { policy, environment, trainRows, settings, registries } = training;
   const warn = (text: string | null) => text !== null && report({ type: "warning", text });
   warn(await findOverlongPrompts(training, folder, report));
   warn(findUnseenTools(policy, environment, trainRows));
   warn(checkSamples(trainRows, settings, registries));
-  warn(describeFewRows(training));
+  const few = describeFewRows(training);
+  warn(few && nameOptions(options, few));
 }
 
 function describeFewRows({ config, trainRows }: Training): string | null {

@@ -170,15 +170,15 @@ describe("who is told", () => {
     const config = {
       actor_rollout_ref: { rollout: { max_model_len: 4000, max_num_seqs: 2 }, actor: { clip_ratio: 0.1 } },
     };
-    await train(options({ steps: 1, n: 1, batchSize: 8, config, report }));
+    const lora = { rank: 4, targets: ["attn_q", "attn_qkv"] };
+    await train(options({ steps: 1, n: 1, batchSize: 8, lora, config, report }));
     const before = events.slice(
       0,
       events.findIndex(({ type }) => type === "step"),
     );
     const texts = (type: string) =>
       before.flatMap((event) => (event.type === type && "text" in event ? event.text.split(": ")[0] : []));
-    const rollout = "actor_rollout_ref.rollout";
-    expect(texts("warning")).toEqual([`${rollout}.n`, `${rollout}.max_model_len`, "data.train_batch_size"]);
+    expect(texts("warning")).toEqual(["n", "lora.targets", "actor_rollout_ref.rollout.max_model_len", "batchSize"]);
     expect(texts("notice")).toContain("actor_rollout_ref.actor.clip_ratio");
     events.length = 0;
     await train(options({ steps: 1, report }));

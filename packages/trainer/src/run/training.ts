@@ -1,4 +1,5 @@
 import { KlController } from "@cria/algorithms";
+import { usesReference } from "@cria/algorithms/internal";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -156,7 +157,7 @@ async function openReference(
   engine: PolicyEngine,
   folder: string,
 ): Promise<PolicyEngine | null> {
-  if (!loss.kl && !algorithm.useKlInReward && !needsReference(distillation)) return null;
+  if (!usesReference(loss) && !algorithm.useKlInReward && !needsReference(distillation)) return null;
   if (engine.info.trainable === "lora") return engine;
   const { model } = config.actor_rollout_ref;
   return loadReference(resolvePath(folder, model.path), {

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { losses } from "@cria/algorithms";
+import type { ConfigError } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadPolicy } from "../policy/load-policy.js";
@@ -267,6 +268,54 @@ describe("a teacher", () => {
     },
   );
 
+  it("with fewer tokens than the policy is refused, and one with more is not", async () => {
+    const [small, large] = [await models.write({ seed: 3 }), await models.write({ seed: 3, vocabulary: 320 })];
+    const open = (path: string, model_path: string) =>
+      openTinyTraining(models, {
+        model: { path },
+        distillation: { enabled: true, teacher_models: { t: { model_path } } },
+      });
+    const refused = await open(large, small).catch((error: ConfigError) => error as never);
+    expect(refused).toMatchObject({
+      code: "config/other-vocabulary",
+      expected: expect.stringContaining("320 tokens"),
+      received: "288 tokens",
+    });
+    await (await open(small, large)).dispose();
+  });
+
+  it("without the task's rewards needs no reference for the task's KL term", async () => {
+    const teacher_models = { large: { model_path: await writeTeacher() } };
+    const take = async (actor: object, use_task_rewards: boolean) => {
+      const distillation = { enabled: true, teacher_models, distillation_loss: { use_task_rewards } };
+      const training = await openTinyTraining(models, { actor: { optim: { lr: 1e-2 }, ...actor }, distillation });
+      const metrics = await takeSteps(training, 2);
+      const weights = await readWeights(training);
+      await training.dispose();
+      return { metrics, weights };
+    };
+    const [kl, plain, both] = [
+      await take({ use_kl_loss: true }, false),
+      await take({}, false),
+      await take({ use_kl_loss: true }, true),
+    ];
+    expect(kl.weights).toEqual(plain.weights);
+    expect(both.metrics[0]).toHaveProperty("timing_s/ref");
+    for (const name of ["timing_s/ref", "actor/kl_loss"]) expect(kl.metrics[0]).not.toHaveProperty(name);
+  });
+
+  it.each([
+    ["loss_mode", { loss_mode: "k9" }],
+    ["policy_loss_mode", { use_policy_gradient: true, policy_loss_mode: "vanila" }],
+  ])("with an unknown %s is refused, by the key and with the known names", async (key, distillation_loss) => {
+    const opened = openTinyTraining(models, { distillation: { enabled: true, distillation_loss } });
+    await expect(opened).rejects.toMatchObject({
+      code: "config/unknown-name",
+      subject: `distillation.distillation_loss.${key}`,
+      expected: expect.stringMatching(key === "loss_mode" ? /k1.*k2.*k3/ : /vanilla/),
+    });
+  });
+
   it("whose whole distribution is asked for is refused, by the key", async () => {
     const distillation = { enabled: true, distillation_loss: { loss_mode: "forward_kl_topk" } };
     await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({
@@ -333,6 +382,39 @@ describe("train({ teacher })", () => {
     await expect(
       train({ ...(await options()), loss: losses.ppo({ teacher: { coefficient: 1 } }) }),
     ).rejects.toMatchObject({ code: "config/bad-value" });
+  });
+});
+
+describe("errors of train({ teacher })", () => {
+  const task = defineTask({ rows: [{ question: "a", demonstration: "" }], reward: () => 0 });
+  it.each([
+    ["an unknown estimate", { estimate: "k9" }, "config/unknown-name", "train: teacher.estimate"],
+    ["a whole distribution", { estimate: "forward_kl_topk" }, "config/not-supported", "train: teacher.estimate"],
+    ["no hint", { weights: "live" as const }, "config/bad-value", "train: teacher.hint"],
+    ["a negative weight", { coefficient: -1 }, "config/bad-value", "train: teacher.coefficient"],
+    [
+      "another model",
+      { weights: "live" as const, hint: "x", model: "y.gguf" },
+      "config/bad-value",
+      "train: teacher.weights",
+    ],
+  ])("name its option: %s", async (_, teacher, code, subject) => {
+    const model = await models.write({ seed: 5, embeddingScale: 0.25 });
+    await expect(train({ model, task, teacher, threads: 1 })).rejects.toMatchObject({
+      code,
+      subject,
+      message: expect.stringMatching(new RegExp(`^${subject}: (?!.*distillation)`, "s")),
+    });
+  });
+
+  it("name the option in what is expected", async () => {
+    const model = await models.write({ seed: 5, embeddingScale: 0.25 });
+    const config = { trainer: { default_local_dir: models.folder } };
+    const given = { model, task, threads: 1, config };
+    await expect(train({ ...given, teacher: { weights: "live", hint: "demonstration" } })).rejects.toMatchObject({
+      code: "data/no-hint",
+      expected: "a text: teacher.hint names the field",
+    });
   });
 });
 

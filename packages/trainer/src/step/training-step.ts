@@ -1,5 +1,5 @@
 import { type AdvantageInputs, penalizeRewards, type RewardPart, resampleByScore } from "@cria/algorithms";
-import { creditNodes } from "@cria/algorithms/internal";
+import { creditNodes, usesReference } from "@cria/algorithms/internal";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
@@ -92,7 +92,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const scoring = {
     temperature,
     sumPiSquared: needs.has("sumPiSquared"),
-    reference: settings.loss.kl !== null || algorithm.useKlInReward,
+    reference: usesReference(settings.loss) || algorithm.useKlInReward,
     teachers,
     signal,
     compute: coordination?.score,

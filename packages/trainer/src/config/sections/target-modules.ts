@@ -20,6 +20,9 @@ const layers: Record<string, string | readonly string[]> = {
   lm_head: "output",
 };
 
+/** llama.cpp's names of all layers that an adapter can change. */
+export const linearLayers: ReadonlySet<string> = new Set(Object.values(layers).flat());
+
 /** Layers that an adapter changes: "all-linear", or a list of names from PEFT or llama.cpp. */
 export const targetModulesSchema = z.union([
   z.literal("all-linear"),
@@ -27,6 +30,18 @@ export const targetModulesSchema = z.union([
 ]);
 
 export type TargetModules = z.infer<typeof targetModulesSchema>;
+
+/**
+ * Lists the targets that a model does not have. Of one name that stands for two layers, one is enough.
+ * @param present names of the model's layers in llama.cpp.
+ */
+export function listMissingTargets(modules: TargetModules, present: ReadonlySet<string>): string[] {
+  if (modules === "all-linear") return [];
+  const pairs = Object.values(layers).filter((names) => typeof names !== "string");
+  const hasOther = (layer: string) =>
+    pairs.some((names) => names.includes(layer) && names.some((name) => modules.includes(name) && present.has(name)));
+  return modules.filter((layer) => !present.has(layer) && !hasOther(layer));
+}
 
 /** Layer names as `loadModel` takes them. */
 export function listTargets(modules: TargetModules): string[] | undefined {
