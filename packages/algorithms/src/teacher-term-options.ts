@@ -7,24 +7,24 @@ import { policyLosses } from "./losses/policy-losses.js";
 export const teacherTermOptions = z.strictObject({
   estimate: z.string().default(usual.estimate).meta({
     description:
-      "How the divergence from the teacher is estimated at each token. k3 pulls towards all that the teacher does (forward KL); k1 with use_policy_gradient drops what it would not do (reverse KL).",
+      "Estimator of the divergence from the teacher at each token. k3 has the gradient of the forward KL: the policy covers the teacher's answers. k1 with use_policy_gradient has that of the reverse KL: the policy drops answers that the teacher would not give.",
     examples: klEstimates.names(),
   }),
   coefficient: z
     .number()
     .min(0)
     .default(usual.coefficient)
-    .describe("Weight of the teacher's term beside the task's loss."),
+    .describe("Weight of the teacher's term; the task's loss has weight 1."),
   taskRewards: z
     .boolean()
     .default(usual.taskRewards)
-    .describe("Whether the task's rewards train too; false: the teacher alone, and its weight is 1."),
+    .describe("true: also train on the task's rewards. false: train only on the teacher's term, with weight 1."),
   policyGradient: z
     .boolean()
     .default(usual.policyGradient)
     .describe("Minus the divergence is an advantage of each token; false: the estimate itself is differentiated."),
   lossMode: z.string().default(usual.lossMode).meta({
-    description: "Of use_policy_gradient: the policy loss that learns from these advantages.",
+    description: "With use_policy_gradient: policy loss for these advantages.",
     examples: policyLosses.names(),
   }),
   clipRatioLow: z
@@ -32,13 +32,13 @@ export const teacherTermOptions = z.strictObject({
     .min(0)
     .default(usual.clipRatioLow)
     .describe(
-      "Of use_policy_gradient: ratios below 1 minus this are clipped; the actor's own clips do not count here.",
+      "With use_policy_gradient: ratios below 1 minus this are clipped. The actor's clips have no effect here.",
     ),
   clipRatioHigh: z
     .number()
     .positive()
     .default(usual.clipRatioHigh)
-    .describe("Of use_policy_gradient: ratios above 1 plus this are clipped."),
+    .describe("With use_policy_gradient: ratios above 1 plus this are clipped."),
   maxLoss: z
     .number()
     .positive()

@@ -35,7 +35,7 @@ export const toolEntrySchema = z.strictObject({
       tool_selected_list: z.array(z.string()).optional().describe("The tools to take; default: all of them."),
     })
     .optional()
-    .describe("Of @cria/tools#McpTools: servers of a file."),
+    .describe("With @cria/tools#McpTools: servers from a file."),
 });
 
 /** An entry of a file of interactions. */

@@ -17,40 +17,44 @@ export const policyLossParameters = z.strictObject({
     .number()
     .gt(1)
     .default(parameterDefaults.clipRatioC)
-    .describe("Of dual-clip PPO: the largest ratio that counts where the advantage is negative."),
+    .describe("Dual-clip PPO: maximum ratio where the advantage is negative."),
   clipCovRatio: z
     .number()
     .gt(0)
     .max(1)
     .default(parameterDefaults.clipCovRatio)
-    .describe("Of clip_cov: share of tokens whose gradient is cut off."),
+    .describe("With clip_cov: share of tokens without a gradient."),
   clipCovLb: z
     .number()
     .default(parameterDefaults.clipCovLb)
-    .describe("Of clip_cov: the lowest covariance of a token that may be cut off."),
+    .describe("With clip_cov: lowest covariance of a token that may lose its gradient."),
   clipCovUb: z
     .number()
     .default(parameterDefaults.clipCovUb)
-    .describe("Of clip_cov: the highest covariance of a token that may be cut off."),
+    .describe("With clip_cov: highest covariance of a token that may lose its gradient."),
   klCovRatio: z
     .number()
     .gt(0)
     .max(1)
     .default(parameterDefaults.klCovRatio)
-    .describe("Of kl_cov: share of tokens, of the highest covariance, that the KL penalises."),
-  ppoKlCoef: z.number().min(0).default(parameterDefaults.ppoKlCoef).describe("Of kl_cov: weight of that KL."),
+    .describe("With kl_cov: share of tokens with a KL penalty, those of the highest covariance."),
+  ppoKlCoef: z.number().min(0).default(parameterDefaults.ppoKlCoef).describe("With kl_cov: weight of that KL."),
   droBeta: z
     .number()
     .min(0)
     .nullable()
     .default(parameterDefaults.droBeta)
-    .describe("Of dro, which must be told: weight of the squared log-ratio, 0.05 for example."),
+    .describe("With dro, which has no default for it: weight of the squared log-ratio, for example 0.05."),
   tauPos: z
     .number()
     .positive()
     .default(parameterDefaults.tauPos)
-    .describe("Of the loss sapo: temperature where the advantage is above 0."),
-  tauNeg: z.number().positive().default(parameterDefaults.tauNeg).describe("Of the loss sapo: temperature elsewhere."),
+    .describe("With the loss sapo: temperature where the advantage is above 0."),
+  tauNeg: z
+    .number()
+    .positive()
+    .default(parameterDefaults.tauNeg)
+    .describe("With the loss sapo: temperature elsewhere."),
 });
 
 export type PolicyLossParameters = z.infer<typeof policyLossParameters>;

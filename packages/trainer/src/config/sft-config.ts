@@ -42,7 +42,7 @@ const data = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Of files that are dumps (rollouts/<step>.jsonl): which conversations, as 'reward >= 1 && !truncated'; null: all that ended by themselves.",
+      "Filter of conversations in dumps (rollouts/<step>.jsonl), for example 'reward >= 1 && !truncated'. null: all conversations that ended by themselves.",
     ),
   messages_key: z.string().default("messages").describe("Column of the messages."),
   ...imageKeys,
@@ -88,7 +88,7 @@ const optim = z.strictObject({
     .describe("Steps over which lr rises; -1: lr_warmup_steps_ratio says it."),
   lr_warmup_steps_ratio: z.number().min(0).max(1).default(0.1).describe("The warm-up as a share of all steps."),
   min_lr_ratio: z.number().min(0).max(1).default(0.05).describe("Share of lr that is left at the end of a cosine."),
-  num_cycles: z.number().min(0).default(0.5).describe("Of a cosine: number of cycles; half a cycle falls once."),
+  num_cycles: z.number().min(0).default(0.5).describe("Number of cycles of a cosine; half a cycle falls once."),
   clip_grad: z
     .number()
     .min(0)
@@ -123,7 +123,7 @@ const trainer = trainerSection
       .nullable()
       .default(null)
       .describe(
-        "Where the trained GGUF goes beside the run folder: a model, or with LoRA an adapter. null: nowhere else.",
+        "Additional path for the trained GGUF: a model, or with LoRA an adapter. null: only the run folder has it.",
       ),
   });
 

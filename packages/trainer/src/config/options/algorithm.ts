@@ -6,14 +6,16 @@ export const klControllerOptions = z.strictObject({
   type: z
     .enum(["fixed", "adaptive"])
     .default("fixed")
-    .describe("Whether the coefficient of the KL in the reward stays, or follows target_kl."),
+    .describe("fixed keeps the coefficient of the KL in the reward; adaptive moves it to hold target_kl."),
   coefficient: z.number().min(0).default(0.001).describe("The initial coefficient."),
-  targetKl: z.number().positive().default(0.1).describe("Of adaptive: the KL to hold."),
+  targetKl: z.number().positive().default(0.1).describe("KL that the adaptive controller holds."),
   horizon: z
     .number()
     .positive()
     .default(10_000)
-    .describe("Of adaptive: conversations in which an error of 20 % changes the coefficient by about 20 %."),
+    .describe(
+      "Number of conversations after which the adaptive controller has changed the coefficient by about 20 %, at an error of 20 %.",
+    ),
 });
 
 /** Replaces groups whose rewards are all equal by fresh prompts. */
@@ -22,7 +24,9 @@ export const filterOptions = z.strictObject({
     .string()
     .nullable()
     .default(null)
-    .describe("What is compared: seq_reward, score, or what the reward function returns beside its score (acc)."),
+    .describe(
+      "The number to compare: seq_reward, score, or the name of another number that the reward function returns (acc).",
+    ),
   maxNumGenBatches: z
     .int()
     .min(0)
@@ -48,8 +52,10 @@ export const filtrationOptions = z.strictObject({
   method: z
     .enum(reweightMethods)
     .default("pow")
-    .describe("By the power of scores, the best and worst alone, or the best more often than all others."),
-  weightPow: z.number().default(2).describe("Of pow: the power."),
+    .describe(
+      "pow draws conversations by a power of their absolute scores; max_min draws only the best and the worst; max_random draws the best more often.",
+    ),
+  weightPow: z.number().default(2).describe("Exponent of absolute scores with pow."),
 });
 
 /** Groups of earlier steps that later steps train on again. */
@@ -62,7 +68,7 @@ export const replayOptions = z.strictObject({
     .max(8)
     .default(0)
     .describe(
-      "Groups that a step learns from again, in shares of its own: 0.5 is half as many. 0: none, and no buffer (docs/algorithm-settings.md).",
+      "Number of replayed groups per step, relative to its own groups: 0.5 adds half as many. 0: no replay and no buffer (docs/algorithm-settings.md).",
     ),
   sampling: z
     .enum(["uniform", "newest", "by_variance"])
@@ -81,16 +87,18 @@ export const algorithmOptions = z.strictObject({
   normalizeByStd: z
     .boolean()
     .default(true)
-    .describe("Of grpo: divide by the standard deviation of a group's rewards; false: as Dr. GRPO."),
+    .describe(
+      "With grpo: divide advantages by the standard deviation of the group's rewards. false: do not divide, as Dr. GRPO.",
+    ),
   gamma: z
     .number()
     .min(0)
     .max(1)
     .default(1)
     .describe("Discount of later rewards, for each token in between; of gigpo for each turn."),
-  lam: z.number().min(0).max(1).default(1).describe("Of gae: its lambda."),
+  lam: z.number().min(0).max(1).default(1).describe("Lambda of gae."),
   useKlInReward: z.boolean().default(false).describe("Subtract the KL to the reference policy from the reward."),
-  klPenalty: z.string().default("kl").meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
+  klPenalty: z.string().default("kl").meta({ description: "Estimator of that KL.", examples: klEstimates.names() }),
   klController: klControllerOptions.prefault({}),
   /** Null: all groups are kept. */
   filterGroups: filterOptions.nullable().default(null),
@@ -99,26 +107,32 @@ export const algorithmOptions = z.strictObject({
     .nonempty()
     .nullable()
     .default(null)
-    .describe("Of gdpo: the parts of the reward, each score or a number that the reward function returns beside it."),
+    .describe(
+      "With gdpo: names of the parts of the reward. Each is score, or another number that the reward function returns.",
+    ),
   gdpoRewardWeights: z
     .array(z.number())
     .nullable()
     .default(null)
-    .describe("Of gdpo: a weight for each of gdpo_reward_keys; null: 1."),
+    .describe("With gdpo: one weight for each of gdpo_reward_keys. null: each weight is 1."),
   gigpoMode: z
     .enum(["mean_norm", "mean_std_norm"])
     .default("mean_norm")
-    .describe("Of gigpo: rewards and returns less their mean, or also divided by their standard deviation."),
+    .describe(
+      "With gigpo: mean_norm subtracts the mean of rewards and returns; mean_std_norm also divides by their standard deviation.",
+    ),
   stepAdvantageWeight: z
     .number()
     .min(0)
     .default(1)
-    .describe("Of gigpo: weight of a turn's advantage beside its episode's."),
+    .describe("With gigpo: weight of a turn's advantage; the episode's advantage has weight 1."),
   turnAdvantageWeight: z
     .number()
     .min(0)
     .default(1)
-    .describe("Of mt_grpo: weight of the advantage of a turn's own rewards beside the outcome's."),
+    .describe(
+      "With mt_grpo: weight of the advantage from a turn's own rewards; the advantage from the outcome has weight 1.",
+    ),
   /** Null: updates train on all conversations. */
   filtration: filtrationOptions.nullable().default(null),
   /** Null: steps train only on their own groups. */

@@ -23,14 +23,14 @@ export const samplerOptions = z.strictObject({
     ),
   name: z.string().nullable().default(null).meta({
     description:
-      "What it exports, or a built-in sampler: difficulty asks rows less often that always or never succeed. null: passes over all rows, in an order by shuffle and seed.",
+      "Name of the module's export, or of a built-in sampler: difficulty samples a row less often if it always or never succeeds. null: pass over all rows, in an order set by shuffle and seed.",
     examples: rowSamplers.names(),
   }),
   kwargs: z
     .record(z.string(), z.unknown())
     .default({})
     .describe(
-      "What the sampler is given: of difficulty rate (0.5), least (0.1) and samples (even; harder: rows that seldom succeed get more of the step's conversations).",
+      "Options of the sampler. difficulty has rate (default 0.5), least (default 0.1) and samples (even, the default; harder: rows that seldom succeed get more of the step's conversations).",
     ),
 });
 
@@ -49,14 +49,14 @@ export const dataOptions = z.strictObject({
     ),
   batchSize: z.int().positive().default(16).describe("Prompts of one step."),
   promptKey: z.string().default("prompt").describe("Column of the messages."),
-  rewardFnKey: z.string().default("data_source").describe("Column that says which reward judges a row."),
+  rewardFnKey: z.string().default("data_source").describe("Column with the name of the reward for a row."),
   imageKey: z
     .string()
     .default("images")
     .describe(
       "Column of images, which stand in the messages where their texts say <image>: { bytes }, { path } from the file's folder, a path, or { data, mimeType }.",
     ),
-  videoKey: z.string().default("videos").describe("Column of videos, which must be empty: policies see images alone."),
+  videoKey: z.string().default("videos").describe("Column of videos. It must be empty: policies see only images."),
   filterOverlongPrompts: z
     .boolean()
     .default(false)
@@ -78,7 +78,9 @@ export const dataOptions = z.strictObject({
     .int()
     .min(-1)
     .default(-1)
-    .describe("Rows to train on; -1: all. With shuffle, so many by data.seed; else the first ones."),
+    .describe(
+      "Number of rows to train on; -1: all. With shuffle, data.seed draws the rows; otherwise the first ones are taken.",
+    ),
   valMaxSamples: z.int().min(-1).default(-1).describe("Rows to validate on, the first ones; -1: all."),
   templateKwargs: z
     .record(z.string(), z.unknown())
@@ -88,7 +90,7 @@ export const dataOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "false: what users, tools and interactions say never becomes a control token (a token that the GGUF marks as one, as <|im_end|>), so that their text cannot end a turn or speak as the assistant. true: it is read with them, as verl and Hugging Face read it.",
+      "false: text of users, tools and interactions never becomes a control token such as <|im_end|>. Their text cannot end a turn or speak as the assistant. true: control tokens in their text are read as such, as in verl and Hugging Face.",
     ),
   datasetClass: datasetClassOptions.prefault({}),
   sampler: samplerOptions.prefault({}),

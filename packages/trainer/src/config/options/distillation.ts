@@ -6,7 +6,9 @@ export const teacherOptions = z.strictObject({
     .string()
     .nullable()
     .default(null)
-    .describe("Of several teachers: whose rows these are, by the value of teacher_key. null: of all rows."),
+    .describe(
+      "With several teachers: value of teacher_key in the rows of this teacher. null: all rows that no other teacher has.",
+    ),
   model: z
     .string()
     .nullable()
@@ -23,14 +25,14 @@ export const teacherOptions = z.strictObject({
     .enum(["base", "live"])
     .default("base")
     .describe(
-      "Of a teacher without model and adapter: base, the policy's model before training, or live, the policy as each step finds it, which needs hint_key.",
+      "Weights of a teacher without model and adapter. base: the policy's model before training. live: the policy at the beginning of each step; needs hint_key.",
     ),
   hintKey: z
     .string()
     .nullable()
     .default(null)
     .describe(
-      "A field of each row, or of its extra_info, whose text the teacher reads as a system message: a demonstration, a correction; ground_truth: the row's truth (SDFT). null: it reads what the policy reads.",
+      "Field of each row, or of its extra_info, with a text such as a demonstration. Only the teacher reads it, as a system message. ground_truth: the row's truth (SDFT). null: the teacher reads the policy's prompt.",
     ),
 });
 
@@ -43,18 +45,14 @@ export const distillationOptions = z.strictObject({
   teacherKey: z
     .string()
     .default("data_source")
-    .describe("Of several teachers: the field of a row, or of its extra_info, that chooses among them."),
+    .describe("With several teachers: field of a row, or of its extra_info, whose value selects the teacher."),
   turnWeights: z
     .enum(["none", "relative"])
     .default("none")
     .describe(
       "relative: turns that lie further from the teacher than the first count less, by the ratio of their mean distances (SOD, arXiv:2605.07725).",
     ),
-  turnWeightDelta: z
-    .number()
-    .min(0)
-    .default(0.2)
-    .describe("Of relative: how far above 1 the weight of a turn may be that lies closer than the first."),
+  turnWeightDelta: z.number().min(0).default(0.2).describe("With relative: a turn's weight is at most 1 plus this."),
 });
 
 export type DistillationOptions = z.infer<typeof distillationOptions>;

@@ -38,7 +38,7 @@ export const agentOptions = z.strictObject({
     .nullable()
     .default(600)
     .describe(
-      "Seconds that an episode of an agent may take that calls the policy by itself; null: no limit. It then failed.",
+      "Time limit of an agent's episode, in seconds, for agents that call the policy themselves. An episode that exceeds it has failed. null: no limit.",
     ),
   maxCalls: z
     .int()
@@ -77,14 +77,16 @@ export const environmentOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Most tokens of one turn, in training and validation; null: what is left of the response. A turn that is cut is final, unless it has a complete tool call or an interaction is due.",
+      "Maximum number of tokens of one turn, in training and validation. null: the rest of the response. A cut turn ends the conversation, unless it has a complete tool call or an interaction is due.",
     ),
   maxPromptLength: z.int().positive().default(512).describe("Most tokens of a prompt."),
   maxResponseLength: z.int().positive().default(512).describe("Most tokens after the prompt, over all turns."),
   truncation: z
     .enum(["error", "left", "right", "middle"])
     .default("error")
-    .describe("What happens to longer prompts otherwise: an error, or the side that is cut away."),
+    .describe(
+      "Handling of longer prompts that are not filtered: error ends the run; left, right and middle name the part to cut.",
+    ),
   returnFullPrompt: z
     .boolean()
     .default(false)

@@ -35,7 +35,7 @@ export const multiTurnOptions = z.strictObject({
   toolResponseTruncateSide: z
     .enum(["left", "middle", "right"])
     .default("middle")
-    .describe("Where a tool's answer is cut."),
+    .describe("Part of a tool's answer to cut."),
   format: z.string().default("hermes").meta({
     description: 'How the model writes tool calls: a parser\'s name, or "./module.ts#parse".',
     examples: toolFormats.names(),
@@ -56,6 +56,8 @@ export const multiTurnOptions = z.strictObject({
   useInferenceChatTemplate: z
     .boolean()
     .default(false)
-    .describe("Each turn sees what the chat template renders in production, where it rewrites earlier turns too."),
+    .describe(
+      "Render each turn as the chat template does in production, where the template also rewrites earlier turns.",
+    ),
   trainOnToolCalls: z.boolean().default(true).describe("false: the text of tool calls is not trained on."),
 });

@@ -30,9 +30,14 @@ export const aggregationOptions = z.strictObject({
     .string()
     .default("last_token")
     .meta({ description: "Which tokens get the conversation's score.", examples: rewardStrategies.names() }),
-  gamma: z.number().gt(0).max(1).default(0.99).describe("Of exponential_decay: what a token gets of the next one's."),
-  toolCallWeight: z.number().min(0).default(2).describe("Of importance: weight of tokens of tool calls."),
-  textWeight: z.number().min(0).default(0.5).describe("Of importance: weight of other tokens."),
+  gamma: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.99)
+    .describe("With exponential_decay: share of the next token's reward that a token receives."),
+  toolCallWeight: z.number().min(0).default(2).describe("With importance: weight of tokens in tool calls."),
+  textWeight: z.number().min(0).default(0.5).describe("With importance: weight of other tokens."),
   toolCallBonus: z.number().default(0).describe("Added for each valid tool call."),
   interactionBonus: z.number().default(0).describe("Added for each interaction turn with a score above 0."),
   successReward: z
@@ -75,7 +80,10 @@ export const rewardOptions = z.strictObject({
   manager: z
     .string()
     .default("naive")
-    .meta({ description: "Who calls the reward function, and what is added.", examples: rewardManagers.names() }),
+    .meta({
+      description: "Reward manager: it calls the reward function, and may add penalties.",
+      examples: rewardManagers.names(),
+    }),
   timeoutS: z
     .number()
     .positive()

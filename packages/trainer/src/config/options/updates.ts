@@ -34,8 +34,8 @@ function makeOptimizerOptions(learningRate: number) {
       .nullable()
       .default(0)
       .transform((ratio) => ratio ?? 0)
-      .describe("Of cosine: where it begins to rise and where it ends, as a share of lr."),
-    numCycles: z.number().min(0).default(0.5).describe("Of cosine: number of cycles; half a cycle falls once."),
+      .describe("Rate at the start of warm-up and at the end of the cosine, as a share of lr."),
+    numCycles: z.number().min(0).default(0.5).describe("Number of cycles of the cosine; half a cycle falls once."),
     weightDecay: z
       .number()
       .min(0)
@@ -95,7 +95,7 @@ export const criticUpdateOptions = makeOptimizerOptions(1e-3).extend({
     .number()
     .positive()
     .default(0.5)
-    .describe("How far a value may move from the one before the update."),
+    .describe("Clip range of a value: from the value before the update minus this to that plus this."),
 });
 
 export type UpdateSettings = z.infer<typeof updateOptions>;

@@ -28,7 +28,11 @@ export const actorSection = z.strictObject({
   ppo_max_token_len: updates.microBatchTokens,
   ppo_epochs: updates.epochs,
   shuffle: updates.shuffle,
-  clip_ratio: z.number().positive().default(0.2).describe("How far a token's probability ratio counts, on both sides."),
+  clip_ratio: z
+    .number()
+    .positive()
+    .default(0.2)
+    .describe("Clip range of a token's probability ratio: from 1 minus this to 1 plus this."),
   clip_ratio_low: z
     .number()
     .min(0)
@@ -45,7 +49,7 @@ export const actorSection = z.strictObject({
   loss_agg_mode: z
     .string()
     .default("token-mean")
-    .meta({ description: "How the losses of tokens become one.", examples: aggregations.names() }),
+    .meta({ description: "Aggregation of the tokens' losses into one loss.", examples: aggregations.names() }),
   loss_scale_factor: terms.lossScaleFactor,
   entropy_coeff: terms.entropyCoeff,
   observation_coeff: terms.observationCoeff,
@@ -57,7 +61,7 @@ export const actorSection = z.strictObject({
   kl_loss_type: z
     .string()
     .default("low_var_kl")
-    .meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
+    .meta({ description: "Estimator of that KL.", examples: klEstimates.names() }),
   grad_clip: updates.maxGradNorm,
   policy_loss: policyLoss.prefault({}),
   tau_pos: parameters.tauPos,

@@ -83,7 +83,7 @@ const rolloutCorrection = z.strictObject({
     .enum(["ppo_clip", "reinforce"])
     .default("ppo_clip")
     .describe(
-      "Of bypass_mode. ppo_clip: the loss of loss_mode, whose ratio stands for rollout_is. reinforce: -A logprob, weighted by rollout_is.",
+      "Loss with bypass_mode. ppo_clip: the loss of loss_mode, whose ratio replaces rollout_is. reinforce: -A logprob, weighted by rollout_is.",
     ),
 });
 

@@ -14,7 +14,7 @@ export const clusterSection = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      "Whether the coordinator does jobs itself, beside the workers. Without any worker of its class it always does, and what workers fail at.",
+      "true: the coordinator does jobs beside the workers. It always does jobs that workers fail at, and all jobs if there is no worker of its class.",
     ),
   wait_for_workers: z.int().min(0).default(0).describe("Workers to wait for before the first step."),
   silence_s: z
@@ -22,7 +22,7 @@ export const clusterSection = z.strictObject({
     .min(0.5)
     .default(20)
     .describe(
-      "Seconds without a sign of life after which a worker or a coordinator is taken for lost. Whoever opens the bus first decides for all. A job that takes so long, and three times as long as most, is begun a second time elsewhere.",
+      "Seconds without a sign of life after which a worker or coordinator counts as lost. The process that opens the bus first sets it for all. A job that takes this long, and three times as long as most, is also started elsewhere.",
     ),
   max_tries: z
     .int()
@@ -30,28 +30,30 @@ export const clusterSection = z.strictObject({
     .max(100)
     .default(3)
     .describe(
-      "How many workers may fail at a job before the coordinator does it itself. A conversation that lost each of so many workers is given up: rollout.on_failure decides about it.",
+      "Number of workers that may fail at a job before the coordinator does it. A conversation that was lost with this many workers has failed; rollout.on_failure handles it.",
     ),
   job_timeout_s: z
     .number()
     .positive()
     .nullable()
     .default(null)
-    .describe("Seconds after which a job that nobody has finished is withdrawn and counts as given up; null: none."),
+    .describe("Seconds after which an unfinished job is withdrawn and counts as given up. null: no limit."),
   other_classes: z
     .enum(["rollout", "refuse"])
     .default("rollout")
     .describe(
-      "What workers do whose bits differ from the coordinator's (another kernel or type): hold conversations, which are importance-weighted and counted in the metrics, or nothing. Gradients and logprobs are never theirs.",
+      "Jobs of workers whose bits differ from the coordinator's, by another kernel or type: conversations or none. Their conversations are importance-weighted and counted in the metrics. They never compute gradients or logprobs.",
     ),
   share_model: z
     .boolean()
     .default(true)
-    .describe("Whether workers that lack the model get it from the bus, which keeps it as long as its bounds allow."),
+    .describe(
+      "true: workers without the model download it from the bus. The bus keeps it as long as its limits allow.",
+    ),
   share_checkpoints: z
     .boolean()
     .default(false)
     .describe(
-      "Whether each checkpoint is put into the bus, which keeps the newest: a coordinator whose run folder has an older one or none goes on from it. The training waits for it.",
+      "true: store each checkpoint in the bus, which keeps the newest. A coordinator with an older checkpoint, or none, resumes from it. The training waits until it is stored.",
     ),
 });

@@ -43,6 +43,6 @@ export const criticSection = z.strictObject({
   loss_agg_mode: z
     .string()
     .default("token-mean")
-    .meta({ description: "How the losses of tokens become one.", examples: aggregations.names() }),
+    .meta({ description: "Aggregation of the tokens' losses into one loss.", examples: aggregations.names() }),
   grad_clip: updates.maxGradNorm,
 });

@@ -20,7 +20,7 @@ const rewardModelEntry = z
       .string()
       .nullable()
       .default(null)
-      .describe("Of score_head: a safetensors file with score.weight, of the model that the GGUF was made from."),
+      .describe("With score_head: safetensors file with score.weight, from the model that was converted to the GGUF."),
     base_url: z
       .url()
       .nullable()
@@ -54,37 +54,41 @@ const rewardModelEntry = z
     score_pattern: z
       .string()
       .default('score[\\s:=*"]{0,6}(-?\\d+(?:\\.\\d+)?)')
-      .describe("Of judge: a regular expression whose first group is the score; its last match counts."),
+      .describe("With judge: regular expression whose first group is the score; its last match counts."),
     rubric: z
       .string()
       .min(1)
       .nullable()
       .default(null)
-      .describe("Of group_rank: what makes one attempt better than another; null: doing what the user asked for."),
+      .describe("With group_rank: criterion for comparing attempts. null: the attempt does what the user asked for."),
     group_output: z
       .enum(["ranks", "scores"])
       .default("ranks")
       .describe(
-        "Of group_rank: what it writes. ranks: of n attempts, rank r scores (n - r) / (n - 1). scores: from min_score to max_score.",
+        "With group_rank: form of the verdict. ranks: of n attempts, rank r scores (n - r) / (n - 1). scores: numbers from min_score to max_score.",
       ),
     max_group_tokens: z
       .int()
       .positive()
       .default(16384)
       .describe(
-        "Of group_rank: most tokens of a prompt with the whole group; long messages are cut in their middle until it fits.",
+        "With group_rank: maximum number of tokens of a prompt with the whole group. Long messages are cut in the middle until it fits.",
       ),
     min_score: z
       .number()
       .default(0)
       .describe(
-        "Of judge and group_rank: the least that it may give. The score is (given - min_score) / (max_score - min_score).",
+        "With judge and group_rank: lowest score that it may give. The reward is (given - min_score) / (max_score - min_score).",
       ),
-    max_score: z.number().default(10).describe("Of judge and group_rank: the most that it may give."),
-    max_tokens: z.int().positive().default(512).describe("Of judge and group_rank: most tokens of a verdict."),
-    temperature: z.number().min(0).default(0).describe("Of judge and group_rank: the sampling temperature; 0: greedy."),
-    yes: z.string().min(1).default("Yes").describe("Of yes_no: the answer that counts 1."),
-    no: z.string().min(1).default("No").describe("Of yes_no: the answer that counts 0."),
+    max_score: z.number().default(10).describe("With judge and group_rank: highest score that it may give."),
+    max_tokens: z
+      .int()
+      .positive()
+      .default(512)
+      .describe("With judge and group_rank: maximum number of tokens of a verdict."),
+    temperature: z.number().min(0).default(0).describe("With judge and group_rank: sampling temperature; 0: greedy."),
+    yes: z.string().min(1).default("Yes").describe("With yes_no: the answer that scores 1."),
+    no: z.string().min(1).default("No").describe("With yes_no: the answer that scores 0."),
     max_model_len: z
       .int()
       .positive()

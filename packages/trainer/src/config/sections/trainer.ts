@@ -13,9 +13,7 @@ const warmupBatches = z
   .int()
   .min(0)
   .default(1)
-  .describe(
-    "The lag, in steps: so many updates lie between the policy that samples a step and the one that learns from it.",
-  );
+  .describe("Lag in steps: number of updates between sampling a step and learning from it.");
 
 /** verl's trainer of version 1: its mode decides whether steps are sampled while earlier ones are trained on. */
 const v1 = z.strictObject({
@@ -23,7 +21,7 @@ const v1 = z.strictObject({
     .enum(["sync", "colocate_async", "separate_async"])
     .default("sync")
     .describe(
-      "sync: each step is sampled by the newest weights. colocate_async and separate_async: steps are sampled ahead by a schedule, so that slow tools leave no core idle; results depend on the lag alone, never on what ends first.",
+      "sync: the newest weights sample each step. colocate_async and separate_async: steps are sampled ahead by a schedule, so that slow tools leave no core idle. Results depend only on the lag, never on timing.",
     ),
   colocate_async: z.strictObject({ num_warmup_batches: warmupBatches }).prefault({}),
   separate_async: z
@@ -34,7 +32,7 @@ const v1 = z.strictObject({
         .positive()
         .default(4)
         .describe(
-          "Mini-batches between two versions that sample: data.train_batch_size is so many times actor.ppo_mini_batch_size.",
+          "Number of mini-batches between two versions that sample: data.train_batch_size is this times actor.ppo_mini_batch_size.",
         ),
     })
     .prefault({}),
@@ -61,7 +59,7 @@ export const trainerSection = z.strictObject({
   default_local_dir: z
     .string()
     .default("runs")
-    .describe("Where run folders lie; the default is in the working directory."),
+    .describe("Parent of run folders; the default is in the working directory."),
   total_epochs: z.int().positive().default(1).describe("Passes over the rows, unless total_training_steps is given."),
   total_training_steps: z
     .int()
@@ -75,7 +73,7 @@ export const trainerSection = z.strictObject({
     .nonnegative()
     .default(5)
     .describe(
-      "Minutes between interim checkpoints, of which only the newest is kept; they do not count against max_actor_ckpt_to_keep. Saving them takes a twentieth of the time at most. 0: none.",
+      "Minutes between interim checkpoints; 0: none. Only the newest is kept, and max_actor_ckpt_to_keep does not count it. Saving takes at most a twentieth of the time.",
     ),
   max_actor_ckpt_to_keep: z
     .int()
@@ -141,7 +139,7 @@ export const trainerSection = z.strictObject({
     .enum(["tokens", "full"])
     .default("tokens")
     .describe(
-      "What dumps say of each token. tokens: its text and the sampler's logprob; full: also old and reference logprobs, advantages and entropy, and when turns began and ended, so that no two runs write equal dumps.",
+      "Details of each token in dumps. tokens: text and the sampler's logprob. full: also old and reference logprobs, advantages, entropy, and times of turns. With full, the dumps of two runs are never equal.",
     ),
   validation_data_dir: z
     .string()

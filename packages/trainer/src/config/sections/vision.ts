@@ -11,7 +11,7 @@ export const visionKeys = {
     .nullable()
     .default(null)
     .describe(
-      "The projector with which the model sees images: a GGUF beside the model's, which llama.cpp calls mmproj, or its address on a hub. It stays as it is. null: the model reads text alone.",
+      "Projector that encodes images for the model: a GGUF (llama.cpp: mmproj), or its address on a hub. It is not trained. null: the model reads only text.",
     ),
   image_min_tokens: tokens.describe(
     "Tokens that a small image is scaled up to, where the projector takes images of any size; null: as its file says.",
