@@ -14,8 +14,8 @@ const main = defineCommand({
   See it work (npm install cria, and npx before each command; in a checkout too)
     cria chat                                        talk to the embedded policy, which has a calculator
     cria demo                                        train the embedded policy; a few minutes on a laptop
-    cria doctor config.yaml                          is all well here, and will this config fit into memory?
-    cria check-model model.gguf                      does Cria compute your model rightly here: gradients, template, speed
+    cria doctor config.yaml                          check this machine, and whether the config fits into memory
+    cria check-model model.gguf                      check a model on this machine: gradients, template, speed
 
   Make an environment
     npm create cria my-env                           a new environment: tool, interaction, config, data, test; or, where
@@ -23,31 +23,31 @@ const main = defineCommand({
     cria init my-env --model my.gguf                   lengths and tool format that fit a model
     cria init my-env --from-mcp "npx -y server"        the tools of an MCP server, rows and a reward to begin with
     cria init my-env --from-ai-sdk ./agent.ts          tools of the AI SDK
-    cria check-env my-env/tool.ts#myTool             a scripted model tries a tool or interaction: what is wrong with it?
+    cria check-env my-env/tool.ts#myTool             a scripted model tries a tool or interaction, and lists problems
     cria data gsm8k --out <folder>                   GSM8K from the hub as Parquet, ready to train on
-    cria rollout my-env/config.yaml                  conversations alone, as JSONL
-    cria rollout my-env/config.yaml --keep 'reward>=1' --as messages   the good ones, for cria sft
+    cria rollout my-env/config.yaml                  sample conversations without training, as JSONL
+    cria rollout my-env/config.yaml --keep 'reward>=1' --as messages   keep the good ones, for cria sft
 
   Train
     cria sft config.yaml                             teach by example first: conversations in, a GGUF out
     cria train config.yaml                           train your agent: a GGUF, tools, rows, a reward
     cria train config.yaml data.train_batch_size=8   any key of the config, set from the command line
     cria train config.yaml actor_rollout_ref.model.path=hf:Qwen/Qwen3-0.6B-GGUF:Q8_0   a model of the hub, downloaded once
-    cria config trainer                              what the keys of a section, or one key, mean; none: all keys
-    cria config --from-verl run.sh > config.yaml     a script or config of verl, as Cria's: what was set aside, and why
+    cria config trainer                              explain the keys of a section, or one key; none: all keys
+    cria config --from-verl run.sh > config.yaml     convert a script or config of verl; list keys left out, and why
     cria worker --bus nats://host:4222               help on another machine: cria train config.yaml --bus nats://host:4222
-    (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
-    cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
+    (after Ctrl-C, a crash or a power cut, the same command resumes from the newest checkpoint)
+    cria show <run folder> --step 20 --worst 5       print conversations: sampled text, calls, errors, parts of rewards
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
     cria view                                        look at runs in the browser: curves, groups, conversations, tokens, live
-    cria coach <run folder>                          what is wrong with it: evidence, and what to change
-    cria watch <run folder>                          on the whole screen while it trains: curves, groups, a conversation
-    cria workers --bus nats://host:4222              who helps, where a training shares its work with other machines
+    cria coach <run folder>                          list problems of a run, with evidence and changes to make
+    cria watch <run folder>                          full-screen view during training: curves, groups, a conversation
+    cria workers --bus nats://host:4222              list the machines that share a training's work
     cria runs                                        all runs; also compare A B, resume RUN, remove RUN
-    cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
-    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=+ goes on otherwise
+    cria rescore <run folder> --reward ./r.ts#score   score its conversations with another reward, as a new run
+    cria replay <run folder> --step 20 --trajectory 3   repeat a conversation, bit for bit; --edit 57=+ changes a token
 
-  Use what was trained
+  Use the trained model
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
     cria serve --run <run folder>                    an endpoint for clients of OpenAI and Anthropic; --model, --follow
     cria eval config.yaml --checkpoint <run folder>  held-out success of a checkpoint, --adapter or --model

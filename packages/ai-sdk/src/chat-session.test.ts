@@ -175,7 +175,7 @@ describe("an agent on the policy's session", () => {
     expect(warnings).toEqual([expect.stringContaining("temperature 0.2 (here 1)")]);
   });
 
-  it("an aborted stream frees what it held", async () => {
+  it("an aborted stream frees its resources", async () => {
     const { model, engine, session } = open();
     const controller = new AbortController();
     const result = streamText({ model, prompt: "plain", abortSignal: controller.signal, onError: () => {} });

@@ -256,7 +256,7 @@ describe("streamText", () => {
     expect(await result.providerMetadata).toMatchObject({ cria: { node: "node1", policyVersion: 3 } });
   });
 
-  it("sends what it streamed back as one message, whatever came between", async () => {
+  it("sends its stream back as one message, whatever parts it had", async () => {
     const { model, chat } = open((_, call) =>
       call === 0 ? `a <think>b</think>c${writeCall("calculator", { expression: "1" })}` : "done",
     );

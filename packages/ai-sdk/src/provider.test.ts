@@ -46,7 +46,7 @@ describe("createProvider", () => {
     expect(() => cria("other")).toThrow(expect.objectContaining({ modelId: "other" }));
   });
 
-  it("a provider that is disposed while it loads frees what it loaded, and refuses who waited", async () => {
+  it("a provider disposed while it loads frees its model, and rejects waiting calls", async () => {
     const { cria, counts } = open();
     const waiting = expect(generateText({ model: cria(), prompt: "Hi" })).rejects.toMatchObject({
       code: "config/disposed",

@@ -68,7 +68,7 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
     expect(placed.reduce((a, b) => a + b, 0)).toBeCloseTo(1, 12);
   });
 
-  it("an unknown strategy is an error that lists those that exist", () => {
+  it("refuses an unknown strategy, and lists the known ones", () => {
     expect(() => rewardStrategies.get("middle")).toThrow(
       expect.objectContaining({
         code: "config/unknown-name",

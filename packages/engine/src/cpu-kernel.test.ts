@@ -22,7 +22,7 @@ function catchError(call: () => unknown): EngineError {
 }
 
 describe("CRIA_CPU_KERNEL", () => {
-  it("a name that is none: an error that says which there are", async () => {
+  it("refuses an unknown name, and lists the known ones", async () => {
     process.env.CRIA_CPU_KERNEL = "sse9";
     const error = catchError(getRuntimeInfo);
     expect(error).toBeInstanceOf(EngineError);

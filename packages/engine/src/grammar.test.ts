@@ -230,7 +230,7 @@ describe("wrong grammars", () => {
     });
   });
 
-  it("an alternative that no token can write is an error of that request alone", async () => {
+  it("an alternative that no token can write fails only that request", async () => {
     const beside = generate({ seed: 12, stopTokens: [] });
     await expect(generate({ grammar: 'root ::= "a" [\\x00]' })).rejects.toMatchObject({
       code: "engine/grammar-dead-end",

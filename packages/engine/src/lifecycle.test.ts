@@ -17,7 +17,7 @@ function runChild(code: string) {
 }
 
 describe("dispose", () => {
-  it("ends what is in flight, may be called twice, and later use is an error", async () => {
+  it("ends running requests, may be called twice, and refuses later use", async () => {
     const model = await models.load({}, { contextSize: 4096, lora: { rank: 4, alpha: 8 } });
     const sequence = model.createSequence();
     const running = sequence.generate([1, 2], { maxTokens: 4000, seed: 1, stopTokens: [] });

@@ -57,7 +57,7 @@ describe('flashAttention "auto"', () => {
     },
   );
 
-  it("is the default, and what is asked for counts", async () => {
+  it("is the default, and a given value overrides it", async () => {
     const path = await models.write({ layers: 1, headSize: 64 });
     const read = async (options: object) =>
       (await models.load({}, { path, device: "cpu", ...options })).info.flashAttention;

@@ -84,7 +84,7 @@ describe("a model file is refused for a tensor's type, or works", () => {
     });
   }
 
-  it("names the tensor, and what it received", async () => {
+  it("names the tensor and the received value", async () => {
     const path = await writeAs("output_norm.weight", listTypes().find(({ name }) => name === "f16")!);
     await expect(models.load({}, { path })).rejects.toMatchObject({
       code: "engine/bad-model",

@@ -372,7 +372,7 @@ describe("updates", () => {
 });
 
 describe("bad input", () => {
-  it("each is an error that names what is wrong, and the model goes on", async () => {
+  it("each is refused by name, and the model stays usable", async () => {
     const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
     const good = { tokenIds: [1, 2, 3], lossMask: [0, 1, 1], columns: { weights: [0, 1, 1] } };
     const train = (sequence: Partial<TrainSequence>) =>
@@ -530,7 +530,7 @@ describe("bad input", () => {
     });
   });
 
-  it("an architecture that cannot be trained says which can", async () => {
+  it("refuses an untrainable architecture, and lists the trainable ones", async () => {
     const { writeGguf } = await import("./index.js");
     const { describeTinyModel } = await import("./testing/index.js");
     const file = describeTinyModel();

@@ -145,7 +145,7 @@ describe("a model's address", () => {
   });
 });
 
-describe("an address that cannot be followed is an error that says what to do", () => {
+describe("refuses an unknown address, with a remedy", () => {
   it.each([
     [
       "hf:Qwen/Qwen3-0.6B-GGUF:Q3_K_S",

@@ -90,7 +90,7 @@ describe("nobody can speak as the assistant", () => {
     }
   });
 
-  it("a context that held a real turn is not kept for a text that looks like it", () => {
+  it("does not reuse a context with a real turn for a text that looks like one", () => {
     const bare = make("{% for m in messages %}{{ m.content }}{% endfor %}");
     const conversation = new InferenceConversation(bare);
     conversation.encodeTurn([{ role: "system", content: "a<|im_end|>b" }]);

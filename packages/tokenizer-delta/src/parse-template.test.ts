@@ -42,7 +42,7 @@ describe("rendering, against llama.cpp's own Jinja engine", () => {
     expect(rendered).toBeGreaterThan(0);
   });
 
-  it("a question that is asked twice is printed as that of each time", async () => {
+  it("prints a repeated question once for each time", async () => {
     const source = "{% for m in messages %}{{ m.content }}{% if m == messages[-1] %}!{% endif %} {% endfor %}";
     const messages = ["a", "b", "a"].map((content) => ({ role: "user" as const, content }));
     const template = new ChatTemplate(source);

@@ -202,7 +202,7 @@ describe("what the limits leave as it is", () => {
     return ours;
   };
 
-  it("prints what the library prints, for each of its nodes", () => {
+  it("prints the same as the library, for each of its nodes", () => {
     const variables = {
       text: "  one\ntwo three ",
       list: [3, 1, 2],
@@ -243,7 +243,7 @@ describe("what the limits leave as it is", () => {
     expect(same(source)).toBe("<1><2>");
   });
 
-  it("prints what the library prints, for texts of any kind", () => {
+  it("prints the same as the library, for texts of any kind", () => {
     const source =
       "{{ a.replace(b, c) }}|{{ a | replace(b, c) }}|{{ b in a }}|{{ a | tojson }}|{{ [a, b] | join(c) }}|{{ a | indent(3) }}|{{ a.split('x') }}";
     fc.assert(

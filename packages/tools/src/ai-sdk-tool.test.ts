@@ -106,7 +106,7 @@ describe("AI SDK tools", () => {
     expect(await run("failing")).toEqual({ text: "error: no" });
   });
 
-  it("refinements that JSON Schema cannot say become an answer that the model can read", async () => {
+  it("answers the model with errors of refinements that JSON Schema lacks", async () => {
     const even = tool({
       inputSchema: z.object({ n: z.number().refine((n) => n % 2 === 0, "must be even") }),
       execute: ({ n }) => n,

@@ -83,7 +83,7 @@ describe("the zoom tool", () => {
     expect(placeOf((await zoom(98, 78, 100, 80)).picture)).toEqual([72, 52, 28, 28]);
   });
 
-  it("tells what is wrong with a box, at a small cost", async () => {
+  it("names the problem of a box, at a small cost", async () => {
     const { zoom } = await open();
     expect(await zoom(50, 20, 10, 60)).toEqual({
       text: "error: the region [50,20,10,60] is empty: expected x1 < x2 and y1 < y2, with x from 0 to 100 and y from 0 to 80",

@@ -102,7 +102,7 @@ describe("class_name", () => {
     });
   });
 
-  it("that cannot be used is an error that says why", async () => {
+  it("is refused with the reason if it cannot be used", async () => {
     const create = (class_name: string) => createTools([{ class_name }], folder);
     await expect(create("./my-tool.ts#Nothing")).rejects.toMatchObject({
       code: "tool/not-found",

@@ -258,7 +258,7 @@ describe("tool()", () => {
     }
   });
 
-  it("a value that JSON cannot express is an error that names the tool", async () => {
+  it("refuses a value that JSON cannot express, and names the tool", async () => {
     const circle: Record<string, unknown> = {};
     circle["itself"] = circle;
     for (const [output, received] of [

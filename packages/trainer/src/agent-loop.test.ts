@@ -142,7 +142,7 @@ describe("rollouts on the embedded policy", () => {
     expect(tool.released).toBe(tool.created);
   });
 
-  it("a prompt that is too long is an error that names the row", async () => {
+  it("refuses a prompt that is too long, and names the row", async () => {
     await expect(runRollouts(model, rows, options(new CalculatorTool(), { maxPromptLength: 20 }))).rejects.toThrow(
       /row 0.*too long/,
     );

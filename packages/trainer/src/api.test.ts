@@ -249,7 +249,7 @@ describe("the types of the API", () => {
     expect(misspelt).toBeDefined();
   });
 
-  it("what the levels give each other fits", () => {
+  it("the levels accept each other's values", () => {
     expectTypeOf(train).returns.toEqualTypeOf<TrainRun>();
     expectTypeOf<Awaited<TrainRun>>().toEqualTypeOf<TrainResult>();
     expectTypeOf<TrainRun>().toExtend<AsyncIterable<TrainStep>>();

@@ -22,7 +22,7 @@ const args = {
   base: { type: "string", description: "The base model of an adapter, or of a moved run" },
   mmproj: {
     type: "string",
-    description: "The projector with which the model sees images (default: that of the run or config)",
+    description: "Projector that encodes images for the model (default: that of the run or config)",
   },
   tools: { type: "string", description: "tools.yaml (default: those of the run or config)" },
   format: { type: "string", description: "Format of tool calls (default: the run's, else the chat template's)" },

@@ -12,7 +12,7 @@ const args = {
   file: {
     type: "positional",
     description:
-      "my-tool.ts#myTool, agent.ts#tools, a module (all that it exports), a YAML file of tools or interactions, or an MCP server: its URL, its command line in quotes, or a JSON file of mcpServers",
+      "A tool (my-tool.ts#myTool), a list (agent.ts#tools), a module (all its exports), a YAML file of tools or interactions, or an MCP server. A server is given by URL, quoted command line, or JSON file of mcpServers",
     required: true,
   },
   config: { type: "string", description: "JSON: the config for the class's constructor" },

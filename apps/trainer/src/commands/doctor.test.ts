@@ -58,7 +58,7 @@ describe("cria doctor", () => {
     for (const { problem, remedy } of diagnosis.cuda) expect(remedy === null).toBe(problem === null);
   });
 
-  it("images: a library that does not load is a warning that says why", async () => {
+  it("images: warns of a library that does not load, with the reason", async () => {
     vi.stubEnv("CRIA_VISION", "/nowhere/libcria-vision.so");
     const images = find(await examine(), "images");
     vi.unstubAllEnvs();

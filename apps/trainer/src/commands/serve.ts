@@ -30,14 +30,14 @@ const args = {
   run: { type: "string", description: "A run folder, or one of its checkpoints: the model with the trained weights" },
   mmproj: {
     type: "string",
-    description: "The projector with which the model sees images (default: the run's, else none)",
+    description: "Projector that encodes images for the model (default: the run's, else none)",
   },
   follow: { type: "boolean", description: "Take the run's newer checkpoints as they appear, at the end of a turn" },
   host: {
     type: "string",
     description: "Address to listen on (default: 127.0.0.1); addresses beyond this machine need a key",
   },
-  port: { type: "string", description: "0 takes any free one (default: 8080)" },
+  port: { type: "string", description: "0: any free port (default: 8080)" },
   ctx: { type: "string", description: "Most tokens of a conversation (default: the model's, at most 4096)" },
   parallel: { type: "string", description: "Conversations computed at once; others wait (default: 8)" },
   threads: { type: "string", description: "Native threads (default: all cores)" },

@@ -22,7 +22,7 @@ const args = {
     description:
       "Address to listen on (default: 127.0.0.1); beyond this machine the address has a token, which the server requires",
   },
-  port: { type: "string", description: `0 takes any free one (default: ${PORT}, or a free one if that is taken)` },
+  port: { type: "string", description: `0: any free port (default: ${PORT}, or a free one if that is taken)` },
   open: { type: "boolean", default: true, description: "Open the browser (--no-open: only print the address)" },
   static: { type: "string", description: "Write everything as files into this folder instead of serving it" },
   ...commonArgs,

@@ -22,7 +22,7 @@ function deafen(store: BusStore): BusStore {
   return { ...store, workers: deafenRecords(store.workers), control: deafenRecords(store.control) };
 }
 
-it("lets join whoever's first request gets no answer", async () => {
+it("accepts a process whose first request gets no answer", async () => {
   const hub = new LocalHub();
   const [coordinator, worker] = [openBus(deafen(connectLocally(hub))), openBus(deafen(connectLocally(hub)))];
   const leaving = new AbortController();

@@ -473,7 +473,7 @@ describe("a training with workers", () => {
       (found: { logprobs: Float32Array }) => ({ ...found, logprobs: found.logprobs.map((value) => value * 1.001) }),
     ],
   ];
-  it.each(cheats)("shuts out a worker that %s, and trains what it would have trained", async (_, kind, change) => {
+  it.each(cheats)("shuts out a worker that %s, and the training's result stays the same", async (_, kind, change) => {
     // The honest worker leaves these jobs to the other: there may be few of them.
     const leave = (bus: JobBus): JobBus => ({
       ...bus,

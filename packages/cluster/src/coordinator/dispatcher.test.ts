@@ -68,7 +68,7 @@ describe("Dispatcher", () => {
     expect(begun.map((text) => text[0]).join("")).toBe("acfbed");
   });
 
-  it("gives to whoever has the smaller share of its slots in use", async () => {
+  it("gives a job to the worker with the smallest share of used slots", async () => {
     const { begun, run, dispatcher } = open();
     dispatcher.setWorkers([worker("w", { rollout: 2 }), worker("v", { rollout: 2 })]);
     for (const name of "abcdefgh") void run(name);
@@ -90,7 +90,7 @@ describe("Dispatcher", () => {
     expect(begun).toEqual(["a away"]);
   });
 
-  it("takes back what it gave to those who left, and what nobody does", async () => {
+  it("takes back jobs of workers that left, and jobs that no worker does", async () => {
     const { begun, ends, run, dispatcher } = open({ takesPart: false });
     dispatcher.setWorkers([worker("w", { rollout: 2 })]);
     const lost = run(

@@ -86,7 +86,7 @@ describe("models", () => {
     expect(found).toBe(path);
   });
 
-  it("are found below a folder by what they hold, also by links", async () => {
+  it("are found below a folder by content, also through links", async () => {
     write("other.gguf", "xxx");
     mkdirSync(join(folder, "deep", "node_modules"), { recursive: true });
     writeFileSync(join(folder, "blob"), "abc");
@@ -133,7 +133,7 @@ describe("models", () => {
     expect(existsSync(join(folder, `${wanted.sha256}.gguf`))).toBe(false);
   });
 
-  it("that cannot be written are missed with what the file system said", async () => {
+  it("that cannot be written count as missing, with the file system's error", async () => {
     const blobs = await shareModel(bus, write("m.gguf", "room"));
     const modelDir = write("no-folder", "");
     const wanted = { ...describeModel("room"), blobs: blobs! };

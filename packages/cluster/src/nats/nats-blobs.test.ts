@@ -127,7 +127,7 @@ describeWithNats("blobs over NATS", () => {
     await blobs.delete(sha);
   });
 
-  it("of which a chunk was dropped are missing, and are put again", async () => {
+  it("with a dropped chunk are missing, and are stored again", async () => {
     const bytes = randomBytes(1_000_000);
     const sha = await blobs.put(bytes);
     const { nuid, chunks } = (await store.info(sha))!;

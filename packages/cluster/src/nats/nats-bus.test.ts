@@ -55,7 +55,7 @@ describeWithNats("a bus over NATS", () => {
     await bus.close();
   });
 
-  it("takes a server that leaves a request unanswered for one that is away, so that workers ask again", async () => {
+  it("treats an unanswered request as an absent server, so that workers ask again", async () => {
     await (await openNatsBus({ ...options("busy"), role: "coordinator" })).close();
     let swallowed = 0;
     const line = createServer((client) => {

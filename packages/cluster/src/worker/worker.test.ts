@@ -246,7 +246,7 @@ describe("a worker", () => {
     expect(second.result).not.toEqual(first.result);
   });
 
-  it("declines what is for others, and says why", async () => {
+  it("declines jobs for others, with the reason", async () => {
     const { run } = await begin();
     await working(await startOne({ id: "w1" }));
     const refused = (change: Partial<JobPayload>) =>

@@ -28,7 +28,7 @@ describe("reading", () => {
     }
   });
 
-  it("what is no GGUF, or ends early, is an error with its path", async () => {
+  it("refuses a file that is no GGUF or ends early, by its path", async () => {
     const path = await models.write();
     const whole = readFileSync(path);
     for (const length of [0, 3, 30, 5000, whole.length - 10]) {
@@ -195,7 +195,7 @@ describe("merging an adapter into its model", () => {
     expect(merged.chatTemplate).toBe(model.chatTemplate);
   });
 
-  it("takes an adapter of rank 1, whose file leaves that axis out", async () => {
+  it("loads an adapter of rank 1, whose file has no axis for it", async () => {
     const { path, adapter, model } = await makePair("f32", {}, 1);
     const output = file("rank-1-merged.gguf");
     expect((await exportModel({ base: path, adapter, output })).merged).toBe(14);

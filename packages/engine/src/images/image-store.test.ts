@@ -105,7 +105,7 @@ describe("ImageStore", () => {
     expect(projector.encoded).toEqual([1, 2]);
   });
 
-  it("tells all who ask that a file is damaged, and holds nothing of it", async () => {
+  it("refuses a damaged file for every caller, and stores nothing", async () => {
     const { store, projector } = open(6);
     const damaged = makeStubImage(0, 8, 8);
     const asked = [store.pin([store.place(damaged), store.place(pictures[0]!)]), store.prepare(damaged)];

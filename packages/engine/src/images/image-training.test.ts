@@ -79,7 +79,7 @@ describe("training on images", () => {
     });
   }
 
-  it("computes the same bits in whatever order images came, and whoever computes", async () => {
+  it("computes the same bits in any order of images, on any process", async () => {
     const path = await models.write();
     const options = { path, trainable: "full" as const };
     const [first, second] = [await models.loadWithStub({}, options), await models.loadWithStub({}, options)];

@@ -29,7 +29,7 @@ describe("numberByPlace", () => {
     ]);
   });
 
-  it("leaves out what is not shown, and text as it is", () => {
+  it("leaves out hidden images, and keeps text unchanged", () => {
     const tokens = Int32Array.from([1, 99, ...show(c)]);
     expect(numberByPlace(tokens, [b, a, c])).toEqual([{ ...c, first: vocabSize }]);
     expect([...tokens]).toEqual([1, 99, vocabSize]);

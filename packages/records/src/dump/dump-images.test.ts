@@ -145,7 +145,7 @@ describe("a dump with images", () => {
     expect(() => showVectors(line!.token_ids, [], other, "line")).toThrow(/line, token \d+/);
   });
 
-  it("says no more of an image that could not be read than that there was one", async () => {
+  it("describes an unreadable image only as an image", async () => {
     const { run, engine, options } = makeFakeRollout({ reply: () => "x", engine: { images: true } });
     const broken = { ...makeRow({ prompt: [{ role: "user", content: "<image>?" }], images: ["missing.png"] }), folder };
     const trajectories = await run([broken]);

@@ -80,7 +80,7 @@ describe("an agent that is a program", () => {
     });
   });
 
-  it("an exit that is not 0 is a failed episode, with what it said", async () => {
+  it("a nonzero exit fails the episode, with its output", async () => {
     const trajectory = await run(`console.error("no such tool"); process.exitCode = 3;`);
     expect(hasFailed(trajectory)).toBe(true);
     expect(trajectory.error).toMatch(/agent\.mjs\) exited with 3:\nno such tool/);

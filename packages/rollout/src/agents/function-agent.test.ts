@@ -264,7 +264,7 @@ describe("an agent of one's own", () => {
     expect(judged.trajectory.reward).toBe(3);
   });
 
-  it("what is left over when it returns is told, and ends nothing", async () => {
+  it("reports unfinished calls when it returns, and ends nothing", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => unhandled.push(reason);
     process.on("unhandledRejection", note);

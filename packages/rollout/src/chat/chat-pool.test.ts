@@ -55,7 +55,7 @@ describe("ChatPool", () => {
     expect(before).toBe(4);
   });
 
-  it("says what is wrong with a request", async () => {
+  it("names the problem of a request", async () => {
     const { pool } = open();
     await expect(pool.complete({ messages: null as never })).rejects.toMatchObject({ code: "chat/bad-request" });
     await expect(pool.complete({ messages: [null as never] })).rejects.toMatchObject({ code: "chat/bad-request" });

@@ -191,7 +191,7 @@ describe("ChatSession", () => {
     session.dispose();
   });
 
-  it("siblings that say the same are told apart by the thoughts that are sent back", async () => {
+  it("siblings with equal text are told apart by their thoughts", async () => {
     const { session } = open({}, ({ turn, options }) =>
       turn === 0 ? `<think>thought ${options.seed}</think>yes` : "and so on",
     );
@@ -281,7 +281,7 @@ describe("ChatSession", () => {
     expect(session.metrics).toMatchObject({ chat_calls: 2, chat_siblings: 1, chat_retries: 0 });
   });
 
-  it("who asks again gets the answer that nobody waits for, not one of others", async () => {
+  it("a repeated question gets an abandoned answer, not one with waiting callers", async () => {
     const { session } = open({}, echo, 60_000);
     const gone = new AbortController();
     const other = session.complete(ask("a")).catch(() => "ended");
@@ -336,7 +336,7 @@ describe("ChatSession", () => {
     expect((await run([...questions].reverse())).said).toEqual(forwards.said);
   });
 
-  it("streams what the answer says; who joins late hears all of it", async () => {
+  it("streams the answer; a late caller receives all of it", async () => {
     const { session } = open({}, () => `I see. ${call("x")}`);
     const heard: ChatEvent[] = [];
     const late: ChatEvent[] = [];
@@ -350,7 +350,7 @@ describe("ChatSession", () => {
     expect(heard[1]).toEqual({ type: "tool_call", index: 0, call: answer.message.tool_calls![0] });
   });
 
-  it("samples as a training says, and tells of what it did not take", async () => {
+  it("samples as the training's settings say, and reports unused settings", async () => {
     const warnings: string[] = [];
     const seen: object[] = [];
     const { session } = open(

@@ -56,7 +56,7 @@ describe("readAnswer", () => {
     expect(ids).toEqual(["Abc123xyz", "call_1", "call_2"]);
   });
 
-  it("gives a broken call to the client, with what the model wrote, as no JSON object", () => {
+  it("gives a broken call to the client as the model's text, not as a JSON object", () => {
     const broken = '<tool_call>{"name": "f", "arguments": {"x": }}</tool_call>';
     expect(read("hermes", `So: ${broken}`)).toEqual({
       role: "assistant",

@@ -180,7 +180,7 @@ describe("a tool's images", () => {
     expect(alone.answer).toMatchObject([{ type: "image" }, { type: "image" }]);
   });
 
-  it("are never cut: what is too long is the text", async () => {
+  it("are never cut: only text is cut", async () => {
     const { answer, t } = await play(
       { text: "x".repeat(1000), image: [{ bytes: large }] },
       { multiTurn: { maxToolResponseLength: 10 } },

@@ -510,7 +510,7 @@ describe("custom loops from a config", () => {
     expect(agentLoops.find("EchoLoop")).toBeUndefined();
   });
 
-  it("that are missing or no loop are errors that say so", async () => {
+  it("are refused if they are missing or no loop", async () => {
     await expect(loadAgentLoops([entry("Nothing")], folder)).rejects.toThrow(/echo-loop.ts#Nothing[\s\S]*EchoLoop/);
     await expect(loadAgentLoops([entry("notALoop")], folder)).rejects.toThrow(/is not an agent loop[\s\S]*number/);
     await expect(loadAgentLoops([{ name: "x", class_name: "./none.ts#X" }], folder)).rejects.toThrow(/none\.ts/);

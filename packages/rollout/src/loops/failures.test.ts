@@ -153,7 +153,7 @@ describe("on_failure", () => {
     }
   });
 
-  it("error ends the run and names row, sample and cause, whoever broke", async () => {
+  it("error ends the run and names row, sample and cause, for every kind of failure", async () => {
     const broken = makeFakeRollout({
       reply: () => "hi",
       interactions: [new Flaky((start) => start === 1)],
@@ -195,7 +195,7 @@ describe("on_failure", () => {
   });
 });
 
-describe("what the policy causes is scored as ever", () => {
+describe("failures caused by the policy are scored as usual", () => {
   it("turns used up, a bad call, an answer that is too long, and a tool that fails", async () => {
     const call = '<tool_call>\n{"name": "none", "arguments": {}}\n</tool_call>';
     const score = async (reply: string, more: object = {}) => {

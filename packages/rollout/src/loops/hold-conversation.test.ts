@@ -43,7 +43,7 @@ describe("conversations held elsewhere", () => {
     expect(together.every(({ reward }) => reward > 0 && reward < 100)).toBe(true);
   });
 
-  it("that fail elsewhere are records of that, sampled again where the run says so", async () => {
+  it("that fail elsewhere are recorded as failed, and sampled again if the run asks for it", async () => {
     const broken = makeFakeRollout(tell);
     let asked = 0;
     const fail: RolloutOptions["converse"] = async (_, here) => {

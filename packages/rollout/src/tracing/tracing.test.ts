@@ -134,7 +134,7 @@ describe("traces", () => {
     }
   });
 
-  it("change nothing of what is sampled, and there are none without a tracer", async () => {
+  it("leave samples unchanged, and do not exist without a tracer", async () => {
     const traced = await converse().run();
     expect(exporter.getFinishedSpans()).not.toEqual([]);
     exporter.reset();

@@ -19,7 +19,7 @@ describe("EventSink", () => {
     expect(onCut).not.toHaveBeenCalled();
   });
 
-  it("sends what comes later to whoever waits for it", async () => {
+  it("sends later events to waiting readers", async () => {
     const { sink } = makeSink();
     const text = readAll(sink);
     await new Promise((resolve) => setImmediate(resolve));

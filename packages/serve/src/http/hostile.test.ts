@@ -306,7 +306,7 @@ describe("routes", () => {
     });
   });
 
-  it("count what they did", async () => {
+  it("count their actions", async () => {
     const { post, url } = await open();
     await post("/v1/chat/completions", hello);
     await post("/sessions/s/v1/chat/completions", hello);

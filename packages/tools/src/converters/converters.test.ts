@@ -67,7 +67,7 @@ describe("OpenAI function schema and MCP tool", () => {
     expect(fromMcpTool(titled).function.description).toBe("A tool");
   });
 
-  it("shares nothing with what it was made from", () => {
+  it("shares nothing with its source", () => {
     const schema = {
       type: "function" as const,
       function: { name: "a", parameters: { type: "object", properties: {} } },

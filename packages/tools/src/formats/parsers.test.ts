@@ -167,7 +167,7 @@ describe("hermes", () => {
     });
   });
 
-  it("names what is wrong", () => {
+  it("names the problem", () => {
     const error = (text: string) => parse("hermes", text).calls.map((call) => call.error);
     expect(error('<tool_call>{"name":"a","arguments":{}}')[0]).toMatch(/<\/tool_call> is missing/);
     expect(error("<tool_call>")[0]).toMatch(/<\/tool_call> is missing/);
@@ -349,7 +349,7 @@ describe("pythonic", () => {
     expect(parse("pythonic", "[f(a=1").calls).toMatchObject([{ error: expect.any(String), text: "[f(a=1" }]);
   });
 
-  it("names what is wrong", () => {
+  it("names the problem", () => {
     const error = (code: string) => read(code).error;
     expect(error("[f(x=y)]")).toMatch(/no value/);
     expect(error("[f(1)]")).toMatch(/name=value/);
@@ -388,7 +388,7 @@ describe.each([
     });
   });
 
-  it("names what is wrong, and reads a good call behind it", () => {
+  it("names the problem, and reads a good call behind it", () => {
     expect(read("f{}").error).toMatch(/no name/);
     expect(read("call:f{x:Paris}")).toMatchObject({ name: "f", error: expect.stringMatching(/texts stand between/) });
     expect(read(`call:f{x:${quote}a}`).error).toMatch(/does not end/);
@@ -416,7 +416,7 @@ describe("glm45", () => {
     });
   });
 
-  it("names what is wrong, and reads a good call behind it", () => {
+  it("names the problem, and reads a good call behind it", () => {
     const error = (body: string) => parse("glm45", `<tool_call>${body}`).calls[0]!.error;
     expect(error("")).toMatch(/no name/);
     expect(error('{"name": "f"}</tool_call>')).toMatch(/no name/);
@@ -446,7 +446,7 @@ describe("minimax_m2", () => {
 });
 
 describe("deepseek_v32", () => {
-  it("types values by their tags, and keeps what is no JSON", () => {
+  it("types values by their tags, and keeps text that is no JSON", () => {
     const value = (key: string, isText: boolean, text: string) =>
       `<｜DSML｜parameter name="${key}" string="${isText}">${text}</｜DSML｜parameter>\n`;
     const values = value("a", true, "1") + value("b", false, '[1, {"c": null}]') + value("d", false, "tru");
@@ -573,7 +573,7 @@ describe("mistral", () => {
     ]);
   });
 
-  it("names what is wrong", () => {
+  it("names the problem", () => {
     const error = (text: string) => parse("mistral", text).calls.map((call) => call.error)[0];
     expect(error("[TOOL_CALLS]")).toMatch(/no name and arguments/);
     expect(error("[TOOL_CALLS][]")).toMatch(/no call/);
@@ -608,7 +608,7 @@ describe("gpt_oss", () => {
     expect(parse("gpt_oss", '<|channel|>analysis<|message|>to=functions.a {"x": 1}').calls).toEqual([]);
   });
 
-  it("names what is wrong", () => {
+  it("names the problem", () => {
     const error = (body: string) =>
       parse("gpt_oss", `<|channel|>commentary to=functions.a<|message|>${body}`).calls[0]!;
     expect(error("[1]").error).toMatch(/not an object/);

@@ -59,7 +59,7 @@ export const wrong = { parse, callStart: 3 };`;
     });
   });
 
-  it("may stand in the place of a built-in one, under all of its names", () => {
+  it("may replace a built-in one, under all of its names", () => {
     const before = getToolFormat("deepseek_v3");
     registerToolParser("deepseek_v3", parse);
     expect(getToolFormat("deepseek_v31")).toBe(getToolFormat("deepseek_v3"));

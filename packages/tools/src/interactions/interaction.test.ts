@@ -96,7 +96,7 @@ describe("interaction()", () => {
     expect(JSON.parse(String(content))).toEqual({ prompt: ["hi", "x"], kwargs: { level: 3 } });
   });
 
-  it("that says nothing is an error that names it", async () => {
+  it("is refused by name if it says nothing", async () => {
     for (const output of [undefined, null, {}, { content: 5 }, { shouldTerminate: false }]) {
       const mute = interaction({ name: "mute", reply: () => output as never });
       await mute.startInteraction("a");
@@ -186,7 +186,7 @@ describe("a config of interactions", () => {
     }
   });
 
-  it("says what is wrong with an export", async () => {
+  it("names the problem of an export", async () => {
     const make = (...entries: object[]) => createInteractions(entries as never, folder);
     const echo = { class_name: "./mine.ts#echo" };
     await expect(make({ ...echo, config: { a: 1 } })).rejects.toMatchObject({

@@ -53,7 +53,7 @@ describe("CodeExecutionInteraction in its sandbox", () => {
 });
 
 describe("Gsm8kInteraction", () => {
-  it("hints at what is wrong, does not tell the answer, and ends when it is right", async () => {
+  it("gives hints, does not tell the answer, and ends when the answer is right", async () => {
     const { texts, replies, score } = await play(new Gsm8kInteraction({ max_hints: 9 }), { ground_truth: "1,200" }, [
       "I do not know",
       "#### 12",
@@ -187,7 +187,7 @@ describe("CodeExecutionInteraction", () => {
     );
   });
 
-  it("says what is missing", async () => {
+  it("names the missing part", async () => {
     expect(() => new CodeExecutionInteraction({ executor: {} })).toThrow(
       expect.objectContaining({ code: "config/bad-value", subject: "config of code_execution.executor" }),
     );

@@ -77,7 +77,7 @@ describe.each(["stdio", "streamable HTTP"])("MCP over %s", (kind) => {
     expect((await run("get-structured-content", { location: "New York" })).response.text).toMatch(/temperature/);
   });
 
-  it("says what the server says is wrong", async () => {
+  it("passes on the server's error", async () => {
     const { response, metrics } = await run("get-sum", { a: "x" });
     expect(response.text).toMatch(/^error: .*a/s);
     expect(metrics).toEqual({ mcp_error: 1 });
@@ -137,7 +137,7 @@ describe("a server that dies", () => {
     await stop(second);
   });
 
-  it("or never starts is an error that says what it wrote", async () => {
+  it("or never starts is refused, with its output", async () => {
     const broken = { command: process.execPath, args: ["-e", "console.error('no licence'); process.exit(3)"] };
     await expect(connectMcpServer("broken", broken)).rejects.toMatchObject({
       code: "tool/mcp",

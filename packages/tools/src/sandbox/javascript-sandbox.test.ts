@@ -10,7 +10,7 @@ const run = (code: string) => sandbox.run(code);
 afterAll(() => Promise.all([sandbox.dispose(), short.dispose()]));
 
 describe("JavaScript programs", () => {
-  it("give what they print and the value of the last expression", async () => {
+  it("give their output and the value of the last expression", async () => {
     expect(await run("console.log('a', 1, [2, {b: null}], 3n); const x = 20; x * 2 + 2")).toEqual({
       status: "ok",
       output: 'a 1 [2,{"b":null}] 3n\n42\n',
@@ -55,7 +55,7 @@ describe("JavaScript programs", () => {
 });
 
 describe("limits of JavaScript programs", () => {
-  it("output and error share the room: an error has half of it, and what the output leaves", async () => {
+  it("output and error share the room: an error gets half of it, and the unused part of the output's half", async () => {
     const bytes = async (printed: number) => {
       const fail = `throw new Error("y".repeat(9000))`;
       const { output, error, truncated } = await run(`print("x".repeat(${printed - 1}))\n${fail}`);

@@ -28,7 +28,7 @@ describe("the memory of a WebAssembly module", () => {
     expect(() => m.grow(1)).toThrow(RangeError);
   });
 
-  it("cannot be smaller than what the module starts with", () => {
+  it("cannot be smaller than the module's initial memory", () => {
     expect(() => limitWasmMemory(makeModule([0, 20]), 19)).toThrow(/needs 1310720 bytes to start, may have 1245184/);
     expect(() => limitWasmMemory(Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]), 1)).toThrow(/no memory/);
   });

@@ -22,7 +22,7 @@ for index, source in enumerate(attempts):
 `;
 
 describe("Python programs", () => {
-  it("give what they print and the value of the last expression", async () => {
+  it("give their output and the value of the last expression", async () => {
     const code = `import asyncio, time, sys
 print("hi ☃ 💡 é" * 2, file=sys.stderr)
 async def wait(): await asyncio.sleep(0.01); return 3

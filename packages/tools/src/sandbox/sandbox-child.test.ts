@@ -209,7 +209,7 @@ describe("a pool", () => {
     expect(started).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it("keeps a child that starts for a call that is given up meanwhile", async () => {
+  it("keeps a child whose call is aborted while it starts", async () => {
     const sandbox = make({ workers: 1 });
     const abort = new AbortController();
     const given = sandbox.run("1", { signal: abort.signal });

@@ -266,7 +266,7 @@ describe("checkpoints", () => {
     }
   });
 
-  it("a folder in the place of the metrics is an error that names it", async () => {
+  it("refuses a folder named like the metrics file, by name", async () => {
     const training = await openTinyTraining(models, options);
     const { path } = await train(training, 1);
     replaceByFolder(join(path, "metrics.jsonl"));
@@ -292,7 +292,7 @@ describe("checkpoints", () => {
     expect(readdirSync(join(path, "checkpoints")).sort()).toEqual(["global_step_1", "global_step_2"]);
   });
 
-  it("a run folder that cannot be made is an error that says what to do", async () => {
+  it("refuses a run folder that cannot be created, with a remedy", async () => {
     const training = await openTinyTraining(models, options);
     writeFileSync(join(models.folder, "a-file"), "");
     training.config.trainer.default_local_dir = join(models.folder, "a-file");

@@ -36,7 +36,7 @@ describe("config", () => {
     expect(() => load("nonsense")).toThrow(/key\.path=value/);
   });
 
-  it("names the line of what is wrong, or the command line", () => {
+  it("names the line of a wrong value, or the command line", () => {
     const file = join(folder, "lines.yaml");
     const refuse = (text: string, ...overrides: string[]) => {
       writeFileSync(file, text);

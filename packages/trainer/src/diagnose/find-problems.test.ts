@@ -431,7 +431,7 @@ describe("runs without a learning signal", () => {
     expect(find("models/not-cria-tiny.gguf")).toEqual(["no_reward"]);
   });
 
-  it("say what they have in common once", () => {
+  it("state their common part once", () => {
     const run = makeRun({ "agent_loop/tool_unknown_tool/mean": 0.2, "agent_loop/tool_invalid_call/mean": 0.6 });
     const [first, ...others] = findProblems(run, options).map(({ sentence }) => sentence);
     expect(first).toMatch(/^In steps 1 to 5 no .*; likely because 60 % of the tool calls cannot be read/);

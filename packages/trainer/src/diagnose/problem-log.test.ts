@@ -47,7 +47,7 @@ describe("a log of problems", () => {
     ]);
   });
 
-  it("lists what holds and what held, the gravest first; of one severity that which holds", () => {
+  it("lists current and past problems by severity; current ones first within one severity", () => {
     const log = fill({ 5: ["past", "now"], 6: ["now"] });
     const listed = log.list([find("mild", 7, "low"), find("now", 7)]);
     expect(listed).toMatchObject([

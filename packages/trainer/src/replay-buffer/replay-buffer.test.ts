@@ -119,7 +119,7 @@ describe("a replay buffer", () => {
     expect([...drawn].sort()).toEqual(["1a", "1b"]);
   });
 
-  it("keeps no texts, and is in a file bit by bit what it was", async () => {
+  it("keeps no texts, and a file restores it bit by bit", async () => {
     const buffer = make();
     addStep(buffer, 1, [1 / 3]);
     expect(JSON.stringify(buffer.groups)).not.toMatch(/long text|a rule/);

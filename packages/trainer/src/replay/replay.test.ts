@@ -298,7 +298,7 @@ describe("a replay is refused", () => {
   });
 });
 
-it("of a run that a program trained takes what the program gave", async () => {
+it("of a run that a program trained uses the program's values", async () => {
   const add = tool({
     name: "calculator",
     description: "Computes.",

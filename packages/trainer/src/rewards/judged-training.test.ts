@@ -141,7 +141,7 @@ describe("a training step with reward models", () => {
     );
   });
 
-  it.each([true, false])("leaves out what the judge cannot score, without a 0 (async: %s)", async (isAsync) => {
+  it.each([true, false])("leaves out conversations that the judge cannot score (async: %s)", async (isAsync) => {
     // One of the prompt "bb"'s four, and all of "ccc"'s but one.
     const asked = { bb: 0, ccc: 0 };
     const server = await serve(({ messages }) => {

@@ -185,7 +185,7 @@ describe("a generative judge", () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  it("names what is wrong with a server", async () => {
+  it("names a server's problem", async () => {
     const judge = async (reply: ChatReply, retries = 0) =>
       judgeBy((await serve(() => reply)).url, retries)
         .score(makeRequest(), never)

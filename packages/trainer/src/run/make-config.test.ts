@@ -187,7 +187,7 @@ describe("losses", () => {
     expect(new Set(cases.map(([name]) => name)).size).toBe(Object.keys(losses).length + 1);
   });
 
-  it.each(cases)("%s is what the config with the same keys gives", (_, loss) => {
+  it.each(cases)("%s equals the config with the same keys", (_, loss) => {
     const { config, registries } = makeConfig({ ...given, loss });
     const made = importLoss(config);
     expect({ ...made, lossMode: registries.policyLosses.get(String(made.lossMode)) }).toEqual({
@@ -198,7 +198,7 @@ describe("losses", () => {
     expect(() => composePolicyLoss(made, registries)).not.toThrow();
   });
 
-  it("go before what the config says of a loss, wholly", () => {
+  it("override all of the config's settings of a loss", () => {
     const actor = {
       entropy_coeff: 0.5,
       use_kl_loss: true,
@@ -260,7 +260,7 @@ describe("toConfig and fromConfig", () => {
     expect(readKey(written, "actor_rollout_ref.actor")).toEqual(values.actor_rollout_ref.actor);
   });
 
-  it("overrides are as on the command line; what is added goes before the file", () => {
+  it("overrides are as on the command line; added options override the file", () => {
     const file = join(folder, "config.yaml");
     writeFileSync(file, JSON.stringify(toConfig({ ...given, steps: 3, n: 2 })));
     const options = fromConfig(file, ["trainer.total_training_steps=5"]);

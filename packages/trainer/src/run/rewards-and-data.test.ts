@@ -48,7 +48,7 @@ describe("reward_model in a training step", () => {
     }
   });
 
-  it("success, failure and length shape it; reward/score stays what the reward function gave", async () => {
+  it("success, failure and length shape it; reward/score stays the reward function's value", async () => {
     const { trajectories, metrics } = await step({
       reward: "return { score: 7, acc: truth === 'a' };",
       rewardModel: { trajectory_reward: { success_reward: 1, failure_reward: -1, length_penalty: -0.01 } },

@@ -55,7 +55,7 @@ const readLines = (file: string) =>
 const readMetrics = (path: string) => readLines(join(path, "metrics.jsonl")) as Record<string, number>[];
 
 describe("validation", () => {
-  it("before training, every test_freq, and at the end; trackers see what the file has", async () => {
+  it("before training, every test_freq, and at the end; trackers get the file's values", async () => {
     const { path, tracker, metrics } = await train(await open({ total_training_steps: 5, test_freq: 2 }));
     const lines = readMetrics(path);
     const validated = lines.filter((m) => "val-core/test/reward/mean@1" in m).map((m) => m["training/global_step"]);

@@ -148,7 +148,7 @@ describe("data.sampler", () => {
     }
   });
 
-  it.each([1, 2])("with a lag of %i it knows what the schedule says, whatever ends first", async (lag) => {
+  it.each([1, 2])("with a lag of %i its knowledge follows the schedule, in any order of completion", async (lag) => {
     const expected = Array.from({ length: STEPS }, (_, i) => i + 1).flatMap((step) =>
       step - 1 - lag > 0 ? [`told ${step - 1 - lag}`, `pick ${step}`] : [`pick ${step}`],
     );

@@ -76,7 +76,7 @@ describe("a training under way", () => {
     ]);
   });
 
-  it("stops and saves when its iteration is left; what it saved goes on to the same bits", async () => {
+  it("stops and saves when its iteration is left; resuming gives the same bits", async () => {
     const given = options();
     const run = train(given);
     for await (const { step } of run) if (step === 2) break;
@@ -164,7 +164,7 @@ describe("a training under way", () => {
 });
 
 describe("who is told", () => {
-  it("report hears what the settings are warned of, and which have no effect, before the first step", async () => {
+  it("report receives warnings and notices of settings before the first step", async () => {
     const events: RunEvent[] = [];
     const report = (event: RunEvent) => void events.push(event);
     const config = {
@@ -185,7 +185,7 @@ describe("who is told", () => {
     expect(events.filter(({ type }) => type === "warning" || type === "notice")).toEqual([]);
   });
 
-  it("report hears of everything in order, and what it throws ends the training", async () => {
+  it("report receives every event in order, and its error ends the training", async () => {
     const events: RunEvent[] = [];
     await train(
       options({ steps: 2, validation: { rows: heldOut, every: 1 }, report: (event) => void events.push(event) }),
@@ -219,7 +219,7 @@ describe("who is told", () => {
 });
 
 describe("a failure", () => {
-  it("reaches whoever awaits, and whoever iterates", async () => {
+  it("reaches every await and every iteration", async () => {
     const cases: [string, () => TrainOptions, new (...args: never[]) => Error, RegExp][] = [
       ["an option", () => options({ n: 0 }), ConfigError, /^train: n: has a wrong value[\s\S]*received: 0/],
       [
@@ -305,7 +305,7 @@ describe("a failure", () => {
     }
   });
 
-  it("of tools that are opened for it leaves nothing open; what it opened is ended when it ends", async () => {
+  it("opens tools for the run, and closes them when it ends", async () => {
     const ended: string[] = [];
     const source = (name: string): ToolSource => ({
       name: `server of ${name}`,

@@ -386,7 +386,7 @@ beforeAll(async () => {
 });
 
 describe("every argument of the engines", () => {
-  it("is what the base's config says", () => {
+  it("equals the base's config", () => {
     const rows = [[...row0, ...row1], row2, [...row0, ...row1], row2];
     const optimizer = { betas: [[0.9, 0.999]], weightDecay: [0], maxGradNorm: [1], microBatchTokens: [undefined] };
     const name = (call: string, given: Arguments) =>

@@ -231,7 +231,7 @@ describe("a run of cria sft", () => {
   });
 });
 
-it("says in its folder what it does, as long as it runs", async () => {
+it("reports its state in its folder while it runs", async () => {
   let live: LiveState | null = null;
   const tracker: Tracker = {
     name: "late",

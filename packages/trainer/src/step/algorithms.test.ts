@@ -328,7 +328,7 @@ describe("rollout correction", () => {
     for (const norm of norms) expect(Math.abs(norm - norms[0]!) / norms[0]!).toBeLessThan(1e-3);
   });
 
-  it("rejects what is too far off: out of the loss and out of its denominators", async () => {
+  it("rejects outliers from the loss and from its denominators", async () => {
     // No ratio is exactly 1: with such a narrow threshold nearly every token is rejected.
     const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1 + 1e-9 };
     const training = await open({ algorithm: { rollout_correction } });
@@ -555,7 +555,7 @@ describe("group filter", () => {
     expect(await uidsOf({ min_spread: 1 })).toEqual({ kept: [2], leftOut: [0, 1] });
   });
 
-  it("goes on with what it has after max_num_gen_batches, or when no prompt is fresh", async () => {
+  it("goes on with its groups after max_num_gen_batches, or when no prompt is fresh", async () => {
     for (const [max_num_gen_batches, batches] of [
       [2, 2],
       [0, 1],

@@ -105,7 +105,7 @@ describe("advantages", () => {
     expect(() => advantages.of("grop", groups)).toThrow(/is not an advantage estimator[\s\S]*grpo[\s\S]*grop/);
   });
 
-  it("leave out what failed, and with a comparison the groups of which one is left", async () => {
+  it("leave out failed conversations, and groups of one if they are compared", async () => {
     const groups = await roll("xxxxx");
     expect(advantages.grpo(groups).indices).toEqual([0, 2, 3, 4, 5, 6, 7]);
     const pairs = await roll("xxxxx", 2);

@@ -145,7 +145,7 @@ describe("a teacher", () => {
     },
   );
 
-  it("says with an adapter what the training that wrote it says", async () => {
+  it("with an adapter: has the logprobs of the training that wrote it", async () => {
     const trained = await openTinyTraining(models);
     await takeSteps(trained, 3);
     const adapter = join(models.folder, "trained.gguf");
@@ -375,7 +375,7 @@ describe("train({ teacher })", () => {
     expect(own(first)).toEqual(own(second));
   });
 
-  it("refuses what is misspelt, and a loss with a teacher's term", async () => {
+  it("refuses a misspelt option, and a loss with a teacher's term", async () => {
     await expect(train({ ...(await options()), teacher: { modle: "x" } as never })).rejects.toMatchObject({
       code: "config/unknown-key",
     });
@@ -407,7 +407,7 @@ describe("errors of train({ teacher })", () => {
     });
   });
 
-  it("name the option in what is expected", async () => {
+  it("name the option in the expected value", async () => {
     const model = await models.write({ seed: 5, embeddingScale: 0.25 });
     const config = { trainer: { default_local_dir: models.folder } };
     const given = { model, task, threads: 1, config };
@@ -419,7 +419,7 @@ describe("errors of train({ teacher })", () => {
 });
 
 describe("policy.train with a teacher", () => {
-  it("asks the teacher for what the batch lacks", async () => {
+  it("asks the teacher for the scores that the batch lacks", async () => {
     const policy = await loadPolicy(await models.write({ seed: 5, embeddingScale: 0.25 }), {
       lora: { rank: 2 },
       threads: 1,

@@ -21,7 +21,7 @@ const take = (training: TinyTraining, step = 1) =>
 const countSampled = (t: Trajectory) => t.responseMask.reduce((sum, bit) => sum + bit, 0);
 
 describe("a training step", () => {
-  it("starts with a ratio of exactly 1, and its loss is what the formulas say", async () => {
+  it("starts with a ratio of exactly 1, and its loss follows the formulas", async () => {
     const training = await open();
     const { trajectories, metrics } = await take(training);
     expect(metrics["actor/ppo_kl"]).toBe(0);

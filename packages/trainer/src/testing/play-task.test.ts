@@ -29,7 +29,7 @@ const task = defineTask({
 });
 
 describe("playTask", () => {
-  it("runs the tools that the script calls, and judges what it answers", async () => {
+  it("runs the tools that the script calls, and judges its answers", async () => {
     const played = await playTask(task, [callTool("square", { x: 3 }), "#### 9"]);
     expect(played.calls).toEqual([{ name: "square", arguments: { x: 3 }, answer: "9" }]);
     expect(played).toMatchObject({ score: 1, reward: 1, stepRewards: [], unused: 0 });
@@ -47,7 +47,7 @@ describe("playTask", () => {
     await playTask(task, ["#### 25"], { row: { question: "5 squared?" } });
   });
 
-  it("shows step rewards, and what the model reads of a tool that throws", async () => {
+  it("shows step rewards, and the error text of a tool that throws", async () => {
     const thought = ["Twice, then.", callTool("square", { x: 3 })];
     const played = await playTask(task, [
       callTool("square", { x: 2 }),
@@ -106,7 +106,7 @@ describe("playTask", () => {
     await expect(playTask(broken, ["4"])).rejects.toThrow("no such column");
   });
 
-  it("ends by a signal, and frees what the tools hold", async () => {
+  it("ends by a signal, and frees the tools' resources", async () => {
     const released: number[] = [];
     const counter = tool({
       name: "count",

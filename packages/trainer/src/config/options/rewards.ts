@@ -77,13 +77,10 @@ export const rewardModelOptions = z.strictObject({
 /** Judges of conversations, and the conversion of scores to rewards. */
 export const rewardOptions = z.strictObject({
   function: rewardFunctionOptions.prefault({}),
-  manager: z
-    .string()
-    .default("naive")
-    .meta({
-      description: "Reward manager: it calls the reward function, and may add penalties.",
-      examples: rewardManagers.names(),
-    }),
+  manager: z.string().default("naive").meta({
+    description: "Reward manager: it calls the reward function, and may add penalties.",
+    examples: rewardManagers.names(),
+  }),
   timeoutS: z
     .number()
     .positive()
