@@ -92,7 +92,7 @@ describeWithNats("workers as the files start them", () => {
       const mounted = make(join("pod", mountPath));
       mounts[mountPath] = mounted;
       if (!configMap) continue;
-      expect(configMap.name).toBe("cria-environment");
+      expect(configMap.name).toBe("cria-code");
       mkdirSync(join(mounted, "..data"));
       for (const entry of readdirSync(training, { withFileTypes: true })) {
         if (!entry.isFile()) continue;

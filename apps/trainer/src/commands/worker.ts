@@ -21,9 +21,10 @@ const args = {
     description:
       "Folder to search and store models in (default: the hub's cache and the working directory; the user's cache)",
   },
-  env: {
+  code: {
     type: "string",
-    description: "An environment, or a folder of them: tools, interactions, agents (default: the working directory)",
+    description:
+      "Folder of the user code (tools, interactions, agents), or a folder of such folders (default: the working directory)",
   },
   threads: { type: "string", description: "Native threads (default: all cores)" },
   device: { type: "string", description: "auto, cpu or cuda (default: auto)" },
@@ -33,10 +34,10 @@ const args = {
 
 /** Text below the options in its help. */
 export const workerNotes = `cria worker --bus nats://host:4222
-cria worker --bus tls://host:4222 --ca ca.pem --nkey worker.nk --env environments --model-dir models
+cria worker --bus tls://host:4222 --ca ca.pem --nkey worker.nk --code my-task --model-dir models
 
 It helps any training on the bus: cria train config.yaml --bus ... It joins and leaves at any time. Code does not travel: the code of
-a config's tools and agents must be in --env, unchanged from the coordinator, or be installed. Without it, or with another CPU
+a config's tools and agents must be in --code, unchanged from the coordinator, or be installed. Without it, or with another CPU
 kernel, it does the other jobs; cria workers shows what it lacks. Ctrl-C or SIGTERM lets its jobs end; a second one gives them back.`;
 
 export const workerCommand = defineCommand({
@@ -53,7 +54,7 @@ export const workerCommand = defineCommand({
           threads: readNumber("threads", given.threads, { whole: true, least: 1 }),
           device: readDevice(given.device),
           modelDir: given["model-dir"] && checkArgument("--model-dir", given["model-dir"]),
-          folder: given.env && checkArgument("--env", given.env),
+          folder: given.code && checkArgument("--code", given.code),
         };
         const report = showEvents({ silent: given.json });
         const bus = await reach(address, report, signal);

@@ -166,7 +166,7 @@ describe("a bus that is followed", () => {
     state.workers = [
       { ...worker!, host: "\x1b[2Jbox", class: "x".repeat(100), failed: 2, draining: true, lacks: ["no model\x07"] },
       { ...worker!, id: "ill", slots: { rollout: 0 }, failed: 5, oldestS: 90, lastFailure: "rollout: no memory\x07" },
-      { ...worker!, id: "idle", slots: {}, lacks: ["no environment"] },
+      { ...worker!, id: "idle", slots: {}, lacks: ["no user code"] },
     ];
     const lines = drawBus("farm\x07", state, 120).map(stripVTControlCharacters);
     expect(lines[0]).toBe("farm\\x07  3 workers, 1 draining, no policy yet");
@@ -175,7 +175,7 @@ describe("a bus that is followed", () => {
     expect(lines[4]).toMatch(/^ill .* rollout 0\/0 +90 s +0 +5 +0 +0\.1\.0 +failing$/);
     expect(lines[5]).toBe("  last failure: rollout: no memory\\x07");
     expect(lines[6]).toMatch(/^idle .* useless$/);
-    expect(lines[7]).toBe("  no environment");
+    expect(lines[7]).toBe("  no user code");
     for (const line of drawBus("farm", state, 50))
       expect(stripVTControlCharacters(line).length).toBeLessThanOrEqual(50);
     await Promise.all([coordinator.close(), observer.close()]);

@@ -2,14 +2,14 @@ import { ConfigError } from "@cria/core";
 import { isAddress } from "@cria/hub/internal";
 import type { CoordinatedRun } from "@cria/trainer";
 import type { JobBus } from "../bus/job-bus.js";
-import { identifyEnvironment } from "../environment/identify.js";
-import { toPortableConfig } from "../environment/portable-config.js";
 import { computeClass } from "../jobs/compute-class.js";
 import { pack } from "../jobs/pack.js";
 import type { ModelFile, RunDescription } from "../jobs/run-description.js";
 import { hasWeights, readWeights, type WeightsEngine } from "../jobs/weights.js";
 import { hashModel } from "../models/hash-model.js";
 import { shareModel } from "../models/share-model.js";
+import { identifyUserCode } from "../user-code/identify-user-code.js";
+import { toPortableConfig } from "../user-code/portable-config.js";
 import { version } from "../version.js";
 
 /** A run in the form that its workers see. */
@@ -56,7 +56,7 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
   const description: RunDescription = {
     cria: version,
     config: toPortableConfig(config, configFolder),
-    environment: await identifyEnvironment(config, configFolder, task),
+    userCode: await identifyUserCode(config, configFolder, task),
     model,
     projector,
     class: await computeClass(engine, model.sha256, signal),

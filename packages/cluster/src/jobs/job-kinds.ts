@@ -10,7 +10,7 @@ export const WITHOUT_TRAINING = "waits for a training";
 
 /** Fields of every job of a training. The rest of the payload is `work`, packed. */
 export const payloadSchema = z.strictObject({
-  /** SHA-256 of the run's description (`RunDescription`): model, config, environment. */
+  /** SHA-256 of the run's description (`RunDescription`): model, config, user code. */
   run: sha256,
   /** SHA-256 of the trained tensors that the job uses (`readWeights`). */
   weights: sha256,

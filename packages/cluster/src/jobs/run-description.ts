@@ -2,9 +2,10 @@ import { z } from "zod";
 import { sha256 } from "./packed.js";
 
 /**
- * Code that conversations run: tools, interactions, agent loops, losses. No code travels: a worker has it, or lacks it.
+ * Names the user code of a training: the modules and files that its config names (tools, interactions, agent loops,
+ * losses). The code itself is never sent: a worker has it, or lacks it.
  */
-export const environmentSchema = z.discriminatedUnion("kind", [
+export const userCodeSchema = z.discriminatedUnion("kind", [
   /** An installed package: the config's folder lies in it, at `folder`. */
   z.strictObject({
     kind: z.literal("package"),
@@ -17,7 +18,7 @@ export const environmentSchema = z.discriminatedUnion("kind", [
   /** A task in memory: workers are started with one of that name. */
   z.strictObject({ kind: z.literal("task"), name: z.string().max(200) }),
 ]);
-export type EnvironmentId = z.infer<typeof environmentSchema>;
+export type UserCodeId = z.infer<typeof userCodeSchema>;
 
 /** A GGUF that workers need, found by its SHA-256 in any folder. */
 const fileSchema = z.strictObject({
@@ -37,10 +38,10 @@ export const runDescriptionSchema = z.strictObject({
   /** The coordinator's version of Cria; workers of other versions refuse the run. */
   cria: z.string().max(100),
   /**
-   * The whole config, as JSON. Its paths are relative to the environment's folder, except those of model and projector.
+   * The whole config, as JSON. Its paths are relative to the folder of the user code, except those of model and projector.
    */
   config: z.record(z.string(), z.unknown()),
-  environment: environmentSchema,
+  userCode: userCodeSchema,
   model: fileSchema,
   /** Projector with which the model sees images; null: it reads only text. */
   projector: fileSchema.nullable(),

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { every, float32s, int32s, number, text } from "./checked.js";
 
 /**
- * Schemas of the work that arrives at a worker. Its users check whether it fits model and environment: rows like any
+ * Schemas of the work that arrives at a worker. Its users check whether it fits model and user code: rows like any
  * row of a dataset; the engine checks tokens, trees, ids of vectors and their number in an image.
  */
 

@@ -14,7 +14,7 @@ import {
 import { cleanText } from "../bus/job-record.js";
 import { inboxOf, type Role } from "./names.js";
 
-/** Servers and credentials. Secrets are files, never texts: other users may see arguments and environments. */
+/** Servers and credentials. Secrets are files, never texts: other users may see arguments and environment variables. */
 export interface NatsServers {
   /** `nats://host:4222` or `tls://host:4222`; several: any of a cluster. */
   servers: string | readonly string[];

@@ -213,7 +213,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
     });
 
     it("that a worker declines are left to others, and its tries are not counted", async () => {
-      await join((await connect()).bus, "picky", async (_, { decline }) => decline("no such environment"));
+      await join((await connect()).bus, "picky", async (_, { decline }) => decline("no such code"));
       await join((await connect()).bus, "able", double);
       const results = await Promise.all([1, 2, 3].map((row) => coordinator.submit(rollout, { row }, { maxTries: 1 })));
       expect(results).toMatchObject([1, 2, 3].map((row) => ({ value: { answer: 2 * row }, worker: "able", tries: 1 })));

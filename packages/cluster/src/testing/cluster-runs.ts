@@ -72,7 +72,7 @@ export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterR
       `trainer.total_training_steps=${steps}`,
       ...(workers > 0 ? [`cluster.wait_for_workers=${wait}`] : []),
     ]);
-  const addWorker = () => crew.start("worker", ["--threads", "1", "--env", dirname(options.config)]);
+  const addWorker = () => crew.start("worker", ["--threads", "1", "--code", dirname(options.config)]);
   try {
     let coordinator = train(workers);
     for (let i = 0; i < workers; i++) addWorker();

@@ -5,13 +5,13 @@ import type { Environment, Report, Task, TrainConfig } from "@cria/trainer";
 import { openConversations, openLosses, readLag } from "@cria/trainer/internal";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
-import { type EnvironmentPlaces, type FoundEnvironment, findEnvironment } from "../environment/find.js";
-import { BUILT_IN } from "../environment/identify.js";
-import { checkInside, listConversationFiles, listLossFiles, type NamedFile } from "../environment/named-files.js";
 import { readImageLimits } from "../images/image-limits.js";
 import { WorkerImages } from "../images/worker-images.js";
 import type { RunDescription } from "../jobs/run-description.js";
 import { findModel } from "../models/find-model.js";
+import { type FoundUserCode, findUserCode, type UserCodePlaces } from "../user-code/find-user-code.js";
+import { BUILT_IN } from "../user-code/identify-user-code.js";
+import { checkInside, listConversationFiles, listLossFiles, type NamedFile } from "../user-code/named-files.js";
 import type { ModelOverrides, ModelSlot } from "./model-slot.js";
 import { PolicyPlaces } from "./policy-places.js";
 import { type DescribedRun, readDescription } from "./read-description.js";
@@ -40,6 +40,8 @@ export interface PreparedRun {
   lacks: string[];
   /** True if missing parts may become available: it may be prepared again. */
   mayComeBy: boolean;
+  /** Searches missing user code again, and resolves to true if it is there now; null: none is missing. Never rejects. */
+  findMissingCode: (() => Promise<boolean>) | null;
   /** Disposes of tools and versions of the policy; the model stays. Never rejects. */
   dispose(): Promise<void>;
 }
@@ -48,7 +50,7 @@ export interface PrepareOptions {
   bus: Pick<JobBus, "blobs">;
   models: ModelSlot;
   weights: WeightsCache;
-  places: EnvironmentPlaces;
+  places: UserCodePlaces;
   modelDir?: string;
   /** Options for loading the model on this machine. */
   load: Omit<ModelOverrides, "path" | "mmproj">;
@@ -60,7 +62,7 @@ export interface PrepareOptions {
 const PASSING = /^(hub\/|cluster\/blob-|cluster\/no-model|cluster\/no-answer)/;
 
 /**
- * Prepares for a run as far as possible: without the environment it may compute gradients, with other bits it may hold
+ * Prepares for a run as far as possible: without the user code it may compute gradients, with other bits it may hold
  * conversations.
  * @throws only the signal's reason.
  */
@@ -77,6 +79,7 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
     losses: null,
     lacks: [],
     mayComeBy: false,
+    findMissingCode: null,
     dispose: async () => undefined,
   };
   /** Undefined, and a text in `lacks`, after a failure. */
@@ -95,6 +98,13 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
   if (run === undefined) return prepared;
   const { description, config } = run;
   const found = await attempt("holds no conversations", () => locate(run, options));
+  if (!found) {
+    prepared.findMissingCode = () =>
+      locate(run, options).then(
+        () => true,
+        () => false,
+      );
+  }
   const engine = await attempt("has no model", () => loadModel(run, found, options));
   if (engine === undefined) return prepared;
   const { models, weights } = options;
@@ -143,13 +153,13 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
   return prepared;
 }
 
-/** @throws Error that explains why the environment is missing. */
-async function locate({ description, config }: DescribedRun, { places }: PrepareOptions): Promise<FoundEnvironment> {
-  const { environment } = description;
-  const found = await findEnvironment(environment, config, places);
+/** @throws Error that explains why the user code is missing. */
+async function locate({ description, config }: DescribedRun, { places }: PrepareOptions): Promise<FoundUserCode> {
+  const { userCode } = description;
+  const found = await findUserCode(userCode, config, places);
   if (typeof found === "string") throw new Error(found);
   const files = [...listConversationFiles(config), ...listLossFiles(config)];
-  if (environment.kind === "package" && environment.name === BUILT_IN) refuseFiles(files);
+  if (userCode.kind === "package" && userCode.name === BUILT_IN) refuseFiles(files);
   checkInside(
     found.folder,
     files.filter((file) => !isOwnFile(file, found.task)),
@@ -165,7 +175,7 @@ function isOwnFile({ key }: NamedFile, task: Task<object> | undefined): boolean 
 
 function refuseFiles(files: readonly NamedFile[]): void {
   if (files.length === 0) return;
-  throw new Error(`without the environment there is no ${files.map(({ value }) => value).join(", ")}`);
+  throw new Error(`without the user code there is no ${files.map(({ value }) => value).join(", ")}`);
 }
 
 async function loadModel(
@@ -200,7 +210,7 @@ function checkVision(): void {
 
 async function openRunConversations(
   { description, config }: DescribedRun,
-  { folder, task }: FoundEnvironment,
+  { folder, task }: FoundUserCode,
   { report }: PrepareOptions,
 ) {
   const opened = await openTraced(config, folder, task, report);

@@ -26,7 +26,7 @@ export interface StartWorkerOptions {
    * cache.
    */
   modelDir?: string;
-  /** An environment, or a folder of them; packages are resolved from here. Default: the working directory. */
+  /** A folder with user code, or a folder of such folders; packages are resolved from here. Default: the working directory. */
   folder?: string;
   /** Tasks in memory, by name. */
   tasks?: readonly Task<object>[];
@@ -41,7 +41,7 @@ export interface StartWorkerOptions {
 export interface WorkerStatus {
   id: string;
   /**
-   * "waiting": no training has begun. "preparing": it fetches model and environment. "working": it takes jobs, if it
+   * "waiting": no training has begun. "preparing": it fetches the model and searches the user code. "working": it takes jobs, if it
    * has `kinds`.
    */
   state: "waiting" | "preparing" | "working" | "left";
@@ -117,6 +117,8 @@ class WorkerLoop implements RunningWorker {
   private prepared: PreparedRun | null = null;
   /** The newest run, and the controller that stops preparing for an older one. */
   private wanted: string | null = null;
+  /** True: the run was announced again, and user code was missing. */
+  private searchesCode = false;
   private changed = new AbortController();
   private readonly told = new Set<string>();
   /** The running jobs, including those that were given back and have not ended. */
@@ -177,6 +179,10 @@ class WorkerLoop implements RunningWorker {
   private follow({ run, weights }: PublishedPolicy): void {
     if (run === this.wanted) {
       if (this.prepared?.engine) this.weights.prefetch(weights);
+      if (this.prepared?.sha === run && this.prepared.findMissingCode) {
+        this.searchesCode = true;
+        this.changed.abort(new Error("the training was announced again"));
+      }
       return;
     }
     this.wanted = run;
@@ -188,8 +194,12 @@ class WorkerLoop implements RunningWorker {
     while (!this.leaving.signal.aborted) {
       const changed = new AbortController();
       this.changed = changed;
-      const { wanted } = this;
-      const isPrepared = wanted === null || (this.prepared?.sha === wanted && !this.prepared.mayComeBy);
+      const { wanted, prepared } = this;
+      if (this.searchesCode) {
+        this.searchesCode = false;
+        if (prepared && (await prepared.findMissingCode?.())) prepared.mayComeBy = true;
+      }
+      const isPrepared = wanted === null || (prepared?.sha === wanted && !prepared.mayComeBy);
       if (!isPrepared) {
         const ready = await this.prepare(wanted, changed.signal).catch((error) => this.tell(error));
         if (!ready && !changed.signal.aborted && !this.leaving.signal.aborted) await wait(RETRY_MS, changed.signal);
@@ -203,9 +213,10 @@ class WorkerLoop implements RunningWorker {
   private async prepare(sha: string, signal: AbortSignal): Promise<boolean> {
     const { options, bus, models, weights } = this;
     const { modelDir, report, threads, device = "auto", slots, folder = process.cwd(), tasks } = options;
-    const isAgain = this.prepared?.sha === sha;
+    // Without an engine it has taken no jobs.
+    const isAgain = this.prepared?.sha === sha && !this.prepared.engine;
     if (!isAgain) {
-      // No caller waits for the previous training's jobs.
+      // Jobs of a previous training are of no use; other workers do those of this one.
       await this.joined?.close();
       this.told.clear();
       await this.join(["prepares for a training"], sha);

@@ -278,7 +278,7 @@ describe("a worker", () => {
     expect(worker.status.lacks[0]).toContain("cluster.other_classes refuses it");
   });
 
-  it("without the environment computes gradients and scores, says what it lacks, and finds it in a folder of folders", async () => {
+  it("without the user code computes gradients and scores, says what it lacks, and finds it in a folder of folders", async () => {
     await begin();
     const empty = join(models.folder, "empty");
     mkdirSync(empty);
@@ -286,14 +286,14 @@ describe("a worker", () => {
     await working(lacking);
     expect(lacking.status.kinds).toEqual(["score", "gradient"]);
     expect((await seen()).lacks).toEqual([
-      expect.stringMatching(/^holds no conversations: no environment [0-9a-f]{12} in .*empty or a folder in it: copy/),
+      expect.stringMatching(/^holds no conversations: no user code [0-9a-f]{12} in .*empty or a folder in it: copy/),
     ]);
     expect(events).toContainEqual({ type: "warning", text: lacking.status.lacks[0] });
     await expect(submit(scoreJob, scoring)).resolves.toMatchObject({ worker: "lacking" });
     await lacking.drain();
 
-    const parent = join(models.folder, "environments");
-    // Another learning rate in the config there is no other environment; another tool is.
+    const parent = join(models.folder, "user-code");
+    // Another learning rate in the config there is no other user code; another tool is.
     cpSync(folder, join(parent, "mine"), { recursive: true });
     writeFileSync(join(parent, "mine", "config.yaml"), "actor_rollout_ref:\n  actor: { optim: { lr: 1 } }\n");
     const able = await startOne({ folder: parent });
@@ -305,6 +305,32 @@ describe("a worker", () => {
     await working(wrong);
     expect(wrong.status.kinds).toEqual(["score", "gradient"]);
     rmSync(parent, { recursive: true });
+  });
+
+  it("searches missing user code again when its training is announced again", async () => {
+    await begin();
+    const place = join(models.folder, "later");
+    // A copy in progress: its hash is another one.
+    cpSync(folder, place, { recursive: true });
+    writeFileSync(join(place, "tools.yaml"), "tools:");
+    const worker = await startOne({ folder: place });
+    await working(worker);
+    expect(worker.status.kinds).toEqual(["score", "gradient"]);
+
+    const announce = async () => {
+      policy = await coordinator.publishPolicy({ ...policy!, version: policy!.version + 1 }, policy);
+    };
+    await announce();
+    await expect(submit(scoreJob, scoring)).resolves.toMatchObject({ worker: worker.id });
+    expect(worker.status.kinds).toEqual(["score", "gradient"]);
+
+    cpSync(join(folder, "tools.yaml"), join(place, "tools.yaml"));
+    await announce();
+    await vi.waitFor(() => expect(worker.status.kinds).toEqual(["rollout", "score", "gradient"]), 10_000);
+    expect(worker.status.lacks).toEqual([]);
+    await expect(submit(rolloutJob, conversation())).resolves.toMatchObject({ worker: worker.id });
+    await worker.drain();
+    rmSync(place, { recursive: true });
   });
 
   it("without the model is seen, fetches it from the bus, and refuses another", async () => {
@@ -354,7 +380,7 @@ describe("a worker", () => {
     const { rollout } = config.actor_rollout_ref;
     const agent = { ...rollout.agent, default_agent_loop: "(agent in memory)" };
     const inMemory = { ...config, actor_rollout_ref: { ...config.actor_rollout_ref, rollout: { ...rollout, agent } } };
-    await publish({ environment: { kind: "task", name: "waiting" }, config: inMemory });
+    await publish({ userCode: { kind: "task", name: "waiting" }, config: inMemory });
     const worker = await startOne({ tasks: [task] });
     await working(worker);
     expect(worker.status.lacks).toEqual([]);
@@ -369,29 +395,29 @@ describe("a worker", () => {
 
   it("loads no code from elsewhere, whatever a config says", async () => {
     const { rollout, actor } = config.actor_rollout_ref;
-    const reach = (change: object, environment: RunDescription["environment"]) =>
-      begin({ config: { ...config, actor_rollout_ref: { ...config.actor_rollout_ref, ...change } }, environment });
+    const reach = (change: object, userCode: RunDescription["userCode"]) =>
+      begin({ config: { ...config, actor_rollout_ref: { ...config.actor_rollout_ref, ...change } }, userCode });
     const outside = join(models.folder, "outside.mjs");
     writeFileSync(outside, "globalThis.wasLoaded = true; export const x = () => {};\n");
     const multi_turn = { ...rollout.multi_turn, tool_config_path: null, format: `${outside}#x` };
     const policy_loss = { ...actor.policy_loss, loss_mode: `${outside}#x` };
     const builtIn = { kind: "package", name: "cria", version, folder: "" } as const;
-    for (const [change, environment] of [
+    for (const [change, userCode] of [
       [{ rollout: { ...rollout, multi_turn } }, builtIn],
       [{ rollout: { ...rollout, multi_turn } }, { kind: "task", name: "mine" }],
       [{ actor: { ...actor, policy_loss } }, { kind: "task", name: "mine" }],
     ] as const) {
-      await reach(change, environment);
+      await reach(change, userCode);
       const worker = await startOne({ tasks: [defineTask({ name: "mine", rows: ["a"], reward: () => 1 })] });
       await working(worker);
       expect(worker.status.kinds).not.toContain("rollout");
-      expect(worker.status.lacks[0]).toMatch(/outside the workers' environment|without the environment there is no/);
+      expect(worker.status.lacks[0]).toMatch(/outside the folder of the user code|without the user code there is no/);
     }
     expect(globalThis).not.toHaveProperty("wasLoaded");
   });
 
   it("without a task in memory names it", async () => {
-    await begin({ environment: { kind: "task", name: "other\u001b[2J" } });
+    await begin({ userCode: { kind: "task", name: "other\u001b[2J" } });
     const worker = await startOne();
     await working(worker);
     expect((await seen()).lacks).toEqual([

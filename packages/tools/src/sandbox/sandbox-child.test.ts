@@ -102,24 +102,27 @@ describe("a child process", () => {
     await child.exited;
   });
 
-  it.runIf(process.platform === "linux")("has an empty environment and folder, and no open file of ours", async () => {
-    const sandbox = make({ workers: 1 });
-    await sandbox.run("1");
-    const [pid] = sandbox.pids;
-    expect(readFileSync(`/proc/${pid}/environ`, "utf8")).toBe("");
-    expect(readdirSync(`/proc/${pid}/cwd`)).toEqual([]);
-    // Its watchdog opens its own stat file now and then, and closes it.
-    const open = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
-      try {
-        return readlinkSync(`/proc/${pid}/fd/${fd}`);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-        throw error;
-      }
-    });
-    const own = new RegExp(`^(socket:|pipe:|anon_inode:|/dev/null$|/proc/${pid}/stat$)`);
-    expect(open.filter((target) => !own.test(target))).toEqual([]);
-  });
+  it.runIf(process.platform === "linux")(
+    "has no environment variables, an empty folder, and no open file of ours",
+    async () => {
+      const sandbox = make({ workers: 1 });
+      await sandbox.run("1");
+      const [pid] = sandbox.pids;
+      expect(readFileSync(`/proc/${pid}/environ`, "utf8")).toBe("");
+      expect(readdirSync(`/proc/${pid}/cwd`)).toEqual([]);
+      // Its watchdog opens its own stat file now and then, and closes it.
+      const open = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+        try {
+          return readlinkSync(`/proc/${pid}/fd/${fd}`);
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+          throw error;
+        }
+      });
+      const own = new RegExp(`^(socket:|pipe:|anon_inode:|/dev/null$|/proc/${pid}/stat$)`);
+      expect(open.filter((target) => !own.test(target))).toEqual([]);
+    },
+  );
 
   /**
    * Starts another process that runs these statements with a `sandbox`, and waits for the child's id, which it prints.

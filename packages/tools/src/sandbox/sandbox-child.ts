@@ -36,7 +36,7 @@ const GRACE_S = 10;
 const STDERR_CHARS = 2000;
 
 /**
- * One child process that runs programs, one at a time. It has an empty environment and working folder, and may neither
+ * One child process that runs programs, one at a time. It has no environment variables, an empty working folder, and may neither
  * read other files, nor write any, nor start processes. It ends with this process, even if that is killed.
  */
 export class SandboxChild {

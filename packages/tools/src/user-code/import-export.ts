@@ -44,7 +44,7 @@ export async function importModule(module: string, baseFolder: string): Promise<
   if (!/\.[cm]?tsx?$/.test(module)) return import(isPath ? pathToFileURL(target).href : target);
   const { createJiti } = await import("jiti");
   const parent = pathToFileURL(resolve(baseFolder, "index.js")).href;
-  // An environment may lie outside any project: it gets our zod if it has none.
+  // User code may lie outside any project: it gets our zod if it has none.
   const hasZod = createJiti(parent).esmResolve("zod", { try: true }) !== undefined;
   const virtualModules = { ...listHostModules(), ...(hasZod ? {} : { zod: await import("zod") }) };
   return createJiti(parent, { fsCache: false, interopDefault: false, virtualModules }).import(target);

@@ -36,7 +36,7 @@ export const clusterRules: readonly Rule[] = [
         weight: Math.min(1, share),
         sentence: `In steps ${from} to ${run.lastStep} jobs were begun again, ${percent(share)} of those that workers did: workers fail, leave or fall silent`,
         remedy:
-          "Look which of them fail or come and go (the page Workers of cria view): whether they have the memory, the environment and a connection that lasts; where jobs take long, raise cluster.silence_s",
+          "Look which of them fail or come and go (the page Workers of cria view): whether they have the memory, the user code and a connection that lasts; where jobs take long, raise cluster.silence_s",
         keys: ["cluster.silence_s", "cluster.max_tries"],
         filter: null,
       };

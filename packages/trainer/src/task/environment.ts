@@ -2,7 +2,7 @@ import type { SamplingOptions } from "@cria/core";
 import type { RolloutOptions } from "@cria/rollout";
 
 /**
- * Everything around a conversation: tools, interactions, rewards and limits. Policy and sampling are passed
+ * What a policy acts in: tools, interactions, rewards and limits of conversations. Rows, policy and sampling are passed
  * separately.
  */
 export type Environment = Omit<

@@ -23,8 +23,8 @@ export class MlflowTracker implements Tracker {
   private artifacts = "";
 
   /** @throws ConfigError when no server is named. */
-  constructor(environment: NodeJS.ProcessEnv) {
-    const { MLFLOW_TRACKING_URI: uri, MLFLOW_TRACKING_TOKEN: token } = environment;
+  constructor(env: NodeJS.ProcessEnv) {
+    const { MLFLOW_TRACKING_URI: uri, MLFLOW_TRACKING_TOKEN: token } = env;
     if (!uri || !/^https?:/.test(uri)) {
       throw new ConfigError("is not the address of an MLflow server", {
         code: "config/tracker",
@@ -35,7 +35,7 @@ export class MlflowTracker implements Tracker {
       });
     }
     this.url = `${uri.replace(/\/+$/, "")}/api/2.0/mlflow`;
-    const { MLFLOW_TRACKING_USERNAME: user, MLFLOW_TRACKING_PASSWORD: password } = environment;
+    const { MLFLOW_TRACKING_USERNAME: user, MLFLOW_TRACKING_PASSWORD: password } = env;
     this.headers = token
       ? { authorization: `Bearer ${token}` }
       : user

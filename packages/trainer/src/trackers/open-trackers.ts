@@ -16,10 +16,10 @@ export interface Trackers {
   finish(status: RunStatus): Promise<void>;
 }
 
-const makers: Record<string, (environment: NodeJS.ProcessEnv) => Tracker> = {
+const makers: Record<string, (env: NodeJS.ProcessEnv) => Tracker> = {
   tensorboard: () => new TensorboardTracker(),
-  mlflow: (environment) => new MlflowTracker(environment),
-  wandb: (environment) => new WandbTracker(environment),
+  mlflow: (env) => new MlflowTracker(env),
+  wandb: (env) => new WandbTracker(env),
 };
 
 /** The part of a config that names trackers and the run. */
@@ -40,8 +40,8 @@ export interface OpenTrackersOptions {
  * Makes the trackers that `trainer.logger` names, except console and file. @throws ConfigError when a tracker lacks
  * address or key.
  */
-export function makeTrackers(config: TrackedConfig, environment: NodeJS.ProcessEnv = process.env): Tracker[] {
-  return [...new Set(config.trainer.logger)].flatMap((name) => makers[name]?.(environment) ?? []);
+export function makeTrackers(config: TrackedConfig, env: NodeJS.ProcessEnv = process.env): Tracker[] {
+  return [...new Set(config.trainer.logger)].flatMap((name) => makers[name]?.(env) ?? []);
 }
 
 /**

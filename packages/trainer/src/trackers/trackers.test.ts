@@ -64,14 +64,14 @@ const makeConfig = (...logger: string[]) =>
 /** Runs the trackers that a config names over some steps, as a training does. */
 async function track(
   logger: string,
-  environment: NodeJS.ProcessEnv,
+  env: NodeJS.ProcessEnv,
   steps: TrackedStep["metrics"][],
   resumedStep: number | null = null,
   generations?: readonly Generation[],
 ): Promise<string[]> {
   const config = makeConfig(logger);
   const warnings: string[] = [];
-  const trackers = await startTrackers(makeTrackers(config, environment), config, {
+  const trackers = await startTrackers(makeTrackers(config, env), config, {
     folder,
     resumedStep,
     warn: (text) => warnings.push(text),
@@ -266,9 +266,9 @@ describe("mlflow", () => {
 
   it("experiment, run, parameters, metrics, end; a resumed run goes on in the same run", async () => {
     const server = makeServer();
-    const environment = { MLFLOW_TRACKING_URI: `${await serve(server.answer)}/`, MLFLOW_TRACKING_TOKEN: "t0" };
+    const env = { MLFLOW_TRACKING_URI: `${await serve(server.answer)}/`, MLFLOW_TRACKING_TOKEN: "t0" };
     const many = Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`m/${i}`, i]));
-    expect(await track("mlflow", environment, [{ "val-core/a b+c/acc/mean@4": 0.5 }, many])).toEqual([]);
+    expect(await track("mlflow", env, [{ "val-core/a b+c/acc/mean@4": 0.5 }, many])).toEqual([]);
     expect([...server.experiments.keys()]).toEqual(["llamas"]);
     const run = server.runs.get("run0")!;
     expect(run).toMatchObject({ name: "first", status: "FINISHED" });
@@ -277,18 +277,18 @@ describe("mlflow", () => {
     expect(run.params.get("algorithm.adv_estimator")).toBe("grpo");
     expect(run.params.size).toBeGreaterThan(60);
     expect(new Set(server.requests.map((r) => r.authorization))).toEqual(new Set(["Bearer t0"]));
-    expect(await track("mlflow", environment, [{ x: 1 }], 2)).toEqual([]);
+    expect(await track("mlflow", env, [{ x: 1 }], 2)).toEqual([]);
     expect(server.runs.size).toBe(1);
     expect(run.metrics.at(-1)).toEqual([3, "x", 1]);
     // A new run is another run of the same experiment.
-    expect(await track("mlflow", environment, [{ x: 1 }])).toEqual([]);
+    expect(await track("mlflow", env, [{ x: 1 }])).toEqual([]);
     expect([server.runs.size, server.experiments.size]).toEqual([2, 1]);
   });
 
   it("validation generations are an artifact; where the server takes none, metrics still arrive", async () => {
     const server = makeServer();
-    const environment = { MLFLOW_TRACKING_URI: await serve(server.answer) };
-    expect(await track("mlflow", environment, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([]);
+    const env = { MLFLOW_TRACKING_URI: await serve(server.answer) };
+    expect(await track("mlflow", env, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([]);
     expect([...artifacts]).toEqual([
       [
         "1/run0/artifacts/val_step1.json",
@@ -298,10 +298,10 @@ describe("mlflow", () => {
         ],
       ],
     ]);
-    expect(await track("mlflow", environment, [{ a: 3 }], 2, generations)).toEqual([]);
+    expect(await track("mlflow", env, [{ a: 3 }], 2, generations)).toEqual([]);
     expect([...artifacts.keys()][1]).toBe("1/run0/artifacts/val_step3.json");
     const elsewhere = makeServer("s3://bucket");
-    const { MLFLOW_TRACKING_URI: _, ...rest } = environment;
+    const { MLFLOW_TRACKING_URI: _, ...rest } = env;
     const url = { ...rest, MLFLOW_TRACKING_URI: await serve(elsewhere.answer) };
     expect(await track("mlflow", url, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([
       expect.stringMatching(/validation generations: the server does not take artifacts .*s3:\/\/bucket/),
@@ -367,8 +367,8 @@ describe("wandb", () => {
 
   it("run by GraphQL, history by file_stream, end; a resumed run appends to the same run", async () => {
     const { requests, history, answer } = makeServer();
-    const environment = { WANDB_BASE_URL: await serve(answer), WANDB_API_KEY: "k1" };
-    expect(await track("wandb", environment, [{ a: 1 }, { a: 2, b: 3 }])).toEqual([]);
+    const env = { WANDB_BASE_URL: await serve(answer), WANDB_API_KEY: "k1" };
+    expect(await track("wandb", env, [{ a: 1 }, { a: 2, b: 3 }])).toEqual([]);
     expect(history.map((line) => JSON.parse(line))).toMatchObject([
       { a: 1, _step: 1 },
       { a: 2, b: 3, _step: 2 },
@@ -380,17 +380,17 @@ describe("wandb", () => {
       authorization: `Basic ${Buffer.from("api:k1").toString("base64")}`,
       body: { complete: true, exitcode: 0 },
     });
-    expect(await track("wandb", environment, [{ a: 4 }], 2)).toEqual([]);
+    expect(await track("wandb", env, [{ a: 4 }], 2)).toEqual([]);
     expect(history.map((line) => JSON.parse(line)._step)).toEqual([1, 2, 3]);
     expect(requests.at(-1)!.path).toContain(id);
   });
 
   it("a step that a resumed run computes again is in the history once", async () => {
     const server = makeServer();
-    const environment = { WANDB_BASE_URL: await serve(server.answer), WANDB_API_KEY: "k1" };
-    await track("wandb", environment, [{ a: 1 }, { a: 2 }, { a: 3 }]);
+    const env = { WANDB_BASE_URL: await serve(server.answer), WANDB_API_KEY: "k1" };
+    await track("wandb", env, [{ a: 1 }, { a: 2 }, { a: 3 }]);
     // Killed after step 3, and its last checkpoint was of step 1.
-    expect(await track("wandb", environment, [{ a: 20 }, { a: 30 }, { a: 40 }, { a: 50 }], 1)).toEqual([]);
+    expect(await track("wandb", env, [{ a: 20 }, { a: 30 }, { a: 40 }, { a: 50 }], 1)).toEqual([]);
     expect(server.readHistory().map((line) => [line._step, line.a])).toEqual([
       [1, 1],
       [2, 2],
@@ -403,14 +403,14 @@ describe("wandb", () => {
       return files ? [JSON.parse(files["wandb-summary.json"]!.content[0]!).a] : [];
     });
     expect(summaries.at(-1)).toBe(50);
-    expect(await track("wandb", environment, [{ a: 6 }], 5)).toEqual([]);
+    expect(await track("wandb", env, [{ a: 6 }], 5)).toEqual([]);
     expect(server.readHistory().at(-1)).toMatchObject({ _step: 6, a: 6 });
   });
 
   it("validation generations are a table among the run's files; where that fails, metrics still arrive", async () => {
     const server = makeServer();
-    const environment = { WANDB_BASE_URL: await serve(server.answer), WANDB_API_KEY: "k1" };
-    expect(await track("wandb", environment, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([]);
+    const env = { WANDB_BASE_URL: await serve(server.answer), WANDB_API_KEY: "k1" };
+    expect(await track("wandb", env, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([]);
     const [[name, table]] = [...server.files] as [[string, Record<string, unknown>]];
     expect(name).toMatch(/^media\/table\/val\/generations_1_[0-9a-f]{20}\.table\.json$/);
     expect(table).toEqual({

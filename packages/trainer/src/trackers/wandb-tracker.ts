@@ -47,8 +47,8 @@ export class WandbTracker implements Tracker {
   private started = 0;
 
   /** @throws ConfigError when there is no key. */
-  constructor(environment: NodeJS.ProcessEnv) {
-    const { WANDB_API_KEY: key, WANDB_BASE_URL: url, WANDB_ENTITY: entity } = environment;
+  constructor(env: NodeJS.ProcessEnv) {
+    const { WANDB_API_KEY: key, WANDB_BASE_URL: url, WANDB_ENTITY: entity } = env;
     if (!key) {
       throw new ConfigError("is not set", {
         code: "config/tracker",

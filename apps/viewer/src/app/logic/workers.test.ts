@@ -54,15 +54,15 @@ describe("workers", () => {
       makeWorker("a", "ready"),
       { ...makeWorker("b", "failing"), failed: 5, lastFailure: "rollout: no memory" },
       { ...makeWorker("c", "stuck"), oldest: 300 },
-      { ...makeWorker("d", "ready"), slots: none, reason: "no environment" },
-      { ...makeWorker("e", "ready"), reason: "no environment" },
-      { ...makeWorker("f", "gone"), slots: none, reason: "no environment" },
+      { ...makeWorker("d", "ready"), slots: none, reason: "no user code" },
+      { ...makeWorker("e", "ready"), reason: "no user code" },
+      { ...makeWorker("f", "gone"), slots: none, reason: "no user code" },
     ];
     expect(listUseless(workers).map(({ id }) => id)).toEqual(["b", "c", "d"]);
     expect(listUseless(workers).map(({ text }) => text)).toEqual([
       expect.stringContaining("5 jobs failed, the last one: rollout: no memory"),
       expect.stringContaining("its oldest job in hand has 300 s"),
-      expect.stringContaining("no environment"),
+      expect.stringContaining("no user code"),
     ]);
   });
 

@@ -12,12 +12,12 @@ export interface Scope {
   variables: Map<string, Field[]>;
   /** Variables set under a condition that is not evaluated, with the reason. */
   undecided: Map<string, string>;
-  environment: Record<string, string | undefined>;
+  env: Record<string, string | undefined>;
   /** Value of "$@". */
   args: readonly string[];
   /** Undecided variables for which an earlier value was used. */
   doubtful: Set<string>;
-  /** Variables that came from the environment. */
+  /** Names of the environment variables that were read. */
   borrowed: Set<string>;
 }
 
@@ -132,7 +132,7 @@ function lookUp(name: string, index: string | null, scope: Scope): Field[] | und
     return value && [value];
   }
   if (scope.undecided.has(name)) return undefined;
-  const text = /^[A-Za-z_]/.test(name) && index === null ? scope.environment[name] : undefined;
+  const text = /^[A-Za-z_]/.test(name) && index === null ? scope.env[name] : undefined;
   if (text === undefined) return undefined;
   scope.borrowed.add(name);
   return [{ text, unknown: [] }];

@@ -16,10 +16,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 afterEach(() => vi.restoreAllMocks());
 
 /** Converts a text, prints it, and loads what was printed. */
-function convert(name: string, text: string, args: string[] = [], environment: Record<string, string> = {}) {
+function convert(name: string, text: string, args: string[] = [], env: Record<string, string> = {}) {
   const file = join(folder, name);
   writeFileSync(file, text);
-  const conversion = convertVerlFiles([file], args, environment);
+  const conversion = convertVerlFiles([file], args, env);
   const printed = formatConversion(conversion, name);
   writeFileSync(join(folder, "out.yaml"), printed);
   const warnings = vi.spyOn(process.stderr, "write").mockReturnValue(true);

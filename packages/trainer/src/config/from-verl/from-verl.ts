@@ -21,7 +21,7 @@ const isYaml = (file: string) => /\.ya?ml$/i.test(file);
 export function convertVerlFiles(
   files: readonly string[],
   args: readonly string[] = [],
-  environment: Record<string, string | undefined> = process.env,
+  env: Record<string, string | undefined> = process.env,
 ): Conversion {
   const scripts = files.filter((file) => !isYaml(file));
   const configs = files.filter(isYaml);
@@ -40,7 +40,7 @@ export function convertVerlFiles(
   if (script !== undefined) {
     const expected = "a shell script or a YAML config";
     const text = readOrThrow(() => readFileSync(script, "utf8"), ConfigError, { subject: script, expected });
-    const reading = readScript(text, script, { args, environment });
+    const reading = readScript(text, script, { args, env });
     const base = findBaseConfig(reading, script, configs);
     mergeConfig(raw, base.raw);
     missing.push(...base.missing);
@@ -52,7 +52,7 @@ export function convertVerlFiles(
     mergeConfig(raw, config.raw);
     missing.push(...config.missing.filter(({ key }) => !configs.some((each) => key.endsWith(` ${stem(each)}`))));
   }
-  const removed = readInterpolations(raw, environment);
+  const removed = readInterpolations(raw, env);
   const conversion = convertConfig(raw, overrides, missing);
   return { ...conversion, toFillIn: [...removed, ...conversion.toFillIn], notes };
 }

@@ -1,6 +1,6 @@
 import { isMapping, readKey, type SetAside } from "../raw-config.js";
 
-/** References to other keys or the environment: `${a.b}`, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`. */
+/** References to other keys or environment variables: `${a.b}`, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`. */
 const INTERPOLATION = /^\$\{(?:(oc\.select|oc\.env):)?([\w.@/-]+)(?:,([^}]*))?\}$/;
 
 /**
@@ -8,17 +8,14 @@ const INTERPOLATION = /^\$\{(?:(oc\.select|oc\.env):)?([\w.@/-]+)(?:,([^}]*))?\}
  * a value, are removed.
  * @returns the removed ones.
  */
-export function readInterpolations(
-  raw: Record<string, unknown>,
-  environment: Record<string, string | undefined>,
-): SetAside[] {
+export function readInterpolations(raw: Record<string, unknown>, env: Record<string, string | undefined>): SetAside[] {
   const removed: SetAside[] = [];
   const resolve = (value: unknown, depth: number): unknown => {
     if (typeof value !== "string" || !value.includes("${")) return value;
     const match = INTERPOLATION.exec(value);
     if (!match || depth > 8) return undefined;
     const [, kind, path, fallback] = match as unknown as [string, string?, string?, string?];
-    const found = kind === "oc.env" ? environment[path!] : readKey(raw, path!);
+    const found = kind === "oc.env" ? env[path!] : readKey(raw, path!);
     if (found !== undefined && !(kind && found === null)) return resolve(found, depth + 1);
     if (fallback === undefined) return undefined;
     return fallback === "null" || fallback === "" ? null : /^-?[\d.]+$/.test(fallback) ? Number(fallback) : fallback;

@@ -7,8 +7,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import { readScript } from "./read-script.js";
 
 /** Overrides that a script passes, each with what is not known of it. */
-function read(script: string, args: string[] = [], environment: Record<string, string> = {}) {
-  const { overrides, notes } = readScript(script, "run.sh", { args, environment });
+function read(script: string, args: string[] = [], env: Record<string, string> = {}) {
+  const { overrides, notes } = readScript(script, "run.sh", { args, env });
   return { texts: overrides.map(({ text }) => text), unknown: overrides.map(({ unknown }) => unknown), notes };
 }
 
@@ -44,7 +44,7 @@ describe("words", () => {
     ["# inside a word", `${train} a.b=x#y`, ["a.b=x#y"]],
     ["redirections and a pipe", `${train} a.b=1 > log.txt 2>&1 | tee x.y=3`, ["a.b=1"]],
     ["set -x and other commands", `set -xeuo pipefail\nulimit -c 0\n${train} a.b=1`, ["a.b=1"]],
-    ["an environment of the command", `V=1 W=x.y=2 ${train} a.b=1`, ["a.b=1"]],
+    ["variables of the command", `V=1 W=x.y=2 ${train} a.b=1`, ["a.b=1"]],
     ["a here-document", `cat <<'EOF' > x\n${train} c.d=2\nEOF\n${train} a.b=1`, ["a.b=1"]],
     ["an && list", `cd . && ${train} a.b=1`, ["a.b=1"]],
     ["echo", `echo "${train}" a.b=0\n${train} a.b=1`, ["a.b=1"]],
@@ -85,10 +85,10 @@ describe("variables", () => {
     expect(runBash(script) ?? expected).toEqual(expected);
   });
 
-  it("from the environment are taken, and told", () => {
+  it("from the process are taken, and told", () => {
     const { texts, notes } = read(`${train} a.b=$HOME/x`, [], { HOME: "/home/me" });
     expect(texts).toEqual(["a.b=/home/me/x"]);
-    expect(notes).toEqual(["from the environment: HOME"]);
+    expect(notes).toEqual(["from environment variables: HOME"]);
   });
 
   it.each([

@@ -19,7 +19,7 @@ export interface ScriptReading {
 export interface ReadScriptOptions {
   /** Overrides that replace "$@". */
   args?: readonly string[];
-  environment?: Record<string, string | undefined>;
+  env?: Record<string, string | undefined>;
 }
 
 interface Command {
@@ -40,11 +40,11 @@ const CLOSES = new Set(["fi", "done", "esac"]);
  * variables in their commands. Hydra prints a composed config only where verl and its dependencies are installed.
  */
 export function readScript(script: string, file: string, options: ReadScriptOptions = {}): ScriptReading {
-  const { args = [], environment = {} } = options;
+  const { args = [], env = {} } = options;
   const scope: Scope = {
     variables: new Map(),
     undecided: new Map(),
-    environment,
+    env,
     args,
     doubtful: new Set(),
     borrowed: new Set(),
@@ -76,7 +76,7 @@ export function readScript(script: string, file: string, options: ReadScriptOpti
     notes.push(`the command on line ${line} is left out: one config is one training`);
   for (const name of scope.doubtful)
     notes.push(`$${name} ${scope.undecided.get(name)}; its value before that is taken`);
-  if (scope.borrowed.size > 0) notes.push(`from the environment: ${[...scope.borrowed].join(", ")}`);
+  if (scope.borrowed.size > 0) notes.push(`from environment variables: ${[...scope.borrowed].join(", ")}`);
   const overrides = training.fields.filter(isOverride);
   // If the script has no "$@", they come last, as if appended to the command.
   const given = new Set(overrides.map(({ text }) => text));
@@ -167,7 +167,7 @@ class Interpreter {
     }
     const words = rest.filter((item) => item.kind === "word");
     const assignments = rest.filter((item) => item.kind === "assignment");
-    // Assignments before a command only set its environment.
+    // Assignments before a command only set its environment variables.
     if (words.length === 0) for (const item of assignments) this.assign(item, isConditional);
     if (words.length > 0) this.addCommand(words);
   }

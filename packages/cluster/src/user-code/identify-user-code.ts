@@ -5,12 +5,12 @@ import { isAddress } from "@cria/hub/internal";
 import type { Task, TrainConfig } from "@cria/trainer";
 import { resolvePath } from "@cria/trainer/internal";
 import { z } from "zod";
-import type { EnvironmentId } from "../jobs/run-description.js";
+import type { UserCodeId } from "../jobs/run-description.js";
 import { version } from "../version.js";
 import { hashFolder } from "./hash-folder.js";
 import { checkInside, listConversationFiles, listLossFiles } from "./named-files.js";
 
-/** Name of the built-in environment, which every worker has. */
+/** The package that stands for no user code: every worker has it. */
 export const BUILT_IN = "cria";
 /** Name of a task without a name. */
 const NAMELESS = "task";
@@ -18,18 +18,14 @@ const NAMELESS = "task";
 const packageSchema = z.object({ name: z.string().max(214), version: z.string().max(100) });
 
 /**
- * Identifies the environment of a training for workers. A task in memory has a name. A config that names no code of the
- * user needs nothing (`BUILT_IN`); one in an installed package is identified by the package's version; any other by the
+ * Identifies the user code of a training for workers. A task in memory has a name. A config that names no user code
+ * needs nothing (`BUILT_IN`); one in an installed package is identified by the package's version; any other by the
  * hash of its folder.
  * @param folder of the config.
  * @throws ClusterError for a config whose code lies outside its folder, and for a folder that is too large; errors of
  * reading.
  */
-export async function identifyEnvironment(
-  config: TrainConfig,
-  folder: string,
-  task?: Task<object>,
-): Promise<EnvironmentId> {
+export async function identifyUserCode(config: TrainConfig, folder: string, task?: Task<object>): Promise<UserCodeId> {
   if (task) return { kind: "task", name: nameTask(task) };
   const files = [...listConversationFiles(config), ...listLossFiles(config)];
   if (files.length === 0) return { kind: "package", name: BUILT_IN, version, folder: "" };
@@ -51,7 +47,7 @@ export async function identifyEnvironment(
 export const nameTask = ({ definition }: Task<object>): string => (definition.name || NAMELESS).slice(0, 200);
 
 /**
- * Paths of rows and runs, which change and are no part of an environment.
+ * Paths of rows and runs, which change and are no part of the user code.
  * @returns absolute paths.
  */
 export function listOutputs({ data, trainer }: TrainConfig, folder: string): string[] {
@@ -64,7 +60,7 @@ export function listOutputs({ data, trainer }: TrainConfig, folder: string): str
 }
 
 /** The package below a `node_modules` that contains a folder; its manifest may lie above the folder. */
-async function findPackageOf(folder: string): Promise<EnvironmentId | undefined> {
+async function findPackageOf(folder: string): Promise<UserCodeId | undefined> {
   if (!folder.split(sep).includes("node_modules")) return undefined;
   for (let at = folder; at.split(sep).includes("node_modules"); at = dirname(at)) {
     const text = await readFile(join(at, "package.json"), "utf8").catch(() => undefined);

@@ -3,14 +3,14 @@ import { type Dirent, promises as fs } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { ClusterError } from "@cria/core";
 
-/** Extensions of an environment's sources: code, settings, prompts. Data that tools read is not compared. */
+/** Extensions of user code: code, settings, prompts. Data that tools read is not compared. */
 const EXTENSIONS = new Set(
   "ts tsx mts cts js jsx mjs cjs json jsonc yaml yml toml py sh lua sql gbnf jinja j2 txt md".split(" "),
 );
 /** Files next to code that are no part of it. */
 const LEFT_OUT =
   /^(readme|license|licence|changelog|contributing)(\.|$)|^(package-lock|npm-shrinkwrap)\.json$|^pnpm-lock\.yaml$/i;
-/** Finds a training's config, which travels with the run: another learning rate is no other environment. */
+/** Finds a training's config, which travels with the run: another learning rate is no other user code. */
 const TRAINING_CONFIG = /(^|[\n{,])\s*["']?actor_rollout_ref["']?\s*:/;
 
 const MOST_FILES = 2000;
@@ -23,7 +23,7 @@ const MOST_BYTES = 4 * 2 ** 20;
  * project.
  * @param except absolute paths of further files and folders to leave out: rows, runs.
  * @returns the hash in hex; undefined for a folder without any source.
- * @throws ClusterError "cluster/environment-size" for a folder with more than 2,000 sources; errors of reading files.
+ * @throws ClusterError "cluster/user-code-size" for a folder with more than 2,000 sources; errors of reading files.
  */
 export async function hashFolder(folder: string, except: readonly string[] = []): Promise<string | undefined> {
   const files: { name: string; content: Buffer }[] = [];
@@ -60,8 +60,8 @@ export async function hashFolder(folder: string, except: readonly string[] = [])
 }
 
 const tooLarge = (folder: string, received: string) =>
-  new ClusterError("is too large for an environment", {
-    code: "cluster/environment-size",
+  new ClusterError("is too large for user code", {
+    code: "cluster/user-code-size",
     subject: folder,
     expected: `a folder with at most ${MOST_FILES} sources`,
     received,

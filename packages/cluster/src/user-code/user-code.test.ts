@@ -5,12 +5,12 @@ import { defineTask, trainConfigSchema } from "@cria/trainer";
 import { checkConfig } from "@cria/trainer/internal";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { version } from "../version.js";
-import { findEnvironment } from "./find.js";
+import { findUserCode } from "./find-user-code.js";
 import { hashFolder } from "./hash-folder.js";
-import { identifyEnvironment } from "./identify.js";
+import { identifyUserCode } from "./identify-user-code.js";
 import { toPortableConfig } from "./portable-config.js";
 
-const root = mkdtempSync(join(tmpdir(), "cria-environments-"));
+const root = mkdtempSync(join(tmpdir(), "cria-user-code-"));
 afterAll(() => rmSync(root, { recursive: true }));
 let count = 0;
 let folder: string;
@@ -38,17 +38,17 @@ function makeConfig(rollout: object = { multi_turn: { tool_config_path: "tools.y
   return checkConfig(trainConfigSchema, raw, "test");
 }
 
-const identify = (config = makeConfig()) => identifyEnvironment(config, folder);
+const identify = (config = makeConfig()) => identifyUserCode(config, folder);
 
-describe("an environment", () => {
+describe("user code", () => {
   it("of sources is named by their hash, and found in a folder or in one of its folders", async () => {
     const id = await identify();
     expect(id).toEqual({ kind: "folder", hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
-    expect(await findEnvironment(id, makeConfig(), { folder })).toEqual({ folder });
+    expect(await findUserCode(id, makeConfig(), { folder })).toEqual({ folder });
     const parent = join(root, "parent");
     cpSync(folder, join(parent, "copy"), { recursive: true });
-    expect(await findEnvironment(id, makeConfig(), { folder: parent })).toEqual({ folder: join(parent, "copy") });
-    expect(await findEnvironment(id, makeConfig(), { folder: join(parent, "nothing") })).toMatch(/^no environment/);
+    expect(await findUserCode(id, makeConfig(), { folder: parent })).toEqual({ folder: join(parent, "copy") });
+    expect(await findUserCode(id, makeConfig(), { folder: join(parent, "nothing") })).toMatch(/^no user code/);
   });
 
   it.each([
@@ -100,7 +100,7 @@ describe("an environment", () => {
   it("with too many sources is refused", async () => {
     for (let i = 0; i < 2001; i++) write(`many/${i}.txt`, "");
     await expect(hashFolder(join(folder, "many"))).rejects.toMatchObject({
-      code: "cluster/environment-size",
+      code: "cluster/user-code-size",
       received: "more than 2000 sources",
     });
   });
@@ -109,7 +109,7 @@ describe("an environment", () => {
     const config = makeConfig({});
     const id = await identify(config);
     expect(id).toEqual({ kind: "package", name: "cria", version, folder: "" });
-    expect(await findEnvironment(id, config, { folder: root })).toEqual({ folder: root });
+    expect(await findUserCode(id, config, { folder: root })).toEqual({ folder: root });
   });
 
   it.each([
@@ -118,7 +118,7 @@ describe("an environment", () => {
     ["a module of Node", { multi_turn: { format: "node:child_process#execSync" } }, {}],
     ["a loss", {}, { policy_loss: { loss_mode: "../../loss.ts#loss" } }],
   ])("does not reach outside of its folder for %s", async (_, rollout, actor) => {
-    await expect(identify(makeConfig(rollout, actor))).rejects.toMatchObject({ code: "cluster/outside-environment" });
+    await expect(identify(makeConfig(rollout, actor))).rejects.toMatchObject({ code: "cluster/outside-user-code" });
   });
 
   it("has a config whose paths hold on other machines", () => {
@@ -142,10 +142,10 @@ describe("an environment", () => {
     // It only declares its modules as ES modules.
     write("package.json", '{ "type": "module" }', join(home, "tasks"));
     const at = join(home, "tasks", "one");
-    const id = await identifyEnvironment(makeConfig(), at);
+    const id = await identifyUserCode(makeConfig(), at);
     expect(id).toEqual({ kind: "package", name: "@me/env", version: "1.2.3", folder: "tasks/one" });
     const find = (change: object, from = join(root, "app", "below")) =>
-      findEnvironment({ ...id, ...change } as typeof id, makeConfig(), { folder: from });
+      findUserCode({ ...id, ...change } as typeof id, makeConfig(), { folder: from });
     expect(await find({})).toEqual({ folder: at });
     expect(await find({ version: "2.0.0" })).toMatch(
       /no package @me\/env@2.0.0 .*: 1.2.3 is installed; npm install @me\/env@2/,
@@ -158,10 +158,10 @@ describe("an environment", () => {
   it("in memory is found by its name", async () => {
     const named = defineTask({ name: "sums", rows: ["a"], reward: () => 1 });
     const nameless = defineTask({ rows: ["a"], reward: () => 1 });
-    const id = await identifyEnvironment(makeConfig({}), folder, named);
+    const id = await identifyUserCode(makeConfig({}), folder, named);
     expect(id).toEqual({ kind: "task", name: "sums" });
-    expect(await identifyEnvironment(makeConfig({}), folder, nameless)).toEqual({ kind: "task", name: "task" });
-    const find = (tasks: (typeof named)[]) => findEnvironment(id, makeConfig({}), { folder, tasks });
+    expect(await identifyUserCode(makeConfig({}), folder, nameless)).toEqual({ kind: "task", name: "task" });
+    const find = (tasks: (typeof named)[]) => findUserCode(id, makeConfig({}), { folder, tasks });
     expect(await find([nameless, named])).toEqual({ folder, task: named });
     expect(await find([nameless])).toBe(
       'no task "sums" in memory ("task"): start a worker from the program that defines it',

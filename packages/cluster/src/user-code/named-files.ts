@@ -51,9 +51,9 @@ export function liesIn(folder: string, path: string): boolean {
 }
 
 /**
- * Checks that all files lie in the folder: workers load code only from the environment's folder and from installed
+ * Checks that all files lie in the folder: workers load code only from the folder of the user code and from installed
  * packages.
- * @throws ClusterError "cluster/outside-environment" for a file elsewhere.
+ * @throws ClusterError "cluster/outside-user-code" for a file elsewhere.
  */
 export function checkInside(folder: string, files: readonly NamedFile[]): void {
   for (const file of files) {
@@ -61,8 +61,8 @@ export function checkInside(folder: string, files: readonly NamedFile[]): void {
     const isInside =
       path === null ? !isBuiltin(file.value.slice(0, file.value.lastIndexOf("#"))) : liesIn(folder, path);
     if (isInside) continue;
-    throw new ClusterError("lies outside the workers' environment", {
-      code: "cluster/outside-environment",
+    throw new ClusterError("lies outside the folder of the user code", {
+      code: "cluster/outside-user-code",
       subject: file.key,
       expected: `a file in the folder of the config, ${folder}, or an export of a package`,
       received: file.value,

@@ -2,20 +2,20 @@ import { readdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Task, TrainConfig } from "@cria/trainer";
 import { cleanText } from "../bus/job-record.js";
-import type { EnvironmentId } from "../jobs/run-description.js";
+import type { UserCodeId } from "../jobs/run-description.js";
 import { hashFolder } from "./hash-folder.js";
-import { BUILT_IN, listOutputs, nameTask, readPackage } from "./identify.js";
+import { BUILT_IN, listOutputs, nameTask, readPackage } from "./identify-user-code.js";
 import { liesIn } from "./named-files.js";
 
-/** A worker's sources of environments. */
-export interface EnvironmentPlaces {
-  /** An environment, or a folder of them. */
+/** Where a worker searches user code. */
+export interface UserCodePlaces {
+  /** A folder with user code, or a folder of such folders. */
   folder: string;
   /** Tasks in memory, by name. */
   tasks?: readonly Task<object>[];
 }
 
-export interface FoundEnvironment {
+export interface FoundUserCode {
   /** Base folder of the config's relative paths. */
   folder: string;
   task?: Task<object>;
@@ -25,14 +25,14 @@ export interface FoundEnvironment {
 const MOST_FOLDERS = 200;
 
 /**
- * Finds the environment that a run names, or returns a text about why it is missing and what to do.
- * @param config its rows and runs are not part of the environment.
+ * Finds the user code that a run names, or returns a text about why it is missing and what to do.
+ * @param config its rows and runs are not part of the user code.
  */
-export async function findEnvironment(
-  id: EnvironmentId,
+export async function findUserCode(
+  id: UserCodeId,
   config: TrainConfig,
-  { folder, tasks = [] }: EnvironmentPlaces,
-): Promise<FoundEnvironment | string> {
+  { folder, tasks = [] }: UserCodePlaces,
+): Promise<FoundUserCode | string> {
   const root = resolve(folder);
   switch (id.kind) {
     case "task": {
@@ -48,7 +48,7 @@ export async function findEnvironment(
   }
 }
 
-async function findFolder(hash: string, config: TrainConfig, root: string): Promise<FoundEnvironment | string> {
+async function findFolder(hash: string, config: TrainConfig, root: string): Promise<FoundUserCode | string> {
   const below = await readdir(root, { withFileTypes: true }).catch(() => []);
   const folders = below
     .filter((entry) => !entry.isFile() && !entry.name.startsWith(".") && entry.name !== "node_modules")
@@ -56,17 +56,17 @@ async function findFolder(hash: string, config: TrainConfig, root: string): Prom
     .sort()
     .slice(0, MOST_FOLDERS);
   for (const folder of [root, ...folders]) {
-    // A folder that is no environment, or too large for one, may lie next to a matching one.
+    // A folder without user code, or one that is too large, may lie next to a matching one.
     const found = await hashFolder(folder, listOutputs(config, folder)).catch(() => undefined);
     if (found === hash) return { folder };
   }
-  return `no environment ${hash.slice(0, 12)} in ${root} or a folder in it: copy the coordinator's config folder there, unchanged`;
+  return `no user code ${hash.slice(0, 12)} in ${root} or a folder in it: copy the coordinator's config folder there, unchanged`;
 }
 
 async function findPackage(
-  { name, version, folder }: Extract<EnvironmentId, { kind: "package" }>,
+  { name, version, folder }: Extract<UserCodeId, { kind: "package" }>,
   root: string,
-): Promise<FoundEnvironment | string> {
+): Promise<FoundUserCode | string> {
   const called = cleanText(`${name}@${version}`);
   if (!/^(@[\w.~-]+\/)?[\w~-][\w.~-]*$/.test(name)) return `no package has the name ${called}`;
   let other: string | undefined;
