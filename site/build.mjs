@@ -5,9 +5,11 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { writeSitePages } from "../scripts/publish-pages.mjs";
+import { checkSite } from "./check-site.mjs";
+import { listModules } from "./list-modules.mjs";
 
 const site = dirname(fileURLToPath(import.meta.url));
 const root = dirname(site);
@@ -31,7 +33,9 @@ if (command !== "preview") {
   writeSitePages(pages);
 }
 if (command === "dev") follow(join(root, "docs"));
-process.exit(await runVitepress());
+const status = await runVitepress();
+if (command === "build" && status === 0) tellProblems();
+process.exit(status);
 
 /**
  * Dependencies of the site by the lockfile's hash, as scripts/bootstrap.mjs does it: they are no part of the workspace, which stays small.
@@ -56,17 +60,26 @@ function runPnpm(...words) {
   if (status !== 0) process.exit(1);
 }
 
-/** The API by typedoc, a page for each name that `cria` exports. */
+/** The API by typedoc, a page for each name that a module exports. */
 async function writeApi() {
   const { Application } = await import(pathToFileURL(require.resolve("typedoc")).href);
-  const application = await Application.bootstrapWithPlugins({ options: join(site, "typedoc.json") });
+  const modules = listModules();
+  const application = await Application.bootstrapWithPlugins({
+    options: join(site, "typedoc.json"),
+    entryPoints: modules.map(({ source }) => source),
+  });
   const project = await application.convert();
   if (project === undefined) process.exit(1);
   // typedoc calls a module by its file, users by what they import.
-  for (const module of project.children)
-    module.name = module.name === "index" ? "cria" : module.name.replace("subpaths/", "cria/");
+  const names = new Map(modules.map(({ name, source }) => [nameFile(source), name]));
+  for (const module of project.children) module.name = names.get(module.name);
   rmSync(api, { recursive: true, force: true });
   await application.generateOutputs(project);
+}
+
+/** typedoc's name of a module: its file below the repository, without `index` and ending. */
+function nameFile(source) {
+  return relative(root, source).replace(/(\/index)?\.ts$/, "");
 }
 
 /** Stands in for the API, for a quick look at the other pages. */
@@ -83,6 +96,14 @@ function follow(folder) {
     clearTimeout(timer);
     timer = setTimeout(() => writeSitePages(pages), 200);
   });
+}
+
+/** Ends with status 1 if the built site lacks something. */
+function tellProblems() {
+  const problems = checkSite(join(site, "build", "html"), withApi ? listModules().map(({ name }) => name) : []);
+  if (problems.length === 0) return;
+  console.error(`docs: ${problems.length} problems\n  ${problems.slice(0, 20).join("\n  ")}`);
+  process.exit(1);
 }
 
 async function runVitepress() {

@@ -1,12 +1,24 @@
 // Pages that people read: their links, their place on the site, the types of their programs. That programs run is readme.test.ts's;
 // configs and commands are apps/trainer/src/docs.test.ts's.
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 import { listLinks } from "../scripts/publish-pages.mjs";
+import { checkSite } from "../site/check-site.mjs";
 import { linkTerms, readTerms } from "../site/link-terms.mjs";
+import { listModules } from "../site/list-modules.mjs";
 import { groups } from "../site/sidebar.mjs";
 import { slugify } from "../site/slugify.mjs";
 import { readSnippets } from "./snippets.js";
@@ -77,6 +89,39 @@ describe("the site", () => {
   it("has each page in docs/README.md too", () => {
     const linked = listLinks(read("docs/README.md")).map(({ file }) => file);
     expect(docs.filter((name) => name !== "README.md" && !linked.includes(name))).toEqual([]);
+  });
+
+  it("has the API of cria with its subpaths, and of each published package", () => {
+    const modules = listModules();
+    const published = readdirSync(join(root, "packages"))
+      .map((name) => JSON.parse(read(`packages/${name}/package.json`)))
+      .filter((found) => !found.private && found.exports?.["."])
+      .map(({ name }) => name as string);
+    expect(published).toEqual(expect.arrayContaining(["@cria/engine", "@cria/tools", "@cria/cluster"]));
+    const subpaths = Object.keys(JSON.parse(read("apps/trainer/package.json")).publishConfig.exports)
+      .filter((path) => path !== "./package.json")
+      .map((path) => `cria${path.slice(1)}`);
+    expect(modules.map(({ name }) => name).toSorted()).toEqual([...subpaths, ...published].toSorted());
+    for (const { source } of modules) expect(existsSync(source)).toBe(true);
+  });
+
+  it("is complete if each module has a page, the search knows it, and nothing comes from elsewhere", () => {
+    const html = mkdtempSync(join(tmpdir(), "cria-site-"));
+    const write = (name: string, text: string) => {
+      mkdirSync(dirname(join(html, name)), { recursive: true });
+      writeFileSync(join(html, name), text);
+    };
+    try {
+      write("start.html", '<a href="https://example.org">x</a><script src="/assets/app.js"></script>');
+      expect(checkSite(html, ["cria/serve"])).toHaveLength(3);
+      write("api/cria/serve/index.html", "");
+      write("assets/chunks/@localSearchIndexroot.js", '{"0":"/start.html#a","1":"/api/cria/serve/#b"}');
+      expect(checkSite(html, ["cria/serve"])).toEqual([]);
+      write("start.html", '<link rel="stylesheet" href="https://fonts.example.org/x.css">');
+      expect(checkSite(html, ["cria/serve"])).toEqual([expect.stringContaining("start.html")]);
+    } finally {
+      rmSync(html, { recursive: true });
+    }
   });
 
   it("gives pages a title of their own, and keeps pictures that a page shows", () => {

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitepress";
 import { linkTerms, readTerms } from "../link-terms.mjs";
+import { listModules } from "../list-modules.mjs";
 import { groups } from "../sidebar.mjs";
 import { slugify } from "../slugify.mjs";
 
@@ -13,17 +14,34 @@ const docs = join(import.meta.dirname, "..", "..", "docs");
 const readTitle = (file) => /^# (.+)$/m.exec(readFileSync(file, "utf8"))?.[1].replaceAll("`", "");
 const makeItem = (page) => ({ text: readTitle(join(docs, `${page}.md`)), link: `/${page}` });
 
-/** Folders of the API as groups, as typedoc wrote them: modules, kinds, names. */
-function listApi(folder = "api") {
-  const entries = existsSync(join(pages, folder)) ? readdirSync(join(pages, folder), { withFileTypes: true }) : [];
+const modules = listModules().map(({ name }) => name);
+const linkModules = () => modules.map((name) => ({ text: name, link: `/api/${name}/` }));
+
+/** The sidebar of each module of the API: all modules, and the names of this one, as typedoc wrote them: by kind. */
+function listApi() {
+  const sidebars = modules.map((name) => [
+    `/api/${name}/`,
+    [
+      { text: name, link: `/api/${name}/`, items: listKinds(name) },
+      { text: "Modules", items: linkModules() },
+    ],
+  ]);
+  return Object.fromEntries([...sidebars, ["/api/", [{ text: "API", link: "/api/", items: linkModules() }]]]);
+}
+
+function listKinds(module) {
+  const folder = join(pages, "api", module);
+  const entries = existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : [];
   return entries
-    .filter(({ name }) => name !== "index.md")
-    .map((entry) => {
-      const path = `${folder}/${entry.name}`;
-      if (!entry.isDirectory()) return { text: entry.name.replace(/\.md$/, ""), link: `/${path.replace(/\.md$/, "")}` };
-      const index = existsSync(join(pages, path, "index.md")) ? { link: `/${path}/` } : {};
-      return { text: entry.name, ...index, collapsed: true, items: listApi(path) };
-    });
+    .filter((entry) => entry.isDirectory() && !modules.includes(`${module}/${entry.name}`))
+    .map((kind) => ({
+      text: kind.name,
+      collapsed: true,
+      items: readdirSync(join(folder, kind.name)).map((file) => {
+        const name = file.replace(/\.md$/, "");
+        return { text: name, link: `/api/${module}/${kind.name}/${name}` };
+      }),
+    }));
 }
 
 export default defineConfig({
@@ -38,6 +56,8 @@ export default defineConfig({
   cacheDir: join(build, "cache"),
   // Pictures stay files, which the style sheet knows by their names.
   vite: { build: { assetsInlineLimit: 0 } },
+  // Sidebars stand in one file, not in each page.
+  metaChunk: true,
   // The address of the site is not known here, and examples talk to this machine.
   ignoreDeadLinks: [/^https?:\/\/(localhost|127\.0\.0\.1)/],
   markdown: {
@@ -59,7 +79,7 @@ export default defineConfig({
       { text: "Glossary", link: "/glossary" },
     ],
     sidebar: {
-      "/api/": [{ text: "API", link: "/api/", items: listApi() }],
+      ...listApi(),
       "/": [
         ...groups.map(({ title, pages: names }) => ({
           text: title,

@@ -1,0 +1,1 @@
+export function checkSite(html: string, modules: readonly string[]): string[];

@@ -1,0 +1,1 @@
+export function listModules(): { name: string; source: string }[];
