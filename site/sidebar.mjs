@@ -51,6 +51,7 @@ export const groups = [
       "clients",
       "view-api",
       "image-models",
+      "chat-templates",
       "check-model",
       "glossary",
     ],

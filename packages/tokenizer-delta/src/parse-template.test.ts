@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { chatTemplate } from "../../../models/src/policy-prompt.js";
 import { ChatTemplate } from "./index.js";
 import { conversations } from "./matrix/conversations.js";
-import { readReadmeTable } from "./matrix/readme-table.js";
+import { readTemplateTable } from "./matrix/template-table.js";
 import { defaultRenderLimits, TemplateLimitError } from "./render-limits.js";
 import { createLlamaTemplate, listBundledTemplates, readBundledTemplate } from "./testing/index.js";
 
@@ -34,7 +34,7 @@ async function compare(source: string): Promise<{ differences: string[]; rendere
 }
 
 describe("rendering, against llama.cpp's own Jinja engine", () => {
-  const refusing = readReadmeTable("### Templates that do not render").map(([template]) => template!);
+  const refusing = readTemplateTable("## Templates that do not render").map(([template]) => template!);
 
   it.each(listBundledTemplates().filter((name) => !refusing.includes(name)))("%s prints the same", async (name) => {
     const { differences, rendered } = await compare(readBundledTemplate(name));

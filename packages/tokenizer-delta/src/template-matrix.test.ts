@@ -3,24 +3,24 @@ import { chatTemplate } from "../../../models/src/policy-prompt.js";
 import { comparePaths, type Outcome } from "./matrix/compare-paths.js";
 import { conversations } from "./matrix/conversations.js";
 import { disposeVocabularies, loadCase } from "./matrix/load-case.js";
-import { expandNames, readReadmeTable } from "./matrix/readme-table.js";
+import { expandNames, readTemplateTable } from "./matrix/template-table.js";
 import { templateCases } from "./matrix/templates.js";
 
 /**
  * Semantic 8 of the rollout: deltas and sampled turns add up to the whole rendering, in text and in tokens. Plays every
- * real template with every conversation. The README lists other results with their reasons, and a listed case that is
+ * real template with every conversation. `docs/chat-templates.md` lists other results with their reasons, and a listed case that is
  * equal fails too.
  */
 const names = Object.keys(conversations);
 const listed = new Map<string, Outcome>();
-for (const [template, which, outcome] of readReadmeTable("### Where the delta path differs")) {
+for (const [template, which, outcome] of readTemplateTable("## Where the delta path differs")) {
   for (const name of expandNames(which!, names)) listed.set(`${template}/${name}`, outcome as Outcome);
 }
 
 afterAll(disposeVocabularies);
 
 describe.each(templateCases)("$template with the vocabulary $vocabulary", (example) => {
-  it("8. deltas add up to the whole rendering, but for the cases that the README lists", async () => {
+  it("8. deltas add up to the whole rendering, but for the cases that the page lists", async () => {
     const tokenizer = await loadCase(example, example.template === "cria-tiny" ? chatTemplate : undefined);
     const outcomes: Record<string, string> = {};
     const expected: Record<string, string> = {};
@@ -41,7 +41,7 @@ describe.each(templateCases)("$template with the vocabulary $vocabulary", (examp
   });
 });
 
-/** Templates whose delta before a user's message differs from their own text there; see the README. */
+/** Templates whose delta before a user's message differs from their own text there; see `docs/chat-templates.md`. */
 const unlike = ["google-gemma-2-2b-it", "mistralai-Mistral-Nemo-Instruct-2407"];
 
 describe.each(templateCases.filter(({ template }) => !unlike.includes(template)))(
@@ -66,14 +66,14 @@ describe.each(templateCases.filter(({ template }) => !unlike.includes(template))
   },
 );
 
-describe("README", () => {
+describe("docs/chat-templates.md", () => {
   it("lists known templates only, each with its vocabulary", () => {
     const known = templateCases.map(({ template, vocabulary, own }) => [template, vocabulary, own ? "yes" : "no"]);
-    expect(readReadmeTable("### Templates and vocabularies").map((row) => row.slice(0, 3))).toEqual(known);
+    expect(readTemplateTable("## Templates and vocabularies").map((row) => row.slice(0, 3))).toEqual(known);
     for (const key of listed.keys()) expect(known.map(([template]) => template)).toContain(key.split("/")[0]);
   });
 
   it("gives a reason for each listed case", () => {
-    for (const row of readReadmeTable("### Where the delta path differs")) expect(row[3]!.length).toBeGreaterThan(20);
+    for (const row of readTemplateTable("## Where the delta path differs")) expect(row[3]!.length).toBeGreaterThan(20);
   });
 });

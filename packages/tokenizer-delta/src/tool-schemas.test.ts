@@ -1,7 +1,7 @@
 import type { ToolSchema } from "@cria/core";
 import { describe, expect, it } from "vitest";
 import { ChatTemplate } from "./index.js";
-import { readReadmeTable } from "./matrix/readme-table.js";
+import { readTemplateTable } from "./matrix/template-table.js";
 import { createLlamaTemplate, listBundledTemplates, readBundledTemplate } from "./testing/index.js";
 
 /** Parameters as programs have them: templates often expect a type of each, and one alone. */
@@ -24,7 +24,7 @@ const trained = ["ByteDance-Seed-OSS", "openai-gpt-oss-120b"];
 
 /** The template does not render, adds to undefined values, or prints truth values, which the library writes in small letters. */
 const others = [
-  ...readReadmeTable("### Templates that do not render").map(([template]) => template!),
+  ...readTemplateTable("## Templates that do not render").map(([template]) => template!),
   "CohereForAI-c4ai-command-r-plus-tool_use",
   "GigaChat3-10B-A1.8B",
   "GigaChat3.1-10B-A1.8B",

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { checkConversation, type DeltaTokenizer } from "./index.js";
 import { comparePaths } from "./matrix/compare-paths.js";
 import type { Conversation } from "./matrix/conversations.js";
-import { expandNames, readReadmeTable } from "./matrix/readme-table.js";
+import { expandNames, readTemplateTable } from "./matrix/template-table.js";
 import { makeImage, say, visionConversations } from "./matrix/vision-conversations.js";
 import {
   loadVisionCase,
@@ -18,13 +18,13 @@ import { defaultRenderLimits } from "./render-limits.js";
 import { listBundledTemplates, readBundledTemplate } from "./testing/index.js";
 
 /**
- * Plays every template of a vision model with every conversation with pictures. The README lists results that differ
+ * Plays every template of a vision model with every conversation with pictures. `docs/chat-templates.md` lists results that differ
  * from the whole rendering, or from the template's own text of lists of parts, with their reasons, and a listed case
  * that is equal fails too.
  */
 const names = Object.keys(visionConversations);
 const listed = new Map<string, string>();
-const listedRows = readReadmeTable("### Differences with pictures");
+const listedRows = readTemplateTable("## Differences with pictures");
 for (const [template, which, outcome] of listedRows) {
   const kind = outcome === "other parts" ? "parts" : "delta";
   for (const name of expandNames(which!, names)) listed.set(`${template}/${name}/${kind}`, outcome!);
@@ -144,14 +144,14 @@ describe("all other templates of the release that speak of images", () => {
   });
 });
 
-describe("README", () => {
+describe("docs/chat-templates.md", () => {
   it("lists the vision templates, how each takes contents, and a reason for each case", () => {
     const known = visionTemplates.map((example) => [
       example.template,
       example.source,
       loadVisionCase(example).template.takesParts ? "parts" : "text",
     ]);
-    expect(readReadmeTable("### Templates of vision models").map((row) => row.slice(0, 3))).toEqual(known);
+    expect(readTemplateTable("## Templates of vision models").map((row) => row.slice(0, 3))).toEqual(known);
     for (const [template, , , why] of listedRows) {
       expect(known.map(([name]) => name)).toContain(template);
       expect(why!.length).toBeGreaterThan(20);

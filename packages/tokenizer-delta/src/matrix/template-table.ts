@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Rows of the table under a heading of this package's README, cells trimmed, without its header. */
-export function readReadmeTable(heading: string): string[][] {
-  const lines = readFileSync(join(import.meta.dirname, "..", "..", "README.md"), "utf8").split("\n");
+const PAGE = join(import.meta.dirname, "..", "..", "..", "..", "docs", "chat-templates.md");
+
+/** Rows of the table under a heading of `docs/chat-templates.md`, cells trimmed, without its header. */
+export function readTemplateTable(heading: string): string[][] {
+  const lines = readFileSync(PAGE, "utf8").split("\n");
   const start = lines.indexOf(heading);
-  if (start < 0) throw new Error(`README.md has no line "${heading}"`);
+  if (start < 0) throw new Error(`chat-templates.md has no line "${heading}"`);
   const first = lines.findIndex((line, i) => i > start && line.startsWith("|"));
   let end = first;
   while (lines[end]?.startsWith("|")) end++;
@@ -22,6 +24,6 @@ export function expandNames(text: string, names: readonly string[]): string[] {
   const but = text.startsWith("all but ");
   const listed = text === "all" ? [] : text.replace("all but ", "").split(", ");
   const unknown = listed.filter((name) => !names.includes(name));
-  if (unknown.length > 0) throw new Error(`README.md names unknown conversations: ${unknown.join(", ")}`);
+  if (unknown.length > 0) throw new Error(`chat-templates.md names unknown conversations: ${unknown.join(", ")}`);
   return text === "all" || but ? names.filter((name) => !listed.includes(name)) : listed;
 }
