@@ -34,7 +34,10 @@ export const groups = [
       "cluster-sizes",
     ],
   },
-  { title: "How it works", pages: ["how-it-works", "episodes", "algorithms", "performance", "gpu", "real-models"] },
+  {
+    title: "How it works",
+    pages: ["how-it-works", "episodes", "algorithms", "performance", "cluster-measured", "gpu", "real-models"],
+  },
   {
     title: "Reference",
     pages: [

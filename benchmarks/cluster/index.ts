@@ -1,8 +1,8 @@
 /**
  * Synchronous training on many machines, as far as one machine can tell: job times of the 0.5B shape; costs of the bus,
  * its blobs and the coordinator's sums over a real nats-server; the scaling of sleeping tools with workers; and the
- * cost of one worker compared with a training without a bus. `docs/cluster-sizes.md` shows the results, and the
- * estimates that `model/` makes from them.
+ * cost of one worker compared with a training without a bus. `docs/cluster-measured.md` shows the results,
+ * `docs/cluster-sizes.md` the estimates that `model/` makes from them.
  */
 import type { BenchmarkOptions } from "../benchmark.js";
 import type { Row } from "../row.js";

@@ -1,4 +1,4 @@
-/** The parts of `docs/cluster-sizes.md` that are made from results. */
+/** The parts of `docs/cluster-sizes.md` and `docs/cluster-measured.md` that are made from results. */
 import { alignTable } from "../pages/tables.js";
 import { formatNumber, type Report } from "../report.js";
 import { measuredTitles, toInputs } from "./inputs.js";

@@ -1,4 +1,4 @@
-/** The part of `docs/cluster-sizes.md` about trainings on one machine. */
+/** The part of `docs/cluster-measured.md` about trainings on one machine. */
 import { alignTable } from "../../pages/tables.js";
 import { formatNumber, type Report } from "../../report.js";
 import { ONE_WORKER_CASE, WAITING_CASE } from "./cases.js";
