@@ -22,9 +22,20 @@ async function write(name: string, ...entries: ReturnType<typeof entry>[]): Prom
 describe("a file of the journal", () => {
   it("is read as it was written, byte arrays too; of two entries at one place the last counts", async () => {
     const image = { type: "image", image: new Uint8Array([0, 200, 10]) };
-    const path = await write("whole", entry("a", [image, null, 0.1, "\ud800 \n"]), entry("b"), entry("b", { x: 1 }));
+    const own = { $bytes: "AAAA", list: [{ $bytes: "AAAA" }, { $$bytes: 1 }] };
+    const path = await write(
+      "whole",
+      entry("a", [image, null, 0.1, "\ud800 \n"]),
+      entry("b"),
+      entry("b", { x: 1 }),
+      entry("c", own),
+    );
     const read = await new JournalFile(path).read();
-    expect([...read.values()]).toEqual([entry("a", [image, null, 0.1, "\ud800 \n"]), entry("b", { x: 1 })]);
+    expect([...read.values()]).toEqual([
+      entry("a", [image, null, 0.1, "\ud800 \n"]),
+      entry("b", { x: 1 }),
+      entry("c", own),
+    ]);
     expect(await new JournalFile(join(work, "missing.jsonl")).read()).toEqual(new Map());
   });
 

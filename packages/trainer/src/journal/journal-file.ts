@@ -109,14 +109,17 @@ function readLine(line: string): JournalEntry | null {
 
 const checksum = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
-/** Key of an object that stands for a byte array. */
+/** Key of an object that stands for a byte array. A tool's own key of that name is written with one more "$". */
 const BYTES = "$bytes";
+const isOwnKey = (key: string) => /^\$+bytes$/.test(key);
 
 function encodeBytes(value: unknown): unknown {
   if (value instanceof Uint8Array) return { [BYTES]: Buffer.from(value).toString("base64") };
   if (Array.isArray(value)) return value.map(encodeBytes);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, encodeBytes(each)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [isOwnKey(key) ? `$${key}` : key, encodeBytes(each)]),
+  );
 }
 
 function decodeBytes(value: unknown): unknown {
@@ -126,7 +129,7 @@ function decodeBytes(value: unknown): unknown {
   const [key, text] = entries[0] ?? [];
   if (entries.length === 1 && key === BYTES && typeof text === "string")
     return new Uint8Array(Buffer.from(text, "base64"));
-  return Object.fromEntries(entries.map(([name, each]) => [name, decodeBytes(each)]));
+  return Object.fromEntries(entries.map(([name, each]) => [isOwnKey(name) ? name.slice(1) : name, decodeBytes(each)]));
 }
 
 function makeBadJournal(path: string, expected: string, received: string): DataError {
