@@ -49,7 +49,8 @@ async function runTests() {
       output += text;
     });
   const [code] = await once(child, "close");
-  output = stripVTControlCharacters(output);
+  // The record names files of the project, wherever this checkout lies.
+  output = stripVTControlCharacters(output).replaceAll(`${root}/`, "");
   const count = (word) =>
     [...output.matchAll(/^\s*Tests\s+(.*)$/gm)].reduce(
       (sum, [, counts]) => sum + Number(new RegExp(`(\\d+) ${word}`).exec(counts)?.[1] ?? 0),
