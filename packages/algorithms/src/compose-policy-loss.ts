@@ -1,6 +1,6 @@
 import { ConfigError, DataError, type LossFunction } from "@cria/core";
 import type { Aggregation, AggregationName } from "./aggregate.js";
-import { defaultAlgorithms } from "./algorithms.js";
+import { type Algorithms, defaultAlgorithms } from "./algorithms.js";
 import type { KlEstimate, KlName } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
 import { parameterDefaults, termDefaults } from "./losses/policy-loss-defaults.js";
@@ -53,6 +53,20 @@ export const CURRENT_SCALE = "currentCorrectionScale";
 /** True if the loss has a KL term with a weight: the term is part of the task's loss, which a teacher may replace. */
 export function usesReference({ kl, teacher }: Pick<PolicyLossOptions, "kl" | "teacher">): boolean {
   return kl !== null && (teacher === null || teacher.taskRewards);
+}
+
+/** True if trajectories without advantage have a gradient: through a term of the loss, or the policy loss itself. */
+export function needsNoAdvantage(
+  { kl, teacher, entropyCoeff, observationCoeff, lossMode }: PolicyLossOptions,
+  { policyLosses }: Pick<Algorithms, "policyLosses">,
+): boolean {
+  return (
+    kl !== null ||
+    teacher !== null ||
+    entropyCoeff !== 0 ||
+    observationCoeff > 0 ||
+    !policyLosses.resolve(lossMode).vanishesWithoutAdvantage
+  );
 }
 
 /**

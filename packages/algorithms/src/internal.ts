@@ -29,7 +29,7 @@ export {
 } from "./aggregate.js";
 export { defaultRewardAggregation } from "./aggregate-reward.js";
 export { defaultAlgorithms } from "./algorithms.js";
-export { listMissingParameters, usesReference } from "./compose-policy-loss.js";
+export { listMissingParameters, needsNoAdvantage, usesReference } from "./compose-policy-loss.js";
 export * from "./index.js";
 export {
   cispoLoss,

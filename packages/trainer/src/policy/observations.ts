@@ -9,19 +9,20 @@ export type ObservedTrajectory = Pick<Trajectory, "tokenIds" | "segments"> &
  * Marks the tokens of tools' answers after the prompt: their own text, as the chat template shows it, raw or as JSON.
  * Tokens of the template around it, tokens that hold parts of both, and answers that the template shows otherwise have
  * 0. So have all tokens of a trajectory without messages or recorded turns.
+ * @param texts texts of tokens that are known already.
  * @returns 0 or 1 for each token of the trajectory.
  */
 export function markObservations(
   { tokenIds, segments, messages = [], timeline }: ObservedTrajectory,
   detokenize: (tokenIds: ArrayLike<number>) => string,
+  texts = new TokenTexts(detokenize),
 ): Uint8Array {
   const marks = new Uint8Array(tokenIds.length);
-  const texts = new TokenTexts(detokenize);
-  const turns = timeline?.turns ?? [];
+  const turns = [...(timeline?.turns ?? [])].sort((a, b) => b.start - a.start);
   for (const { start, end, messages: own } of segments ?? [{ start: 0, end: tokenIds.length, messages }]) {
     const answers = own.filter(({ role }) => role === "tool").map(readTexts);
     // A prompt may show tools' answers too: the turns' own are the last ones.
-    for (const turn of [...turns].sort((a, b) => b.start - a.start)) {
+    for (const turn of turns) {
       if (turn.role !== "tool" || turn.start < start || turn.end > end || turn.end === turn.start) continue;
       const ids = tokenIds.subarray(turn.start, turn.end);
       const text = detokenize(ids);

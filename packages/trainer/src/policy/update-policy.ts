@@ -1,5 +1,11 @@
 import { type Algorithms, composePolicyLoss, type PolicyLossOptions, preparePolicyLoss } from "@cria/algorithms";
-import { defaultAlgorithms, needsPreparation, OBSERVED, usesReference } from "@cria/algorithms/internal";
+import {
+  defaultAlgorithms,
+  needsNoAdvantage,
+  needsPreparation,
+  OBSERVED,
+  usesReference,
+} from "@cria/algorithms/internal";
 import {
   DataError,
   EngineError,
@@ -15,6 +21,7 @@ import {
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
+import { TokenTexts } from "@cria/records";
 import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
@@ -209,10 +216,12 @@ function findObserved(
       remedy: "a loss without `observations`",
     });
   }
+  const detokenize = (ids: ArrayLike<number>) => engine.detokenize(ids);
+  const texts = new TokenTexts(detokenize);
   return new Map(
     [...sequences.keys()].map((index) => {
       const trajectory = trajectories[index]!;
-      const marks = markObservations(trajectory, (ids) => engine.detokenize(ids));
+      const marks = markObservations(trajectory, detokenize, texts);
       const cut = cutTrainSequences(trajectory, lossMasks[index]!, { marks }, false);
       return [index, cut.map(({ columns }) => columns!.marks!)];
     }),
@@ -291,15 +300,10 @@ async function scoreBatch(
   policy: Trainable,
   { sequences, temperature }: Batch,
   loss: PolicyLossOptions,
-  { policyLosses }: Algorithms,
+  algorithms: Algorithms,
   { needsOld, teacher }: { needsOld: boolean; teacher: UpdateOptions["teacher"] },
 ): Promise<Map<number, readonly TrainSequence[]>> {
-  const needsAll =
-    loss.kl !== null ||
-    loss.teacher !== null ||
-    loss.entropyCoeff !== 0 ||
-    loss.observationCoeff > 0 ||
-    !policyLosses.resolve(loss.lossMode).vanishesWithoutAdvantage;
+  const needsAll = needsNoAdvantage(loss, algorithms);
   const isWanted = ({ columns }: TrainSequence) => needsAll || hasAdvantage(columns!.advantages!);
   const wanted = [...sequences].filter(([, paths]) => paths.some(isWanted));
   const paths = wanted.flatMap(([, paths]) => paths);

@@ -1,9 +1,8 @@
-import { readGguf } from "@cria/engine";
 import { readContextSize } from "../config/derived-values.js";
 import type { ConfigWarning } from "../config/list-warnings.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { findModelFile } from "../hub/find-model-file.js";
+import { readModelHeader } from "../hub/read-model-header.js";
 
 /**
  * Length of conversations compared with the context that a model was trained with. Beyond that context the model's text
@@ -60,13 +59,9 @@ export function describeContext({ who, length, parts, trained }: ContextUse): st
 
 /** Returns null if the file cannot be read; loading the model reports that. */
 async function readTrainedContext(path: string): Promise<number | null> {
-  try {
-    const file = await findModelFile(path);
-    if (file === null) return null;
-    const { metadata } = await readGguf(file);
-    const value = metadata.get(`${String(metadata.get("general.architecture")?.value)}.context_length`)?.value;
-    return typeof value === "number" || typeof value === "bigint" ? Number(value) : 0;
-  } catch {
-    return null;
-  }
+  const header = await readModelHeader(path);
+  if (header === null) return null;
+  const { metadata } = header;
+  const value = metadata.get(`${String(metadata.get("general.architecture")?.value)}.context_length`)?.value;
+  return typeof value === "number" || typeof value === "bigint" ? Number(value) : 0;
 }

@@ -1,11 +1,10 @@
-import { readGguf } from "@cria/engine";
 import { usesLora } from "../config/derived-values.js";
 import { importCritic } from "../config/import/updates.js";
 import type { ConfigWarning } from "../config/list-warnings.js";
 import { resolvePath } from "../config/paths.js";
 import { linearLayers, listMissingTargets, type TargetModules } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { findModelFile } from "../hub/find-model-file.js";
+import { readModelHeader } from "../hub/read-model-header.js";
 
 /**
  * Warns about targets of new adapters that the policy's or the critic's model does not have, while it has others: the
@@ -25,6 +24,7 @@ export async function listTargetWarnings(config: TrainConfig, folder: string): P
     adapters.push({ key: isOwn ? "critic.model.target_modules" : key, path, targets: lora.targets });
   }
   const warnings = adapters.map(async ({ key, path, targets }) => {
+    if (targets === "all-linear") return [];
     const layers = await readLayers(resolvePath(folder, path));
     if (layers === null) return [];
     const missing = listMissingTargets(targets, layers);
@@ -42,13 +42,8 @@ export async function listTargetWarnings(config: TrainConfig, folder: string): P
 
 /** Names of the layers that an adapter can change; null if the file cannot be read, which loading the model reports. */
 async function readLayers(path: string): Promise<Set<string> | null> {
-  try {
-    const file = await findModelFile(path);
-    if (file === null) return null;
-    const { tensors } = await readGguf(file);
-    const names = tensors.map(({ name }) => /^(?:blk\.\d+\.)?(.+)\.weight$/.exec(name)?.[1] ?? "");
-    return new Set(names.filter((name) => linearLayers.has(name)));
-  } catch {
-    return null;
-  }
+  const header = await readModelHeader(path);
+  if (header === null) return null;
+  const names = header.tensors.map(({ name }) => /^(?:blk\.\d+\.)?(.+)\.weight$/.exec(name)?.[1] ?? "");
+  return new Set(names.filter((name) => linearLayers.has(name)));
 }

@@ -35,8 +35,10 @@ export type TargetModules = z.infer<typeof targetModulesSchema>;
  * Lists the targets that a model does not have. Of one name that stands for two layers, one is enough.
  * @param present names of the model's layers in llama.cpp.
  */
-export function listMissingTargets(modules: TargetModules, present: ReadonlySet<string>): string[] {
-  if (modules === "all-linear") return [];
+export function listMissingTargets(
+  modules: Exclude<TargetModules, "all-linear">,
+  present: ReadonlySet<string>,
+): string[] {
   const pairs = Object.values(layers).filter((names) => typeof names !== "string");
   const hasOther = (layer: string) =>
     pairs.some((names) => names.includes(layer) && names.some((name) => modules.includes(name) && present.has(name)));
