@@ -96,7 +96,7 @@ train_twice() {
   if cmp -s ../once.gguf ../again.gguf; then equal=true; fi
   echo "{\"check\":\"a training twice, the same bits\",\"error\":0,\"tolerance\":0,\"ok\":$equal}"
 }
-# What CUDA's own tools find in our kernels, and in a training at the widths of a real model.
+# Runs CUDA's compute-sanitizer over all kernels, and over a training at the widths of a real model.
 sanitizers() {
   local tool errors
   sanitize() {

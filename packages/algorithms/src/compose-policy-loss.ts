@@ -50,7 +50,7 @@ export function listMissingParameters(
 /** Column of `preparePolicyLoss`: the factor that brings weights of the current correction to a mean of 1. */
 export const CURRENT_SCALE = "currentCorrectionScale";
 
-/** True if the loss has a KL term with a weight: the term is part of the task's loss, which a teacher may replace. */
+/** True if the loss has a KL term that counts. A teacher that replaces the task's loss replaces this term too. */
 export function usesReference({ kl, teacher }: Pick<PolicyLossOptions, "kl" | "teacher">): boolean {
   return kl !== null && (teacher === null || teacher.taskRewards);
 }
@@ -74,8 +74,7 @@ export function needsNoAdvantage(
  * observationCoeff * cross-entropy of observations, as a loss for the engine's `train`. Columns of the batch:
  * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term (`usesReference`), `teacherLogprobs` and perhaps
  * `teacherWeights` for a teacher, `observed` for observations (`addObservationTerm`), `rolloutIsWeights` to weigh the
- * policy loss of each token by a rollout correction, and those of
- * `preparePolicyLoss`.
+ * policy loss of each token by a rollout correction, and those of `preparePolicyLoss`.
  *
  * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
  * gradient add up over micro-batches. Metrics `pg_loss`, `entropy`, `kl_loss`, `teacher_loss` and `teacher_divergence` are

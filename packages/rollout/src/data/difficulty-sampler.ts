@@ -5,7 +5,7 @@ import { MOST_SAMPLES } from "./row-samples.js";
 
 /** Default step size of a row's running success. */
 const RATE = 0.5;
-/** Least conversations of a row: a group of one has nothing to be compared with. */
+/** Minimum number of conversations of a row: a group of one has nothing to be compared with. */
 const LEAST_SAMPLES = 2;
 /** Default minimum weight of a row; rows that succeed half of the time weigh 1. */
 const LEAST = 0.1;
@@ -53,7 +53,7 @@ export class DifficultySampler implements RowSampler {
     drawn.sort((a, b) => a.key - b.key || a.row - b.row);
     const rows = drawn.slice(0, count + spare).map(({ row }) => row);
     if (!this.isHarder) return rows;
-    // Spare rows replace others of the step, which had as many conversations together.
+    // The step's rows, and each batch of spare rows that may replace some of them, have the same number of conversations.
     const parts = Array.from({ length: Math.ceil(rows.length / count) }, (_, k) =>
       rows.slice(k * count, (k + 1) * count),
     );
@@ -82,8 +82,8 @@ export class DifficultySampler implements RowSampler {
 }
 
 /**
- * Splits a total into whole numbers by weights, each from `least` to the most that a row may have. What rounding leaves goes to the largest remainders
- * (Hamilton's method); of equal ones to the first.
+ * Splits a total into whole numbers by weights, each from `least` to the maximum of a row. The rest from rounding goes
+ * to the largest remainders, and of equal ones to the first (Hamilton's method).
  */
 function share(weights: readonly number[], total: number, least: number): number[] {
   const sum = weights.reduce((a, b) => a + b, 0);

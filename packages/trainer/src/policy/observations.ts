@@ -27,7 +27,7 @@ export function markObservations(
       const ids = tokenIds.subarray(turn.start, turn.end);
       const text = detokenize(ids);
       const ends = texts.findEnds(ids, text);
-      // A turn of an agent does not tell how many answers it has: those that its text shows.
+      // Turns of agents do not record their number of answers: all that the text shows are taken.
       const count = turn.failures?.length;
       for (const { from, to } of takePlaces(answers, text, count))
         ends?.forEach((tokenEnd, t) => {

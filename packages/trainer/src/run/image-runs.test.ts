@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { losses } from "@cria/algorithms";
 import { type LoadedImage, listImages } from "@cria/core";
 import { FakeEngine, FakeValueEngine, fakeImageFile } from "@cria/core/testing";
 import { TinyModels } from "@cria/engine/testing";
@@ -11,8 +12,10 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { markObservations } from "../policy/observations.js";
 import { Policy } from "../policy/policy.js";
 import { readExamples } from "../sft/read-examples.js";
+import { advantages } from "../step/advantages.js";
 import { rollOut } from "../step/roll-out.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { defineTask } from "../task/task.js";
@@ -185,6 +188,33 @@ describe("a task", () => {
     const [t] = (await rollOut(policy, await task.open(policy), await task.load(), { n: 1 })).trajectories;
     expect(t!.error).toBeUndefined();
     expect(t!.images).toHaveLength(2);
+    await task.dispose();
+  });
+
+  it("has observations beside images: the text of a tool's answer alone", async () => {
+    const path = join(folder, "c.png");
+    writeFileSync(path, other);
+    const look = tool({
+      name: "look",
+      description: "Looks.",
+      inputSchema: z.object({}),
+      execute: () => ({ text: "seen", image: [{ path }] }),
+    });
+    const reply = ({ turn }: { turn: number }) =>
+      turn === 0 ? '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>' : "done";
+    const engine = new FakeEngine({ reply, images: true });
+    const policy = new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference: null, seed: 1 });
+    const task = defineTask({ rows: [{ question: "What?" }], tools: [look], reward: () => 1 });
+    const groups = await rollOut(policy, await task.open(policy), await task.load(), { n: 2 });
+    for (const trajectory of groups.trajectories) {
+      expect(trajectory.images).toHaveLength(1);
+      const marks = markObservations(trajectory, (ids) => engine.detokenize(ids));
+      const observed = trajectory.tokenIds.filter((_, t) => marks[t]);
+      expect(engine.detokenize(observed)).toBe("seen");
+    }
+    const batch = groups.toBatch(advantages.grpo(groups));
+    const [result] = await policy.train(batch, losses.ppo({ observations: 0.1 }), { learningRate: 1e-3 });
+    expect(result!.metrics.observation_loss).toBeGreaterThan(0);
     await task.dispose();
   });
 
