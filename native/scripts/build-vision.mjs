@@ -33,7 +33,7 @@ import {
 
 const run = promisify(execFile);
 const ours = join(nativeRoot, "vision");
-const patch = join(ours, "tower-attention.patch");
+const patch = join(ours, "mtmd.patch");
 
 export const visionLibrary = "libcria-vision.so";
 
@@ -77,7 +77,7 @@ async function makeOnce(file, inputs, make) {
   return true;
 }
 
-/** Patches llama.cpp's mtmd so that it calls our attention instead of its own. */
+/** Patches llama.cpp's mtmd: it calls our attention instead of its own, and computes with no memory that it has not written. */
 function patchMtmd(source, objects) {
   const mtmd = join(objects, "mtmd");
   cpSync(join(source, "tools", "mtmd"), mtmd, { recursive: true });

@@ -1,5 +1,5 @@
 // Attention of vision towers, block by block. ggml's operations hold heads x patches^2 floats, which are gigabytes for
-// a large picture. clip.cpp calls it (tower-attention.patch).
+// a large picture. clip.cpp calls it (mtmd.patch).
 #pragma once
 
 #include "cria_vision.h"

@@ -109,7 +109,7 @@ describe("cria export", () => {
         if (tokens.length === 24) break;
       }
       await context.dispose();
-      // llama.dispose() waits for ever for a model that had an adapter.
+      // `llama.dispose()` waits for ever if the garbage collector takes a context with an adapter first.
       await stock.dispose();
       return tokens;
     };

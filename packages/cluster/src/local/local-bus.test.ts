@@ -22,6 +22,14 @@ describe("a bus in this process", () => {
     await bus.close();
   });
 
+  it("lets one of two writers at once change a record", async () => {
+    const { jobs } = new LocalHub();
+    const seen = await jobs.set("a", "1");
+    const written = await Promise.all(["2", "3"].map((text) => jobs.set("a", text, seen)));
+    expect(written).toEqual([seen! + 1, undefined]);
+    expect(await jobs.get("a")).toMatchObject({ text: "2" });
+  });
+
   it("drops the oldest blobs beyond its bound", async () => {
     const bus = openLocalBus({ hub: new LocalHub(quickTimes, 1000) });
     const first = await bus.blobs.put(new Uint8Array(600).fill(1));

@@ -17,12 +17,12 @@ export class LocalRecords implements Records {
   }
 
   async get(key: string): Promise<RecordEntry | undefined> {
-    const entry = this.#entries.get(key);
-    return entry && this.#isYoung(entry) ? entry : undefined;
+    return this.#read(key);
   }
 
+  /** Compares and sets at once: two writers that saw the same revision must not both succeed. */
   async set(key: string, text: string, seen?: number): Promise<number | undefined> {
-    const newest = (await this.get(key))?.revision ?? 0;
+    const newest = this.#read(key)?.revision ?? 0;
     if (seen !== undefined && seen !== newest) return undefined;
     this.#forget(key);
     const entry = { text, revision: ++this.#revision, at: performance.now() };
@@ -48,6 +48,11 @@ export class LocalRecords implements Records {
     const listener: Listener = (key, entry) => signal.aborted || onChange(key, entry);
     this.#listeners.add(listener);
     signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+  }
+
+  #read(key: string): RecordEntry | undefined {
+    const entry = this.#entries.get(key);
+    return entry && this.#isYoung(entry) ? entry : undefined;
   }
 
   #isYoung({ at }: { at: number }): boolean {

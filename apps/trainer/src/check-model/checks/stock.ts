@@ -110,6 +110,8 @@ async function decodeThere(
       }
       results.push(tokens);
     }
+    await stock.dispose();
+    await model.dispose();
     return results;
   } finally {
     await llama.dispose();
