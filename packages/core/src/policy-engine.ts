@@ -142,6 +142,11 @@ export interface GenerateResult {
   stopString?: string;
   /** The sampled text without the stop token or stop string. */
   text: string;
+  /**
+   * Number of weight updates that the policy had had which sampled it, plus 1. Only where several versions of the policy
+   * may sample a conversation.
+   */
+  policyVersion?: number;
   stats: GenerateStats;
 }
 

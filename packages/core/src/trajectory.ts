@@ -38,6 +38,11 @@ export interface TurnRecord {
    * (`SampledTurn.state`). Left out: the state has no name.
    */
   state?: string;
+  /**
+   * For an assistant's turn: number of weight updates that the policy had had which sampled it, plus 1. Left out: the
+   * policy that samples the step sampled it.
+   */
+  policyVersion?: number;
   /** For an assistant's turn of an agent: the policy call behind it. */
   call?: TurnCall;
 }

@@ -90,12 +90,12 @@ export class Conversation {
 
   /** Appends an answer. @param form form of the answer in templates (`show`). */
   say(
-    turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason">,
+    turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason" | "policyVersion">,
     read: ReadTurn,
     when?: Spent,
     form: TurnForm = "text",
   ): AnswerNode {
-    const { tokenIds, logprobs, finishReason } = turn;
+    const { tokenIds, logprobs, finishReason, policyVersion } = turn;
     const { text, parsed, calls } = read;
     const said: Said = {
       ...(form === "structured"
@@ -106,6 +106,7 @@ export class Conversation {
       logprobs,
       ...(read.span ? { calls: read.span } : {}),
       ended: read.end === "ended",
+      ...(policyVersion === undefined ? {} : { policyVersion }),
       ...(when ?? justNow()),
     };
     this.end = this.graph.say(this.end as InputNode, said);

@@ -94,7 +94,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
       logprobs.push(trained ? said.logprobs[i]! : 0);
     });
     places.set(node.id, tokens.length - 1);
-    const { startedAt, endedAt, calls } = said;
+    const { startedAt, endedAt, calls, policyVersion } = said;
     const toolCalls = calls && { ...calls, start: start + calls.start, end: start + calls.end };
     turns.push({
       role: "assistant",
@@ -103,6 +103,8 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
       startedAt,
       endedAt,
       ...(toolCalls ? { toolCalls } : {}),
+      // An agent's calls are all sampled by the policy that began its conversation.
+      ...(policyVersion === undefined || node.call ? {} : { policyVersion }),
       ...(node.call
         ? { call: { ...describeCall(node, described), ...(node === lastAnswer ? { last: true } : {}) } }
         : {}),

@@ -66,13 +66,14 @@ function describeRecord(
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
   const { rewards, timeline, sampling, images } = trajectory;
   const turns = (timeline?.turns ?? []).map(
-    ({ role, start, end, toolCalls, failures, state, call, startedAt, endedAt }): DumpTurn => ({
+    ({ role, start, end, toolCalls, failures, state, policyVersion, call, startedAt, endedAt }): DumpTurn => ({
       role,
       start,
       end,
       ...(toolCalls ? { tool_calls: toolCalls } : {}),
       ...(failures ? { failures } : {}),
       ...(state === undefined ? {} : { state }),
+      ...(policyVersion === undefined ? {} : { policy_version: policyVersion }),
       ...(call ? { call: describeCall(call) } : {}),
       ...(times ? { started_at: startedAt, ended_at: endedAt } : {}),
     }),

@@ -65,6 +65,11 @@ export interface DumpTurn {
   failures?: (string | null)[];
   /** For a turn of others: the tools' name of the environment's state, if given. */
   state?: string;
+  /**
+   * For an assistant's turn: number of weight updates that its policy had had, plus 1. Missing where the policy that
+   * samples the step sampled it (`rollout.partial_rollout: carry_on`).
+   */
+  policy_version?: number;
   /** For an assistant's turn of an agent: the policy call behind it. Missing in runs of earlier versions. */
   call?: DumpCall;
   /** Milliseconds since 1970; written by `cria rollout` and `trainer.rollout_data_detail: full`. */

@@ -17,6 +17,7 @@ export type ConversationEnvironment = Omit<
   | "minP"
   | "converse"
   | "journal"
+  | "newest"
   | "replay"
   | "onTrajectory"
 > &

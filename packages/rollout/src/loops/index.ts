@@ -26,5 +26,6 @@ export type { ConversationReplay, ConversationWork, RolloutOptions } from "./rol
 export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, type OnRequestState, StateLog } from "./state-log.js";
+export type { SamplingPolicy } from "./switching-sequence.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
 export type { TruncateSide } from "./truncate-text.js";

@@ -40,6 +40,7 @@ import { recordTrajectory } from "./record-trajectory.js";
 import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
+import { Switching } from "./switching-sequence.js";
 
 /** A row's prompt, evaluated once for all of its samples. */
 interface Prompt {
@@ -387,9 +388,16 @@ export class RolloutGroup {
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);
     const { factory, traits, recorded } = findLoop(row, options);
+    const policyVersion = options.policyVersion ?? options.step;
+    const steer = replay?.steer ?? ((given: PolicySequence) => given);
+    const switching = recorded === "answers" ? openSwitching(options, replay) : null;
+    const createSequence = switching
+      ? () => switching.createSequence()
+      : replay?.steer && (() => steer(engine.createSequence()));
+    const steered = steer(sequence);
     try {
       const loop = factory({
-        engine: replay?.steer ? steerEngine(engine, replay.steer) : engine,
+        engine: createSequence ? replaceSequences(engine, createSequence) : engine,
         tokenizer: options.tokenizer,
         tools: options.tools,
         interactions: options.interactions ?? null,
@@ -400,8 +408,9 @@ export class RolloutGroup {
         loadImage: (source) =>
           loadImage(source, { ...options.images, folder: process.cwd(), subject: `image of agent loop "${name}"` }),
         agent: options.agent ?? defaultAgentOptions,
-        policyVersion: options.policyVersion ?? options.step,
-        sequence: replay?.steer ? replay.steer(sequence) : sequence,
+        policyVersion,
+        // A replay's versions take over from the first turn on: the prompt was evaluated with any weights.
+        sequence: switching ? switching.begin(steered, prompt.ids, replay?.policies ? 0 : policyVersion) : steered,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
@@ -426,20 +435,29 @@ export class RolloutGroup {
     } catch (error) {
       if (signal.aborted || isFatal(error)) throw error;
       return describeFailure(prompt.ids, error);
+    } finally {
+      switching?.dispose();
     }
   }
 }
 
-function steerEngine(
+/** The choice of each turn's policy; null: one policy samples all turns. */
+function openSwitching({ newest }: RolloutOptions, replay: ConversationReplay | undefined): Switching | null {
+  const { policies, steer } = replay ?? {};
+  const choose = policies ? (turn: number) => policies[Math.min(turn, policies.length) - 1]! : newest;
+  return choose ? new Switching({ choose, steer }) : null;
+}
+
+function replaceSequences(
   engine: PolicyEngine,
-  steer: NonNullable<ConversationReplay["steer"]>,
+  createSequence: PolicyEngine["createSequence"],
 ): AgentLoopContext["engine"] {
   return {
     info: engine.info,
     images: engine.images,
     tokenize: (text, given) => engine.tokenize(text, given),
     detokenize: (ids, given) => engine.detokenize(ids, given),
-    createSequence: () => steer(engine.createSequence()),
+    createSequence,
   };
 }
 

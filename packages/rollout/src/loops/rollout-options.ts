@@ -14,6 +14,7 @@ import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
 import type { Semaphore } from "./semaphore.js";
 import type { OnRequestState } from "./state-log.js";
+import type { SamplingPolicy } from "./switching-sequence.js";
 
 /** Recorded parts of a conversation to replay. A part left out runs as usual. */
 export interface ConversationReplay {
@@ -25,6 +26,8 @@ export interface ConversationReplay {
   calls?: readonly RecordedCall[];
   /** Wraps each sequence that the conversation begins with, to sample in. For built-in loops and agents. */
   steer?: (sequence: PolicySequence) => PolicySequence;
+  /** The policy that sampled each turn of the assistant, if several did; the last one samples all further turns. */
+  policies?: readonly SamplingPolicy[];
 }
 
 /** A conversation to run, as a plain value: everything that determines it beside weights and environment. */
@@ -112,6 +115,12 @@ export interface RolloutOptions {
    * previous update.
    */
   policyVersion?: number;
+  /**
+   * The newest version of the policy, asked before each turn: it samples the turn, whichever version sampled the
+   * earlier ones. What is sampled then depends on the clock. For built-in loops; the conversations of agents keep the
+   * version that they began with. Default: the engine samples all turns.
+   */
+  newest?: () => SamplingPolicy;
   signal?: AbortSignal;
   /** Traces each episode; default: no tracing, at no cost. */
   tracer?: Tracer;

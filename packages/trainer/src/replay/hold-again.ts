@@ -10,6 +10,7 @@ import {
   Steering,
 } from "@cria/records";
 import { type ConversationReplay, type DatasetRow, sampleOnce, startRollouts } from "@cria/rollout";
+import type { Policy } from "../policy/policy.js";
 import type { Training } from "../run/training.js";
 import type { Environment } from "../task/environment.js";
 
@@ -25,6 +26,8 @@ export interface HeldAgain {
 export interface HoldOptions {
   /** Sampling parameters common to all; each has its own seed. */
   sampling: Omit<TrajectorySampling, "seed">;
+  /** Versions of the policy, by the numbers in recorded turns; default: `policy` samples all turns. */
+  policies?: ReadonlyMap<number, Policy>;
   seeds: readonly number[];
   step: number;
   /** True if rewards are computed. */
@@ -36,9 +39,12 @@ export interface HoldOptions {
 export async function holdAgain(
   { policy, environment }: Pick<Training, "policy" | "environment">,
   held: readonly HeldAgain[],
-  { sampling, seeds, step, isJudged, signal }: HoldOptions,
+  { sampling, policies = new Map(), seeds, step, isJudged, signal }: HoldOptions,
 ): Promise<{ ended: UnjudgedTrajectory[]; judged: Trajectory[] }> {
-  const replays = held.map((each, i) => makeReplay({ policy, environment }, each, seeds[i]!));
+  const replays = held.map((each, i) => ({
+    ...makeReplay({ policy, environment }, each, seeds[i]!),
+    ...choosePolicies(each.line, policies),
+  }));
   const { conversations, finish } = await startRollouts(policy.engine, sampleOnce(held.map(({ row }) => row)), {
     ...environment,
     // The tokens of each text were checked at recording; another check would report only its first finding.
@@ -71,4 +77,12 @@ function makeReplay(
   if (calls) return { seed, steer, calls };
   const readCalls = makeReadCalls(environment, row);
   return { seed, steer, answers: new RecordedAnswers(line, { ...answers, readCalls }) };
+}
+
+function choosePolicies({ turns }: DumpLine, policies: ReadonlyMap<number, Policy>) {
+  const versions = turns.flatMap(({ policy_version }) => policy_version ?? []);
+  if (versions.length === 0) return {};
+  return {
+    policies: versions.map((policyVersion) => ({ engine: policies.get(policyVersion)!.engine, policyVersion })),
+  };
 }

@@ -4,6 +4,7 @@ import { type Change, type DumpLine, isOfRow, listLineCalls } from "@cria/record
 import { agentLoops as builtInLoops, type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
+import type { KeptPolicy, Policy } from "../policy/policy.js";
 import type { Training } from "../run/training.js";
 import { versionOf } from "../step/schedule.js";
 import { dumpTrajectories } from "../validation/dump-trajectories.js";
@@ -103,12 +104,14 @@ export class Replay {
           const change = listLineCalls(line) ? null : stop;
           return { line, row: rows[k]!, change, answers: { onOtherTurn: "abort" as const } };
         });
-        await this.goTo(batch[0]!, validation, signal);
         const { seeds, sampling } = this.readDraws(batch, validation);
         const step = batch[0]!.step!;
-        const { ended } = await holdAgain(this.training, held, { sampling, seeds, step, isJudged: false, signal });
-        indices.forEach((i, k) => {
-          results[i] = compareReplay(this.place(shown[i]!), ended[k]!, until);
+        await this.withPolicies(batch, validation, signal, async (policies) => {
+          const options = { policies, sampling, seeds, step, isJudged: false, signal };
+          const { ended } = await holdAgain(this.training, held, options);
+          indices.forEach((i, k) => {
+            results[i] = compareReplay(this.place(shown[i]!), ended[k]!, until);
+          });
         });
       }
       return results;
@@ -130,7 +133,6 @@ export class Replay {
       checkGoesOn(line);
       const { turn, keep } = findPlace(line, token);
       this.checkToken(replacement);
-      await this.goTo(line, validation, signal);
       const { seeds, sampling } = this.readDraws([line], validation);
       const change: Change = {
         turn,
@@ -148,12 +150,15 @@ export class Replay {
       };
       const held = [{ line, row: row!, change, answers }];
       const step = line.step!;
-      const { judged } = await holdAgain(this.training, held, { sampling, seeds, step, isJudged: liveTools, signal });
+      const { judged } = await this.withPolicies([line], validation, signal, (policies) =>
+        holdAgain(this.training, held, { policies, sampling, seeds, step, isJudged: liveTools, signal }),
+      );
       const trajectory = judged[0]!;
       checkPrefix(this.place(shown!), trajectory.tokenIds, token);
       const { engine } = this.training.policy;
       if (replacement !== undefined && trajectory.responseMask[token] === 1) {
         // The token was inserted, not sampled: its logprob is the trainer's.
+        await this.goTo(line, validation, signal, token);
         const temperature = sampling.temperature || 1;
         const [scores] = await engine.score([{ tokenIds: trajectory.tokenIds, from: token }], { temperature, signal });
         trajectory.rolloutLogprobs[token] = scores!.logprobs[token]!;
@@ -176,7 +181,7 @@ export class Replay {
       const place = path?.indices.indexOf(token) ?? -1;
       if (place < 1) throw refuseToken(line, token, "a token with others before it");
       const [shown] = await this.show([line], validation);
-      await this.goTo(line, validation, signal);
+      await this.goTo(line, validation, signal, token);
       const { engine } = this.training.policy;
       const { token_ids } = this.place(shown!);
       const { temperature } = readSampling(line, this.parts.config, validation);
@@ -272,12 +277,53 @@ export class Replay {
     return found;
   }
 
-  private async goTo(line: DumpLine, validation: boolean, signal: AbortSignal | undefined): Promise<void> {
-    if (line.step === null) checkLineReplays(line, { name: "tool_agent", recorded: "answers" });
-    this.trainedSteps += await this.parts.weights.goTo(this.findWeights(line, validation), signal);
+  /**
+   * Holds lines of one step with the weights that the policy had. Where its versions took over between turns, `hold`
+   * gets the version of each turn, by version.
+   */
+  private async withPolicies<T>(
+    lines: readonly DumpLine[],
+    validation: boolean,
+    signal: AbortSignal | undefined,
+    hold: (policies: ReadonlyMap<number, Policy>) => Promise<T>,
+  ): Promise<T> {
+    const kept = new Map<number, KeptPolicy>();
+    const versions = new Set(lines.flatMap(({ turns }) => turns.flatMap(({ policy_version: v }) => v ?? [])));
+    try {
+      if (versions.size === 0) await this.goTo(lines[0]!, validation, signal);
+      // Ascending: to go back to the initial weights, the model is loaded anew.
+      for (const version of [...versions].sort((a, b) => a - b)) {
+        await this.reach(version - 1, signal);
+        kept.set(version, await this.training.policy.keepVersion({ updates: version - 1 }));
+      }
+      return await hold(kept);
+    } finally {
+      for (const version of kept.values()) await version.dispose();
+    }
   }
 
-  /** Number of training steps that the policy had taken when it sampled a conversation. */
+  /** Restores the weights that sampled a conversation, or the turn of one of its tokens. */
+  private async goTo(line: DumpLine, validation: boolean, signal: AbortSignal | undefined, token = -1): Promise<void> {
+    if (line.step === null) checkLineReplays(line, { name: "tool_agent", recorded: "answers" });
+    const turn = line.turns.find(({ start, end }) => token >= start && token < end);
+    const updates = turn?.policy_version === undefined ? this.findWeights(line, validation) : turn.policy_version - 1;
+    await this.reach(updates, signal);
+  }
+
+  private async reach(step: number, signal: AbortSignal | undefined): Promise<void> {
+    const { weights, config } = this.parts;
+    const { partial_rollout: partial } = config.actor_rollout_ref.rollout;
+    if (partial === "switch" && step > 0 && !(await weights.listSaved()).includes(step))
+      throw refuseReplay("not-saved", "was sampled by weights that were not saved", {
+        subject: `the policy after step ${step}`,
+        expected: "a checkpoint of this step: with rollout.partial_rollout switch, training again gives other weights",
+        received: `checkpoints after the steps ${(await weights.listSaved()).join(", ") || "(none)"}`,
+        remedy: "train with trainer.save_freq=1 and trainer.max_actor_ckpt_to_keep=null, or carry_on",
+      });
+    this.trainedSteps += await weights.goTo(step, signal);
+  }
+
+  /** Number of training steps that the policy had taken when it began a conversation. */
   private findWeights({ step }: DumpLine, validation: boolean): number {
     return validation ? step! : versionOf(step!, this.training.settings);
   }

@@ -29,6 +29,7 @@ export function checkTrainConfig(
   composePolicyLoss(loss, registries);
   checkLoss(config);
   checkLag(config, lag);
+  checkPartialRollout(config, lag);
   checkTurns(rollout.multi_turn, task);
   registries.klEstimates.get(actor.kl_loss_type, { subject: "actor_rollout_ref.actor.kl_loss_type" });
   rewardStrategies.get(config.reward_model.aggregation.strategy);
@@ -283,4 +284,15 @@ function checkLoss({ algorithm, actor_rollout_ref }: TrainConfig): void {
     );
   if (loss_type === "reinforce" && !["vanilla", "bypass_mode"].includes(loss.loss_mode))
     refuse("says another loss than rollout_correction.loss_type reinforce", key, "bypass_mode", loss.loss_mode);
+}
+
+function checkPartialRollout({ actor_rollout_ref: { rollout } }: TrainConfig, lag: number): void {
+  if (rollout.partial_rollout === "carry_on" || lag > 0) return;
+  throw new ConfigError("has no effect where each step's conversations end before its update", {
+    code: "config/bad-value",
+    subject: "actor_rollout_ref.rollout.partial_rollout",
+    expected: "a lag: trainer.v1.trainer_mode colocate_async, with num_warmup_batches of at least 1",
+    received: `${rollout.partial_rollout}, and no lag`,
+    remedy: "set a lag, or leave it out",
+  });
 }

@@ -49,6 +49,7 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
   n: any,
   temperature: any,
   lag: any,
+  partialRollout: any,
   sampler: [
     (value) => isText(value) || typeof value === "function",
     'a class of samplers, a function that picks rows, or a name: "difficulty"',

@@ -52,6 +52,7 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["save.every", "trainer.save_freq"],
   ["save.minutes", "trainer.save_minutes"],
   ["save.keep", "trainer.max_actor_ckpt_to_keep"],
+  ["partialRollout", `${rollout}.partial_rollout`],
   ["journal", "trainer.journal"],
   ["threads", "trainer.threads"],
   ["device", "trainer.device"],

@@ -55,6 +55,11 @@ export class StepsAhead {
     return this.schedule.total;
   }
 
+  /** True if the newest version samples each next turn, whichever version began the conversation. */
+  private get switches(): boolean {
+    return this.training.settings.partialRollout === "switch";
+  }
+
   /**
    * Restores the state of a checkpoint, with the versions that sample its running steps.
    * @returns the metrics of its step if the validation after it was interrupted.
@@ -106,6 +111,8 @@ export class StepsAhead {
     if (schedule.lag === 0) return { step, ...this.state.deal(step), replay, journals, ...watch };
     // The step is scored by the current policy, which may not sample any more steps.
     await this.training.coordination?.publish();
+    // It takes over conversations of steps that were started earlier.
+    if (this.switches) await this.keep(step - 1, step - 1);
     for (const next of listUnderWay(step, schedule))
       if (!this.begun.has(next)) this.begun.set(next, await this.sample(next, step - 1));
     const { epoch, sampled } = this.begun.get(step)!;
@@ -139,7 +146,9 @@ export class StepsAhead {
     const { epoch, ...dealt } = this.state.deal(step);
     const onTrajectory = live?.onTrajectory;
     const journals = this.openJournals(step);
-    const inputs = { ...dealt, step, version, slots, journals, onTrajectory, onState: this.conversations.watch(step) };
+    const newest = this.switches ? () => this.findNewest() : undefined;
+    const watch = { onTrajectory, onState: this.conversations.watch(step) };
+    const inputs = { ...dealt, step, version, newest, slots, journals, ...watch };
     const sampled = sampleStep(parts, inputs, new Stopwatch());
     // The error is reported when the step's turn to be learned from comes.
     sampled.catch(() => undefined);
@@ -149,6 +158,10 @@ export class StepsAhead {
   private openJournals(step: number): SampleInputs["journals"] {
     const { journal } = this;
     return journal ? { sampled: journal.at(step, "sampled"), greedy: journal.at(step, "greedy") } : undefined;
+  }
+
+  private findNewest(): KeptPolicy {
+    return this.versions.get(Math.max(...this.versions.keys()))!;
   }
 
   private async keep(updates: number, done: number): Promise<KeptPolicy> {

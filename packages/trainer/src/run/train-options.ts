@@ -98,6 +98,12 @@ export interface TrainOptions<Row extends object = object> {
    */
   lag?: number;
   /**
+   * With a lag, for conversations that an update finds unfinished. "carry_on": the version that began a conversation
+   * samples all of it. "switch": the newest version samples the next turn, so that samples are younger; what is learned
+   * then depends on the clock. Default "carry_on".
+   */
+  partialRollout?: "carry_on" | "switch";
+  /**
    * Determines the rows of each step: the name of a built-in sampler ("difficulty" picks rows less often that always or
    * never succeed), your own class, which can learn from each step's outcome, or a function that picks rows. It
    * receives the task's rows. Default: passes over all rows.

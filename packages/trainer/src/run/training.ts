@@ -68,6 +68,25 @@ export function openTraining(
   return Disposables.open((open) => openParts(config, folder, options, open));
 }
 
+/** @throws ConfigError for settings that only conversations of this process follow. */
+function checkFitsBus({ trainer, actor_rollout_ref: { rollout } }: TrainConfig): void {
+  const refuse = (problem: string, subject: string, expected: string, received: string) =>
+    new ConfigError(problem, {
+      code: "config/bad-value",
+      subject,
+      expected: `${expected}, where workers of a bus hold conversations`,
+      received,
+    });
+  if (trainer.journal) throw refuse("records what is asked in this process alone", "trainer.journal", "false", "true");
+  if (rollout.partial_rollout !== "carry_on")
+    throw refuse(
+      "changes the policy between two turns in this process alone",
+      "actor_rollout_ref.rollout.partial_rollout",
+      "carry_on",
+      rollout.partial_rollout,
+    );
+}
+
 async function openParts(
   config: TrainConfig,
   folder: string,
@@ -79,14 +98,7 @@ async function openParts(
   await loadAlgorithms(config, folder, registries);
   const settings = importSettings(config);
   checkTrainConfig(config, settings, registries, task?.definition);
-  if (bus && config.trainer.journal) {
-    throw new ConfigError("records what is asked in this process alone", {
-      code: "config/bad-value",
-      subject: "trainer.journal",
-      expected: "false, where workers of a bus hold conversations",
-      received: "true",
-    });
-  }
+  if (bus) checkFitsBus(config);
   const sampleRows = await loadSampler(settings.data.sampler, folder, registries);
   const allRows = await openData(settings, folder, {
     train: await task?.load(),

@@ -329,6 +329,7 @@ const ELSEWHERE: Record<string, string[]> = {
     ),
   ],
   "step/old-logprobs.test.ts": [`${ACTOR}.old_log_prob`],
+  "run/partial-rollout.test.ts": [`${ROLLOUT}.partial_rollout`],
   "load-policy.ts, where the model is loaded": [
     `${ROLLOUT}.prompt_length`,
     `${ROLLOUT}.max_model_len`,

@@ -14,6 +14,8 @@ export interface SampleInputs {
   nextRows?: () => readonly DatasetRow[];
   /** The policy that samples the step; default: the trained policy. */
   version?: Policy;
+  /** The newest version, which samples the next turn of each conversation; default: `version` samples all of them. */
+  newest?: () => Policy;
   /** Slots shared by steps that are sampled concurrently. Default: as many as the engine holds sequences. */
   slots?: Semaphore;
   /** Records what the step's conversations are answered: those that it learns from, and those of its baselines. */
@@ -36,7 +38,7 @@ export interface SampledStep extends CollectedRollouts {
  */
 export async function sampleStep(
   { settings, registries, policy, environment, coordination, signal }: SampleParts,
-  { rows, step, nextRows, version = policy, slots, journals, onTrajectory, onState }: SampleInputs,
+  { rows, step, nextRows, version = policy, newest, slots, journals, onTrajectory, onState }: SampleInputs,
   clock: Stopwatch,
 ): Promise<SampledStep> {
   const { algorithm, seed } = settings;
@@ -50,6 +52,7 @@ export async function sampleStep(
     slots,
     onState,
     journal: journals?.sampled,
+    newest,
     converse: await coordination?.converseBy(version),
   };
   const collected = await collectRollouts(
@@ -65,7 +68,7 @@ export async function sampleStep(
     clock,
   );
   const name = `the greedy rollouts of step ${step}`;
-  const greedy = { ...sampling, n: 1, temperature: 0, name, journal: journals?.greedy };
+  const greedy = { ...sampling, newest: undefined, n: 1, temperature: 0, name, journal: journals?.greedy };
   const greedyRewards = estimator.needs?.includes("baselines")
     ? await rollOutGreedily(sampleOnce(collected.rows), (asked) => rollOut(version, environment, asked, greedy), clock)
     : null;

@@ -1,3 +1,5 @@
+import type { TurnRecord } from "@cria/core";
+
 /**
  * Determines the policy version that samples each step. It depends only on the step's number, never on the order in
  * which conversations finish.
@@ -40,17 +42,33 @@ export function listVersions(done: number, schedule: Schedule): number[] {
 }
 
 /**
- * Age of a step's conversations under verl's metric names: number of versions within a conversation (here one), and
- * number of updates between the sampling version and the policy that learns from it. All conversations of a step have
- * the same version.
+ * Age of a step's conversations under verl's metric names: number of versions within a conversation, and number of
+ * updates between the version that sampled its newest, or its oldest, turn and the policy that learns from it.
+ * @param conversations turns of each; those without a version were sampled by the schedule's.
  */
-export function measureStaleness(step: number, schedule: Pick<Schedule, "lag">): Record<string, number> {
+export function measureStaleness(
+  step: number,
+  schedule: Pick<Schedule, "lag">,
+  conversations: readonly (readonly Pick<TurnRecord, "policyVersion">[])[],
+): Record<string, number> {
   if (schedule.lag === 0) return {};
-  const staleness = stalenessOf(step, schedule);
-  const values = { trajectory_spans: 1, trajectory_staleness: staleness, trajectory_staleness_worst: staleness };
-  return Object.fromEntries(
-    Object.entries(values).flatMap(([name, value]) =>
-      ["mean", "min", "max"].map((kind) => [`training/off_policy/${name}/${kind}`, value]),
-    ),
-  );
+  const scheduled = versionOf(step, schedule);
+  const ages = conversations.map((turns) => {
+    const sampled = turns.flatMap(({ policyVersion }) => (policyVersion === undefined ? [] : [policyVersion - 1]));
+    const versions = sampled.length > 0 ? sampled : [scheduled];
+    return {
+      trajectory_spans: new Set(versions).size,
+      trajectory_staleness: step - 1 - Math.max(...versions),
+      trajectory_staleness_worst: step - 1 - Math.min(...versions),
+    };
+  });
+  const metrics: Record<string, number> = {};
+  for (const name of ["trajectory_spans", "trajectory_staleness", "trajectory_staleness_worst"] as const) {
+    const values = ages.map((age) => age[name]);
+    if (values.length === 0) continue;
+    metrics[`training/off_policy/${name}/mean`] = values.reduce((sum, value) => sum + value, 0) / values.length;
+    metrics[`training/off_policy/${name}/min`] = Math.min(...values);
+    metrics[`training/off_policy/${name}/max`] = Math.max(...values);
+  }
+  return metrics;
 }

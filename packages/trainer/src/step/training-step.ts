@@ -328,7 +328,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     settings,
   });
   Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
-  Object.assign(metrics, measureStaleness(step, settings));
+  const turns = rollouts.trajectories.map(({ timeline }) => timeline?.turns ?? []);
+  Object.assign(metrics, measureStaleness(step, settings, turns));
   metrics["training/old_log_prob_pass"] = source === "pass" && scores.size > 0 ? 1 : 0;
   if (byTrajectory && source === "pass")
     metrics["training/old_log_prob_diff_max"] = compareWithUpdate(byTrajectory, learned, scores);

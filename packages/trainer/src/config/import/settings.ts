@@ -45,6 +45,8 @@ export interface Settings {
   epochs: number;
   /** Number of updates between the policy that samples a step and the one that trains on it; 0: none. */
   lag: number;
+  /** With a lag: the policy that samples the further turns of conversations which an update finds unfinished. */
+  partialRollout: TrainConfig["actor_rollout_ref"]["rollout"]["partial_rollout"];
 }
 
 /** @throws ConfigError, in the config's names, for conflicts that its schema cannot detect. */
@@ -69,5 +71,6 @@ export function importSettings(config: TrainConfig): Settings {
     steps: trainer.total_training_steps,
     epochs: trainer.total_epochs,
     lag,
+    partialRollout: config.actor_rollout_ref.rollout.partial_rollout,
   };
 }

@@ -95,6 +95,12 @@ export const rolloutSection = z.strictObject({
     .boolean()
     .default(true)
     .describe("The same seed gives the same bits, however conversations are batched; false: a little faster."),
+  partial_rollout: z
+    .enum(["carry_on", "switch"])
+    .default("carry_on")
+    .describe(
+      "With a lag, for conversations that an update finds unfinished. carry_on: the version that began a conversation samples all of it, and results depend only on the lag. switch: the newest version samples the next turn, so that samples are younger; results then depend on the clock. Each turn's version is in the dump.",
+    ),
   on_failure: environment.onFailure,
   multi_turn: multiTurn.prefault({}),
   agent: agent.prefault({}),

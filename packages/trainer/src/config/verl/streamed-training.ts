@@ -34,6 +34,8 @@ export function describeStreamedKeys(): Record<string, string> {
     "rollout.total_rollout_steps": "Prompts of the whole training; trainer.total_training_steps are made of them.",
     "async_training.staleness_threshold":
       "trainer.v1.colocate_async.num_warmup_batches, rounded up; above 0 trainer.v1.trainer_mode is colocate_async.",
+    "async_training.partial_rollout":
+      "true, with a lag, is actor_rollout_ref.rollout.partial_rollout switch: by turn, where verl switches by token.",
     "async_training.use_rollout_log_probs": "Another name of algorithm.rollout_correction.bypass_mode.",
     "async_training.compute_prox_log_prob": "true is algorithm.rollout_correction.bypass_mode false.",
   };
@@ -80,6 +82,7 @@ export function translateStreamed(raw: Record<string, unknown>, options: Streame
     ...translateWarmup(raw, isOpen ? 1 : updates),
     ...translateOldLogprobs(raw),
     ...translateStaleness(raw),
+    ...translatePartial(raw),
   );
   return notes;
 }
@@ -129,6 +132,20 @@ function translateStaleness(raw: Record<string, unknown>): SetAside[] {
   writeKey(raw, "trainer.v1.trainer_mode", "colocate_async");
   writeKey(raw, to, lag);
   return [{ key: from, reason: `${value} of a batch sampled ahead is a lag of ${lag} (${to})` }];
+}
+
+/** verl aborts conversations at an update, and goes on with the new weights. Without a lag none is unfinished then. */
+function translatePartial(raw: Record<string, unknown>): SetAside[] {
+  const from = "async_training.partial_rollout";
+  const { found, value } = removeKey(raw, from);
+  if (!found) return [];
+  if (value !== true) return [{ key: from, reason: "the version that began a conversation samples all of it" }];
+  const mode = readKey(raw, "trainer.v1.trainer_mode") ?? "sync";
+  if (mode === "sync")
+    return [{ key: from, reason: "without a lag (async_training.staleness_threshold) no conversation is unfinished" }];
+  const to = "actor_rollout_ref.rollout.partial_rollout";
+  writeKey(raw, to, "switch");
+  return [{ key: from, reason: `the newest policy goes on at the next turn of a conversation (${to}=switch)` }];
 }
 
 /** Converts verl 0.7's keys for bypass_mode. */

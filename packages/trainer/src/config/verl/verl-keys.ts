@@ -53,9 +53,6 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   defaults: { nothing: hydra },
   hydra: { nothing: hydra },
   sandbox_fusion: { nothing: ownSandbox },
-  "async_training.partial_rollout": {
-    nothing: "no conversation is cut by an update of the weights: there is nothing to go on with",
-  },
   "async_training.use_trainer_do_validate": { nothing: inTurns },
   "async_training.parallel_validate_and_rollout": { nothing: inTurns },
   "async_training.checkpoint_engine": { nothing: shared },

@@ -1,0 +1,152 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { TinyModels } from "@cria/engine/testing";
+import { type DumpLine, readDump } from "@cria/records";
+import { tool } from "@cria/tools";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import type { TrainingBus } from "../cluster/training-bus.js";
+import { openReplay } from "../replay/open-replay.js";
+import type { Replay } from "../replay/replay.js";
+import type { StepMetrics } from "../step-metrics.js";
+import { defineTask } from "../task/task.js";
+import { writeTinyRun } from "../testing/tiny-training.js";
+import { train } from "./train.js";
+import type { TrainOptions } from "./train-options.js";
+import { openTraining } from "./training.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cria-partial-"));
+const BATCH = 4;
+const FIRST = 20;
+
+/** Opens when the third step's conversations call a tool: the second update's step has begun by then. */
+let openGate = () => {};
+const gate = new Promise<void>((open) => {
+  openGate = open;
+});
+
+const calculator = tool({
+  name: "calculator",
+  description: "Computes.",
+  inputSchema: z.object({ expression: z.string() }),
+  execute: async ({ expression }) => {
+    const [a = 0, b = 0] = expression.split("+").map(Number);
+    const step = Math.floor((a - FIRST) / BATCH) + 1;
+    if (step >= 3) openGate();
+    // The first update is made while the second step's conversations wait for this.
+    if (step === 2) await gate;
+    return String(a + b);
+  },
+});
+
+const options: TrainOptions = {
+  model: fileURLToPath(new URL("../../../../models/cria-tiny.gguf", import.meta.url)),
+  task: defineTask({
+    rows: Array.from({ length: 3 * BATCH }, (_, i) => ({
+      question: `There are ${i + FIRST} marbles in a box and 7 marbles in a bag. How many marbles in total?`,
+    })),
+    tools: [calculator],
+    reward: ({ answer }) => answer.length % 7,
+    maxTurns: 3,
+    maxPromptLength: 120,
+    maxResponseLength: 128,
+  }),
+  n: 2,
+  steps: 3,
+  batchSize: BATCH,
+  learningRate: 5e-3,
+  lag: 1,
+  partialRollout: "switch",
+  config: { data: { shuffle: false } },
+  save: { every: 1, keep: 10 },
+  threads: 1,
+  folder,
+  name: "switched",
+};
+
+const steps: StepMetrics[] = [];
+const notices: string[] = [];
+let made: string;
+let lines: DumpLine[];
+let replay: Replay;
+const versions = ({ turns }: DumpLine) =>
+  turns.filter(({ role }) => role === "assistant").map(({ policy_version }) => policy_version);
+const isSwitched = (line: DumpLine) => versions(line)[1] === 2;
+
+beforeAll(async () => {
+  const run = train({ ...options, report: (event) => event.type === "notice" && notices.push(...[event.text].flat()) });
+  for await (const { metrics } of run) steps.push(metrics);
+  ({ folder: made } = await run);
+  lines = [];
+  for await (const line of readDump(join(made, "rollouts", "2.jsonl"))) lines.push(line);
+  replay = await openReplay(made, { train: options });
+});
+afterAll(async () => {
+  await replay?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("conversations that an update finds unfinished, with partial_rollout switch", () => {
+  it("are sampled on by the newest version, at their next turn", () => {
+    expect(lines.every((line) => versions(line)[0] === 1)).toBe(true);
+    // A call whose numbers are not those of the question did not wait.
+    expect(lines.filter(isSwitched).length).toBeGreaterThan(0);
+    expect(steps[1]).toMatchObject({
+      "training/off_policy/trajectory_spans/max": 2,
+      "training/off_policy/trajectory_staleness/min": 0,
+      "training/off_policy/trajectory_staleness_worst/max": 1,
+    });
+    expect(notices.filter((text) => text.includes("clock"))).toHaveLength(1);
+  });
+
+  it("are held again to equal bits, each turn by the version that sampled it", async () => {
+    const results = await replay.replay(lines);
+    expect(results.every(({ equal }) => equal)).toBe(true);
+    expect(replay.trainedSteps).toBe(0);
+  });
+
+  it("have the recorded logprobs by the weights of each turn", async () => {
+    const line = lines.find(isSwitched)!;
+    for (const { start } of line.turns.filter(({ role }) => role === "assistant")) {
+      const found = await replay.alternatives(line, start, { count: 50 });
+      const same = found.find(({ id }) => id === line.token_ids[start]);
+      expect(same?.logprob).toBeCloseTo(line.rollout_logprobs[start]!, 6);
+    }
+  });
+
+  it("can be forked behind the switch", async () => {
+    const line = lines.find(isSwitched)!;
+    const second = line.turns.filter(({ role }) => role === "assistant")[1]!;
+    const { line: forked } = await replay.fork(line, second.start, { liveTools: true });
+    expect(forked.token_ids.slice(0, second.start)).toEqual(line.token_ids.slice(0, second.start));
+    expect(forked.token_ids.length).toBeGreaterThan(second.start);
+  });
+
+  it("are not held again where the weights of a turn were not saved: training again gives others", async () => {
+    rmSync(join(made, "checkpoints", "global_step_1"), { recursive: true });
+    const opened = await openReplay(made, { train: options });
+    await expect(opened.replay(lines)).rejects.toMatchObject({ code: "replay/not-saved" });
+    await opened.close();
+  });
+});
+
+describe("partial_rollout switch", () => {
+  const models = new TinyModels();
+  afterAll(() => models.cleanUp());
+
+  it("needs a lag", async () => {
+    const run = train({ ...options, lag: 0, name: "no-lag" });
+    await expect(run).rejects.toMatchObject({ code: "config/bad-value", subject: "train: partialRollout" });
+  });
+
+  it("is refused with a bus, whose workers it does not reach", async () => {
+    const v1 = { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 1 } };
+    const made = await writeTinyRun(models, { rollout: { partial_rollout: "switch" }, trainer: { v1 } });
+    await expect(openTraining(made.config, made.folder, { bus: {} as TrainingBus })).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "actor_rollout_ref.rollout.partial_rollout",
+    });
+  });
+});
