@@ -376,6 +376,8 @@ describe("wrong options", () => {
       "train: config.trainer.total_training_steps",
       /whole/,
     ],
+    [{ loss: { ...losses.ppo(), clipRatioHigh: -1 } }, "config/bad-value", "train: loss.clipRatioHigh", /0/],
+    [{ loss: { ...losses.ppo(), entropyCoeff: "x" } }, "config/bad-value", "train: loss.entropyCoeff", /number/],
   ];
 
   it.each(cases)("are named as they were written: %j", (options, code, subject, says) => {

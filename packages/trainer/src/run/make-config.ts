@@ -3,7 +3,7 @@ import type { AdvantageEstimator, PolicyLossOptions } from "@cria/algorithms";
 import { ConfigError, CriaError, type Registry } from "@cria/core";
 import { refuseOption } from "@cria/core/internal";
 import { checkConfig } from "../config/check-config.js";
-import { exportLoss } from "../config/import/loss.js";
+import { exportLoss, lossKeys } from "../config/import/loss.js";
 import { loadConfig } from "../config/load-config.js";
 import { resolveAllPaths } from "../config/paths.js";
 import { readKey, writeKey } from "../config/raw-config.js";
@@ -72,6 +72,7 @@ const madeOptions: readonly (readonly [option: string, key: string])[] = [
   ["lora.targets", `${model}.target_modules`],
   ["lora.path", `${model}.lora_adapter_path`],
   ["advantages", "algorithm.adv_estimator"],
+  ...lossKeys.map(([option, key]) => [`loss.${option}`, key] as const),
   ["sampler", "data.sampler.class_name"],
   ["folder", "trainer.default_local_dir"],
   ["trackers", "trainer.logger"],

@@ -8,6 +8,7 @@ import { imageOptions } from "../config/options/environment.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
+import { findMissingTargets } from "../hub/find-missing-targets.js";
 import { describeVision, makeImageAccess } from "../policy/describe-vision.js";
 import { probeModel } from "../task/find-tool-format.js";
 import { loadRowMap, resolveFiles } from "../task/open-data.js";
@@ -27,6 +28,8 @@ export interface OpenSftOptions {
   signal?: AbortSignal;
   /** Called while conversations are tokenized. */
   onProgress?: (done: number, total: number) => void;
+  /** Called with a warning of settings. */
+  onWarning?: (warning: string) => void;
   /** Called once for each kind of file with what was left out or could not be distinguished. */
   onNote?: (note: string) => void;
 }
@@ -63,6 +66,7 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
   providePackages();
   const map = await loadRowMap(data.map, folder);
   const keep = data.keep === null ? null : parseFilter(data.keep, "data.keep");
+  await warnOfTargets(config, folder, options.onWarning);
   const engine = await loadSftModel(config, folder);
   try {
     const tokenizer = DeltaTokenizer.forModel(engine, { allowControlTokens: data.allow_control_tokens });
@@ -99,4 +103,10 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
     await engine.dispose();
     throw error;
   }
+}
+
+async function warnOfTargets({ model }: SftConfig, folder: string, warn: OpenSftOptions["onWarning"]): Promise<void> {
+  if (!warn || model.lora_rank === 0) return;
+  const missing = await findMissingTargets(resolvePath(folder, model.path), model.target_modules);
+  if (missing) warn(`model.target_modules: ${missing.found}; ${missing.remedy}`);
 }

@@ -67,6 +67,7 @@ async function openReported(
   const training = await openSft(config, folder, {
     signal,
     onProgress: (done, total) => reporter.update(done, total),
+    onWarning: (text) => report?.({ type: "warning", text }),
     onNote: (text) => report?.({ type: "notice", text }),
   });
   reporter.end();

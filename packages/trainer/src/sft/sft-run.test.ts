@@ -129,6 +129,17 @@ describe("a run of cria sft", () => {
     }
   });
 
+  it("warns of targets that the model does not have", async () => {
+    const model = { target_modules: ["q_proj", "attn_qkv"] };
+    const warnings: string[] = [];
+    const trainer = { total_training_steps: 1 };
+    await run(configure("targets", { model, trainer }), {
+      report: (event) => event.type === "warning" && warnings.push(event.text),
+    });
+    expect(warnings).toEqual([expect.stringContaining("attn_qkv")]);
+    expect(warnings[0]).toMatch(/^model\.target_modules: /);
+  });
+
   it("measures what an independent sum over the tokens gives: of held-out conversations, and of each batch alone", async () => {
     // Weights that stay as they are.
     const trainer = { total_training_steps: 8 };

@@ -9,6 +9,23 @@ import { importTeacherTerm } from "./distillation.js";
 const numbers = { ...policyLossParameters.shape, ...policyLossTerms.shape };
 const ACTOR = "actor_rollout_ref.actor";
 
+/** Keys of numbers of a loss, by their options. */
+const numberKeys = (Object.keys(numbers) as (keyof typeof numbers)[]).flatMap((option) => {
+  const key = trainKeys.find(numbers[option]);
+  return key === undefined ? [] : [[option, key] as const];
+});
+
+/** Options of a loss, and the config keys that say the same. */
+export const lossKeys: readonly (readonly [option: string, key: string])[] = [
+  ["lossMode", `${ACTOR}.policy_loss.loss_mode`],
+  ["lossAggMode", `${ACTOR}.loss_agg_mode`],
+  ["clipRatioLow", `${ACTOR}.clip_ratio_low`],
+  ["clipRatioHigh", `${ACTOR}.clip_ratio_high`],
+  ["kl.coefficient", `${ACTOR}.kl_loss_coef`],
+  ["kl.type", `${ACTOR}.kl_loss_type`],
+  ...numberKeys,
+];
+
 /**
  * Reads the loss from a config. `clip_ratio` is the default of both sides. With bypass_mode the loss itself corrects
  * for the sampler: for ppo_clip the ratio is the importance weight, so no further weights apply.
@@ -53,10 +70,7 @@ export function exportLoss(
 ): [key: string, value: unknown][] {
   const { kl } = loss;
   const perhaps: [key: string, value: unknown, usual: unknown][] = [[`${ACTOR}.use_kl_loss`, kl !== null, false]];
-  for (const option of Object.keys(numbers) as (keyof typeof numbers)[]) {
-    const key = trainKeys.find(numbers[option]);
-    if (key !== undefined) perhaps.push([key, loss[option], defaultPolicyLoss[option]]);
-  }
+  for (const [option, key] of numberKeys) perhaps.push([key, loss[option], defaultPolicyLoss[option]]);
   const keys: [key: string, value: unknown][] = [
     [`${ACTOR}.policy_loss.loss_mode`, name("policyLosses", loss.lossMode)],
     [`${ACTOR}.loss_agg_mode`, name("aggregations", loss.lossAggMode)],
