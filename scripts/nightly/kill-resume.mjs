@@ -1,9 +1,10 @@
-// Ends `cria train` (also with steps that are sampled ahead, by a sampler of rows, with replayed groups) and `cria sft` (of an adapter and of all weights) at random
-// instants, half of them while a checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP,
-// resumes it, and compares metrics and weights with an undisturbed run. Needs a build.
+// Ends `cria train` (also with steps that are sampled ahead, by a sampler of rows, with replayed groups, with a journal
+// of a judge that cannot be asked twice) and `cria sft` (of an adapter and of all weights) at random instants, half of
+// them while a checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP, resumes it, and
+// compares metrics and weights with an undisturbed run. Needs a build.
 //
-//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,train-ahead,train-replay,sft,sft-full]
-//       [--out scripts/nightly/kill-resume]
+//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>]
+//       [--kinds train,train-ahead,train-replay,train-journal,sft,sft-full] [--out scripts/nightly/kill-resume]
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
 import { spawn, spawnSync } from "node:child_process";
@@ -20,7 +21,7 @@ const { values } = parseArgs({
   options: {
     kills: { type: "string", default: "50" },
     steps: { type: "string", default: "30" },
-    kinds: { type: "string", default: "train,train-ahead,train-replay,sft,sft-full" },
+    kinds: { type: "string", default: "train,train-ahead,train-replay,train-journal,sft,sft-full" },
     seed: { type: "string", default: String(Date.now() % 1e6) },
     out: { type: "string" },
   },
@@ -104,7 +105,28 @@ async function writeFiles(folder) {
     join(folder, "reward.mjs"),
     "export const computeScore = (source, text) => [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length);\n",
   );
+  writeFileSync(join(folder, "judge.mjs"), makeOneTimeJudge(join(folder, "asked-{}.txt")));
 }
+
+/**
+ * Most conversations that a kill cuts off: what is asked again within so many answers may have been lost with the
+ * process before the journal had it.
+ */
+const CUT_OFF = 16;
+
+/** A judge whose answer changes when it is asked again later: it writes down what it was asked, outside of the run. */
+const makeOneTimeJudge = (log) => `
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+export const computeScore = (source, text, truth) => {
+  const question = createHash("sha256").update(JSON.stringify([text, truth])).digest("hex");
+  const log = ${JSON.stringify(log)}.replace("{}", process.env.CRIA_KILL_RUN);
+  const asked = existsSync(log) ? readFileSync(log, "utf8").trim().split("\\n") : [];
+  const isLate = asked.slice(0, -${CUT_OFF}).includes(question);
+  appendFileSync(log, question + "\\n");
+  return isLate ? 1000 : parseInt(question.slice(0, 4), 16) / 65536;
+};
+`;
 
 /** Writes a config; returns its command, the steps of its runs, and their output files. */
 function writeConfig(folder, kind) {
@@ -121,7 +143,8 @@ function writeConfig(folder, kind) {
     max_actor_ckpt_to_keep: 3,
   };
   const file = join(folder, `${kind}.yaml`);
-  const lag = { "train-ahead": 2, "train-replay": 1 }[kind];
+  if (kind === "train-journal") Object.assign(trainer, { journal: true, save_freq: 6, test_freq: -1 });
+  const lag = { "train-ahead": 2, "train-replay": 1, "train-journal": 1 }[kind];
   if (lag !== undefined) trainer.v1 = { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: lag } };
   writeFileSync(file, JSON.stringify(isSft ? makeSftConfig(trainer, kind) : makeTrainConfig(trainer, kind)));
   const weights = kind === "sft-full" ? "model.gguf" : "adapter.gguf";
@@ -129,6 +152,9 @@ function writeConfig(folder, kind) {
 }
 
 function makeTrainConfig(trainer, kind) {
+  const isJudgedOnce = kind === "train-journal";
+  // Longer answers, so that none comes twice.
+  const length = isJudgedOnce ? 24 : 8;
   // What later steps are given depends on what earlier ones came to.
   const remembers = kind === "train-replay";
   return {
@@ -136,17 +162,17 @@ function makeTrainConfig(trainer, kind) {
     actor_rollout_ref: {
       model: { path: "model.gguf", lora_rank: 4, lora_alpha: 8 },
       actor: { optim: { lr: 1e-2, lr_warmup_steps: 5 }, ppo_mini_batch_size: 1 },
-      rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 16, seed: 1, deterministic: true },
+      rollout: { n: 4, prompt_length: 48, response_length: length, max_num_seqs: 16, seed: 1, deterministic: true },
     },
     data: {
       train_files: "rows.jsonl",
-      val_files: "rows.jsonl",
+      val_files: isJudgedOnce ? null : "rows.jsonl",
       train_batch_size: 2,
       max_prompt_length: 48,
-      max_response_length: 8,
+      max_response_length: length,
       sampler: remembers ? { class_name: "difficulty" } : {},
     },
-    custom_reward_function: { path: "reward.mjs" },
+    custom_reward_function: { path: isJudgedOnce ? "judge.mjs" : "reward.mjs" },
     trainer,
   };
 }
@@ -164,6 +190,7 @@ function startTraining({ command, config }, name) {
   const bin = join(root, "apps", "trainer", "bin", "cria.mjs");
   const child = spawn(process.execPath, [bin, command, config, "--json", `trainer.experiment_name=${name}`], {
     stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, CRIA_KILL_RUN: name },
   });
   let stderr = "";
   child.stderr.on("data", (text) => {
@@ -268,7 +295,8 @@ ${result.while_saving} while a checkpoint was being written), over ${result.runs
       result.steps_of_each_run,
     )
       .map(([kind, of]) => `${kind} ${of}`)
-      .join(", ")}) with a checkpoint after each step.
+      .join(", ")}) with a checkpoint after each step
+(train-journal: after each sixth; its judge answers otherwise when it is asked again later).
 Metrics of every step and the bytes of the trained weights, compared with an undisturbed run: **${result.failures.length} differences**.
 It took ${result.seconds} s.
 

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { type AdvantageInputs, defineEstimator } from "@cria/algorithms";
+import { hashSeed } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { type DumpLine, describeTrajectories, readDump } from "@cria/records";
 import type { AgentContext } from "@cria/rollout";
@@ -70,6 +71,9 @@ async function trainBy(
   return { lines, turns: seen[0]! };
 }
 
+/** A score by what was said: conversations end in any order. */
+const judge = (...said: string[]) => hashSeed(...said) / 2 ** 32;
+
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const normalize = (value: number, values: readonly number[]) => {
   const variance = values.reduce((sum, other) => sum + (other - mean(values)) ** 2, 0) / (values.length - 1);
@@ -110,13 +114,11 @@ describe("built-in estimators give credit by turn", () => {
   };
 
   it.each(Object.keys(expected))("%s, at the tokens of each turn", async (advantages) => {
-    let asked = 0;
-    let judged = 0;
     const task = defineTask({
       rows,
-      reward: () => (judged++ * 7) % 4,
+      reward: ({ answer }) => judge("whole", answer),
       maxTurns: 2,
-      interaction: interaction({ reply: () => ({ content: "and?", score: asked++ % 5 }) }),
+      interaction: interaction({ reply: ({ answer }) => ({ content: "and?", score: judge("turn", answer) }) }),
     });
     const { lines } = await trainBy({ task, advantages });
     const seen = new Set<number>();
@@ -198,12 +200,11 @@ it("gigpo compares turns after other histories whose tools name one state", asyn
 
 describe("an estimator of your own gives credit by turn", () => {
   it("to the turns of a task, by the scores of its interaction", async () => {
-    let asked = 0;
     const task = defineTask({
       rows,
       reward: () => 0,
       maxTurns: 2,
-      interaction: interaction({ reply: () => ({ content: "and?", score: asked++ % 5 }) }),
+      interaction: interaction({ reply: ({ answer }) => ({ content: "and?", score: judge("turn", answer) }) }),
     });
     const { lines, turns } = await trainBy({ task });
     expect(turns.map((own) => own.map(({ parent }) => parent))).toEqual(lines.map(() => [-1, 0]));
