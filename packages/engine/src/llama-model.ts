@@ -25,8 +25,8 @@ import { computeShard } from "./training/gradient-shards.js";
 import { computeScores, scoreSequences } from "./training/score-sequences.js";
 import { trainBatch } from "./training/train-batch.js";
 
-/** Texts of tokens that end a turn, and that llama.cpp does not know as such: FunctionGemma and GLM end their calls so. */
-const furtherEnds = ["<start_function_response>", "<|observation|>"];
+/** Texts of tokens that end a turn, and that llama.cpp does not know as such: of FunctionGemma's and GLM's calls, of Kimi K3. */
+const furtherEnds = ["<start_function_response>", "<|observation|>", "<|end_of_msg|>"];
 
 /** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Made by `loadModel`. */
 export class LlamaModel implements PolicyEngine {

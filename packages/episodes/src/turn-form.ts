@@ -57,10 +57,27 @@ function probe(tokenizer: DeltaTokenizer, schemas: readonly ToolSchema[], produc
     return "text";
   }
   const render = (turn: ChatMessage) => () => tokenizer.render([question, turn, answer, ...later], schemas, true);
-  if (complain(render(spoken), [WORDS, ANSWER]) === null) return "text";
+  if (!closesWords(tokenizer) && complain(render(spoken), [WORDS, ANSWER]) === null) return "text";
   const structured = hasTools ? calling : { ...spoken, content: WORDS };
   require(tokenizer, "conversation", render(structured), [ANSWER, ...(hasTools ? [CALL, ARGUMENT] : [WORDS])]);
   return "structured";
+}
+
+/**
+ * True if the template prints marks between an assistant's last word and the end of its turn (Kimi K3): the sampled text has them, and
+ * the template would print them twice.
+ */
+function closesWords(tokenizer: DeltaTokenizer): boolean {
+  try {
+    const text = tokenizer.render([question, { role: "assistant", content: WORDS }, userAnswer], [], false);
+    const behind = text.slice(text.lastIndexOf(WORDS) + WORDS.length);
+    const ends = tokenizer.listEndTexts().map((end) => behind.indexOf(end));
+    const found = ends.filter((at) => at >= 0);
+    return found.length > 0 && /\S/.test(behind.slice(0, Math.min(...found)));
+  } catch {
+    // The template refuses such a conversation.
+    return false;
+  }
 }
 
 function require(tokenizer: DeltaTokenizer, what: string, render: () => string, parts: readonly string[]): void {

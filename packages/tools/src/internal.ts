@@ -26,7 +26,7 @@ export { McpConnection } from "./mcp/mcp-connection.js";
 export { McpTool } from "./mcp/mcp-tool.js";
 export { isToolSource } from "./open-tools.js";
 export { parseYaml, parseYamlDocument, type YamlDocument } from "./parse-yaml.js";
-export { thinkingTags } from "./parsers/thinking.js";
+export { findOpenThinking, thinkingTags } from "./parsers/thinking.js";
 export { readConfigList } from "./read-config-list.js";
 export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";

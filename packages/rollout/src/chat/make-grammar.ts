@@ -20,7 +20,8 @@ export interface GrammarContext {
 export function makeGrammar(request: ChatRequest, { format, opening, template }: GrammarContext): string | null {
   const answer = makeCallGrammar(request, format) ?? makeFormatGrammar(request);
   if (answer === null) return null;
-  const tag = thinkingTags.find(({ open }) => template.includes(open));
+  // A template may put its tags together from parts.
+  const tag = thinkingTags.find(({ open }) => template.includes(open) || opening.includes(open));
   if (!tag) return answer;
   const isOpen = opening.lastIndexOf(tag.open) > opening.lastIndexOf(tag.close);
   return allowThinking(answer, tag, isOpen);

@@ -75,7 +75,10 @@ const readers: [string, TurnReader & Partial<ToolFormat>][] = [
   ...formats.map((format): [string, TurnReader] => [format, getToolFormat(format)]),
   ["a user's", mine],
   ["none", noCalls],
-  ["gpt_oss without calls", getToolFormat("gpt_oss").withoutCalls],
+  ...["gpt_oss", "kimi_k3"].map((format): [string, TurnReader] => [
+    `${format} without calls`,
+    getToolFormat(format).withoutCalls,
+  ]),
 ];
 
 it("knows a call of every format", () => {
@@ -135,6 +138,13 @@ describe.each(readers)("%s", (_, reader) => {
     "<tool_call|>",
     "<|channel>thought\n",
     "<channel|>",
+    "<|open|>think<|sep|>",
+    "<|close|>think<|sep|>",
+    "<|open|>response<|sep|>",
+    "<|close|>response<|sep|>",
+    "<|close|>message<|sep|>",
+    '<|open|>call tool="name" index="1"<|sep|>',
+    "<|open|>tools<|sep|>",
     "<seed:tool_call>",
     '<invoke name="',
     '<parameter name="x">',

@@ -2,7 +2,7 @@ import type { PolicyEngine, ToolSchema, Trajectory } from "@cria/core";
 import { listSampledTurns } from "@cria/core/internal";
 import { findCallTokens } from "@cria/episodes";
 import { findArgumentError, type ParsedTurn } from "@cria/tools";
-import { thinkingTags } from "@cria/tools/internal";
+import { findOpenThinking } from "@cria/tools/internal";
 
 /** The tool calls of one assistant turn. Indices count the trajectory's tokens. */
 export interface FoundToolCalls {
@@ -60,9 +60,7 @@ const longestOpening = 24;
 
 /** The opening of the thoughts at the end of the generation prompt: calls within thoughts do not count. */
 function readOpening(before: Int32Array, engine: Pick<PolicyEngine, "detokenize">): string {
-  const text = engine.detokenize(before);
-  const tag = thinkingTags.find(({ open }) => text.trimEnd().endsWith(open));
-  return tag ? text.slice(text.lastIndexOf(tag.open)) : "";
+  return findOpenThinking(engine.detokenize(before));
 }
 
 /** 1 on the tokens of tool calls; as long as the trajectory's tokens. */

@@ -18,7 +18,7 @@ const tags: CallTags = {
   shape: `<｜DSML｜invoke name="name"><｜DSML｜parameter name="key" string="true">value${close("parameter")}${close("invoke")}`,
 };
 const parameter: ParameterForm = {
-  open: (key, isText) => literal(`<｜DSML｜parameter name="${key}" string="${isText}">`),
+  open: (key, type) => literal(`<｜DSML｜parameter name="${key}" string="${type === "string"}">`),
   close: literal(`${tags.parameterEnd}\n`),
   closeTag: tags.parameterEnd,
   keys: /^[^<>"\n]{1,200}$/,

@@ -11,6 +11,7 @@ const builtIn = [
   "deepseek_v3",
   "glm45",
   "kimi_k2",
+  "kimi_k3",
   "minimax_m2",
   "deepseek_v32",
   "granite",

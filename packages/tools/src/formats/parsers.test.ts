@@ -23,6 +23,7 @@ const formats = [
   "granite",
   "hermes",
   "kimi_k2",
+  "kimi_k3",
   "llama3_json",
   "minimax_m2",
   "mistral",
@@ -475,6 +476,64 @@ describe("kimi_k2", () => {
   });
 });
 
+describe("kimi_k3", () => {
+  const open = (tag: string) => `<|open|>${tag}<|sep|>`;
+  const close = (tag: string) => `<|close|>${tag}<|sep|>`;
+  const element = (tag: string, inside: string) => open(tag) + inside + close(tag.split(" ")[0]!);
+  const call = (inside: string, tool = "f") => element("tools", element(`call tool="${tool}" index="12"`, inside));
+  const read = (inside: string) => parse("kimi_k3", call(inside)).calls[0]!;
+
+  it("reads a whole turn: its thoughts and words without the marks around them, and what a template is given of them", () => {
+    const thoughts = element("think", "So.");
+    const end = close("message");
+    expect(parse("kimi_k3", `${thoughts}${element("response", "I look.")}${call("")}${end}`)).toEqual({
+      content: `${thoughts}I look.`,
+      calls: [{ name: "f", arguments: {} }],
+      message: { content: "I look.", reasoning_content: "So." },
+    });
+    const { withoutCalls } = getToolFormat("kimi_k3");
+    for (const reader of [getToolFormat("kimi_k3"), withoutCalls]) {
+      expect(reader.parse(`${thoughts}${element("response", "42")}${end}`).message).toEqual({
+        content: "42",
+        reasoning_content: "So.",
+      });
+      const said: [string, string][] = [];
+      // Without the opening of the thoughts, which a caller may not have.
+      const splitter = reader.split((kind, text) => said.push([kind, text]));
+      for (const char of `${close("think")}${element("response", "a < b")}${end}`) splitter.push(char);
+      splitter.finish();
+      expect(said.map(([kind, text]) => (kind === "text" ? text : "")).join("")).toBe("a < b");
+    }
+    expect(withoutCalls.parse(call("")).calls).toEqual([]);
+  });
+
+  it("types values by their tags, and keeps text that is no JSON", () => {
+    const value = (key: string, type: string, text: string) => element(`argument key="${key}" type="${type}"`, text);
+    const values = value("a", "string", "1") + value("b", "array", '[1, {"c": null}]') + value("d", "number", "tru");
+    expect(read(values)).toEqual({ name: "f", arguments: { a: "1", b: [1, { c: null }], d: "tru" } });
+    expect(read(value("&quot;a&amp;amp;", "null", "null"))).toEqual({ name: "f", arguments: { '"a&amp;': null } });
+    expect(read(value("a", "integer", "1"))).toEqual({
+      name: "f",
+      arguments: {},
+      error: expect.any(String),
+      text: expect.any(String),
+    });
+  });
+
+  it("reads JSON in place of the arguments", () => {
+    const json = (text: string) => read(element('json type="object"', text));
+    expect(json('{"a": "<|close|>argument<|sep|>"}')).toEqual({
+      name: "f",
+      arguments: { a: "<|close|>argument<|sep|>" },
+    });
+    expect(json("[1]").error).toMatch(/not an object/);
+    expect(json("{").error).toMatch(/not an object/);
+    expect(
+      parse("kimi_k3", `${open('call tool="f" index="1"')}${open('json type="object"')}{}`).calls[0]!.error,
+    ).toMatch(/the JSON is not closed/);
+  });
+});
+
 describe("granite", () => {
   it("reads lists and calls of their own, and names what is wrong", () => {
     const a = '{"name": "a", "arguments": {"x": 1}}';
@@ -650,6 +709,7 @@ describe("thinking", () => {
     granite: '<|tool_call|>[{"name": "a", "arguments": {}}]',
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
     kimi_k2: "<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+    kimi_k3: '<|open|>tools<|sep|><|open|>call tool="a" index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
     llama3_json: '{"name": "a", "parameters": {}}',
     minimax_m2: '<minimax:tool_call><invoke name="a"></invoke></minimax:tool_call>',
     mistral: "[TOOL_CALLS]a[ARGS]{}",
@@ -734,6 +794,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     granite: '<|tool_call|>{"name": "a", "arguments": {"x": tru}}<|/tool_call|>',
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
     kimi_k2: '<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{"x": tru}<|tool_call_end|>',
+    kimi_k3: '<|open|>tools<|sep|><|open|>call tool="a" index="1"<|sep|><|close|>tools<|sep|>',
     llama3_json: '{"name": "a", "parameters": {"x": tru}}',
     minimax_m2: '<minimax:tool_call><invoke name="a"></minimax:tool_call>',
     mistral: '[TOOL_CALLS]a[ARGS]{"x": tru}',
@@ -794,6 +855,12 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     '<｜DSML｜invoke name="name"><｜DSML｜parameter name="x" string="true">',
     "</｜DSML｜parameter>",
     "<|tool_call|>",
+    '<|open|>call tool="name" index="1"<|sep|><|open|>argument key="x" type="object"<|sep|>{',
+    "<|open|>tools<|sep|>",
+    "<|open|>think<|sep|>",
+    "<|open|>response<|sep|>",
+    "<|close|>argument<|sep|>",
+    "<|close|>call<|sep|>",
     "__proto__",
     "\ud800",
   ];
@@ -810,6 +877,7 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     '<invoke name="f"><parameter name="',
     "<|tool_call_begin|>f<|tool_call_argument_begin|>",
     "<|tool_call|>",
+    '<|open|>call tool="a" index="1"<|sep|><|open|>argument key="',
   ];
   const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 80 }).map((a) => a.join(""));
 

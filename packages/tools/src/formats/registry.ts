@@ -13,6 +13,7 @@ import { gptOss } from "./gpt-oss.js";
 import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
 import { kimiK2 } from "./kimi-k2.js";
+import { kimiK3 } from "./kimi-k3.js";
 import { llama3Json } from "./llama3-json.js";
 import { minimaxM2 } from "./minimax-m2.js";
 import { mistral } from "./mistral.js";
@@ -32,6 +33,7 @@ const builtIn = [
   deepseekV3,
   glm45,
   kimiK2,
+  kimiK3,
   minimaxM2,
   deepseekV32,
   granite,

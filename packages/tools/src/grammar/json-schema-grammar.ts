@@ -29,7 +29,7 @@ export function jsonSchemaToGrammar(schema: JsonSchema | boolean): string {
 }
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
-type JsonType = (typeof TYPES)[number];
+export type JsonType = (typeof TYPES)[number];
 
 /** Keywords that restrict values of one type or (*) of all, and that no grammar here can express. */
 const REFUSED: Record<string, readonly string[]> = {

@@ -53,7 +53,8 @@ function isOfType(value: unknown, type: unknown): boolean {
   return type === "integer" ? Number.isInteger(value) : nameType(value) === type;
 }
 
-function nameType(value: unknown): string {
+/** The JSON type of a value. */
+export function nameType(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }

@@ -1,22 +1,23 @@
 import { DataError, type JsonSchema, type ToolSchema } from "@cria/core";
 import { isRecord } from "../parsers/make-call.js";
 import { anyOf, type GrammarWriter } from "./grammar-writer.js";
-import { type Place, SchemaGrammar } from "./json-schema-grammar.js";
+import { type JsonType, type Place, SchemaGrammar } from "./json-schema-grammar.js";
+import { nameType } from "./listed-values.js";
 import { listProperties, type ObjectProperty } from "./object-grammar.js";
 import { stringGrammar } from "./string-grammar.js";
 import { bareForm, bareText, type TextForm } from "./text-form.js";
 
 /** Notation of a parameter. */
 export interface ParameterForm {
-  /** An expression for the text before the value; a form may state there that the value is a text. */
-  open: (key: string, isText: boolean) => string;
+  /** An expression for the text before the value; a form may state the value's JSON type there. */
+  open: (key: string, type: JsonType) => string;
   /** An expression for the text behind the value. */
   close: string;
   /** The tag with which `close` begins, after white space: no text contains it. */
   closeTag: string;
   /** Matches names that can be written. */
   keys: RegExp;
-  /** True if `open` states that a value is a text. Otherwise the parser infers the type from the schema. */
+  /** True if `open` states whether a value is a text. Otherwise the parser infers the type from the schema. */
   saysType?: boolean;
 }
 
@@ -66,7 +67,8 @@ const PLAIN = "[A-EG-MO-SU-Zb-eg-mo-su-z]";
 interface FoundValues {
   texts: string[];
   plainTexts: string[];
-  others: string[];
+  /** By what stands before them. */
+  others: Map<string, string[]>;
 }
 
 /** Writes a value with its opening. */
@@ -77,7 +79,7 @@ function writeValue(
   key: string,
   { schema, place }: Place,
 ): string {
-  const found: FoundValues = { texts: [], plainTexts: [], others: [] };
+  const found: FoundValues = { texts: [], plainTexts: [], others: new Map() };
   for (const branch of grammar.branches(schema, place)) {
     if (branch.schema === true) {
       found.texts.push(form.any(0, Number.POSITIVE_INFINITY));
@@ -86,13 +88,17 @@ function writeValue(
     if (!isRecord(branch.schema)) {
       grammar.refuse(branch.place, "a JSON Schema that some value satisfies", JSON.stringify(branch.schema));
     }
-    addBranch(grammar, form, closeTag, branch.schema, branch.place, found);
+    const addOther = (type: JsonType, written: string) => {
+      const before = open(key, type);
+      found.others.set(before, [...(found.others.get(before) ?? []), written]);
+    };
+    addBranch(grammar, form, closeTag, { ...branch, schema: branch.schema }, found, addOther);
   }
   const { texts, plainTexts, others } = found;
-  const beside = others.length === 0 || saysType ? texts : plainTexts;
+  const beside = others.size === 0 || saysType ? texts : plainTexts;
   const parts = [
-    ...(others.length > 0 ? [`${open(key, false)} ${anyOf(others)}`] : []),
-    ...(beside.length > 0 ? [`${open(key, true)} ${anyOf(beside)}`] : []),
+    ...Array.from(others, ([before, values]) => `${before} ${anyOf(values)}`),
+    ...(beside.length > 0 ? [`${open(key, "string")} ${anyOf(beside)}`] : []),
   ];
   if (parts.length === 0) grammar.refuse(place, `a value that can stand before ${closeTag}`, "none");
   return anyOf(parts);
@@ -102,14 +108,14 @@ function addBranch(
   grammar: SchemaGrammar,
   form: TextForm,
   closeTag: string,
-  schema: JsonSchema,
-  place: string,
+  { schema, place }: Place & { schema: JsonSchema },
   found: FoundValues,
+  addOther: (type: JsonType, written: string) => void,
 ): void {
   const values = grammar.listValues(schema, place);
   for (const value of values ?? []) {
     const text = typeof value === "string" ? bareText(value, closeTag) : null;
-    if (typeof value !== "string") found.others.push(grammar.exactly(value));
+    if (typeof value !== "string") addOther(nameType(value) as JsonType, grammar.exactly(value));
     if (text === null) continue;
     found.texts.push(text);
     if (new RegExp(`^${PLAIN}`).test(value as string)) found.plainTexts.push(text);
@@ -123,7 +129,7 @@ function addBranch(
     // The parser does not know OpenAPI's `nullable`.
     if (type === "null" && ![schema.type].flat().includes("null")) continue;
     if (type !== "string") {
-      found.others.push(grammar.writeType(type, schema, place));
+      addOther(type, grammar.writeType(type, schema, place));
       continue;
     }
     const text = stringGrammar(grammar, form, schema, place);

@@ -1,8 +1,9 @@
 /**
  * A judgement of one place in a growing text: a call may begin here ("call"), more text is needed to tell ("wait"),
- * or no call begins in the next n characters (a number, at least 1).
+ * no call begins in the next n characters (a number, at least 1), or these are marks of the format, which nobody says
+ * (`skip`).
  */
-export type CallStart = "call" | "wait" | number;
+export type CallStart = "call" | "wait" | number | { skip: number };
 
 /**
  * Finds the place where a turn's first call may begin while the turn's text still arrives, so that the text before it
@@ -28,6 +29,20 @@ export function findMarks(marks: readonly string[]): CallStartFinder {
     look: (text, at) => {
       if (marks.some((mark) => text.startsWith(mark, at))) return "call";
       return marks.some((mark) => beginsAtEnd(mark, text, at)) ? "wait" : 1;
+    },
+  };
+}
+
+/** The finder, for turns in which marks also stand around text: they are no part of what is said. */
+export function skipMarks(finder: CallStartFinder, marks: readonly string[]): CallStartFinder {
+  const { candidate, look } = findMarks(marks);
+  return {
+    candidate: new RegExp(`${finder.candidate.source}|${candidate.source}`),
+    look: (text, at, isFirst) => {
+      const mark = marks.find((one) => text.startsWith(one, at));
+      if (mark !== undefined) return { skip: mark.length };
+      const verdict = finder.look(text, at, isFirst);
+      return verdict === 1 ? look(text, at, isFirst) : verdict;
     },
   };
 }

@@ -37,6 +37,11 @@ export function parseMarkedCalls(
   }
 }
 
+/** A text without these marks, except within thoughts. */
+export function dropMarks(text: string, marks: readonly string[]): string {
+  return parseMarkedCalls(text, marks, (start) => ({ calls: [], end: start })).content;
+}
+
 /** The first of the marks at or after `from`, also within thoughts; an empty one at the text's end if none follows. */
 export function findNextMark(text: string, marks: readonly string[], from: number): FoundMark {
   // One pattern for all marks: a search for each would read to the end for every missing mark.

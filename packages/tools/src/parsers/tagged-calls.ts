@@ -1,7 +1,7 @@
 import type { ToolSchema } from "@cria/core";
 import { beginsAtEnd, type CallStart } from "./call-start.js";
 import { escapePattern } from "./escape-pattern.js";
-import { keepText, makeMalformedCall } from "./make-call.js";
+import { keepText, makeCall, makeMalformedCall } from "./make-call.js";
 import { skipThinking, thinkingPattern } from "./thinking.js";
 import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 import { typeArguments } from "./type-by-schema.js";
@@ -11,6 +11,8 @@ export interface NamedTag {
   before: string;
   /** Any of these stands behind the name. */
   after: readonly string[];
+  /** The source of a pattern of what stands behind the name, where that is more than `after` lists. */
+  pattern?: string;
 }
 
 /** The tags of calls whose parameters are elements with plain text in them. */
@@ -23,6 +25,10 @@ export interface CallTags {
   parameterEnd: string;
   /** True if a value stands on lines of its own: one line break on either side is then not part of it. */
   hasOwnLines: boolean;
+  /** Tags around JSON that may stand in place of all parameters. */
+  json?: readonly [open: string, close: string];
+  /** Reads a name as the tags write it. Default: unchanged. */
+  readName?: (written: string) => string;
   /** The type that a parameter's tag states. Without this function the tool's schema decides. */
   readType?: (after: string) => "text" | "json";
   /** The expected form, for error texts. */
@@ -38,9 +44,20 @@ interface OpenCall {
   name: string | null;
   values: Map<string, { text: string; after: string }>;
   /** The parameter whose value is being read, and where the value starts. */
-  parameter: { key: string; after: string; start: number } | null;
+  parameter: OpenParameter | null;
+  /** The JSON in place of all parameters. */
+  json: string | null;
   closed: boolean;
   error: string | null;
+}
+
+interface OpenParameter {
+  /** Null for the JSON in place of all parameters. */
+  key: string | null;
+  after: string;
+  start: number;
+  /** The tag that closes it. */
+  end: string;
 }
 
 /** Longest name in a tag, in characters. */
@@ -62,13 +79,15 @@ export class TaggedCalls {
   constructor(private readonly tags: CallTags) {
     const named = [tags.function, tags.parameter];
     const [called, parameter] = named.map(
-      ({ before, after }) =>
-        `${escapePattern(before)}([^${forbidden(after)}]{0,${LONGEST_NAME}})(${after.map(escapePattern).join("|")})`,
+      ({ before, after, pattern = after.map(escapePattern).join("|") }) =>
+        `${escapePattern(before)}([^${forbidden(after)}]{0,${LONGEST_NAME}})(${pattern})`,
     );
-    const plain = [...tags.outer.flat(), tags.functionEnd, tags.parameterEnd].map(escapePattern);
+    const plain = [...tags.outer.flat(), ...(tags.json ?? []), tags.functionEnd, tags.parameterEnd].map(escapePattern);
     this.tag = new RegExp([thinkingPattern.source, ...plain, called, parameter].join("|"), "g");
     this.namedTag = new RegExp(`${called}|${parameter}`, "y");
-    this.namedBeginning = new RegExp(`^(?:${named.map(({ before }) => escapePattern(before)).join("|")})[^<>\\n]*$`);
+    this.namedBeginning = new RegExp(
+      `^(?:${named.map(({ before }) => escapePattern(before)).join("|")})[^<>\\n]*(?:<[^<>\\n]*)?$`,
+    );
     this.window = Math.max(
       ...named.map(({ before, after }) => before.length + LONGEST_NAME + Math.max(...after.map((one) => one.length))),
     );
@@ -90,7 +109,7 @@ export class TaggedCalls {
   }
 
   parse(text: string, tools: readonly ToolSchema[]): ParsedTurn {
-    const { outer, functionEnd, parameterEnd, parameter } = this.tags;
+    const { outer, functionEnd, parameterEnd, parameter, json, readName = (written) => written } = this.tags;
     const calls: ParsedToolCall[] = [];
     const content: string[] = [];
     let copied = 0;
@@ -99,7 +118,8 @@ export class TaggedCalls {
     let outerEnd: string | null = null;
     const begin = (from: number, hasOuter: boolean): OpenCall => {
       content.push(text.slice(copied, from));
-      return { from, hasOuter, name: null, values: new Map(), parameter: null, closed: false, error: null };
+      const nothing = { name: null, parameter: null, json: null, error: null };
+      return { from, hasOuter, ...nothing, values: new Map(), closed: false };
     };
     const finish = (call: OpenCall, end: number) => {
       calls.push(...keepText([this.makeCall(call, tools)], text.slice(call.from, end)));
@@ -111,12 +131,12 @@ export class TaggedCalls {
       const [written, called, , key, after] = tag;
       const end = tag.index + written.length;
       // Inside a value only its own closing tag counts: code may well contain the others.
-      if (tag.index < thoughtUntil || (open?.parameter && written !== parameterEnd)) continue;
+      if (tag.index < thoughtUntil || (open?.parameter && written !== open.parameter.end)) continue;
       const opened = outer.find(([mark]) => mark === written);
       if (called !== undefined) {
         if (open && open.name !== null) finish(open, tag.index);
         open ??= begin(tag.index, false);
-        open.name = called.trim();
+        open.name = readName(called.trim());
       } else if (opened) {
         if (open) finish(open, tag.index);
         open = begin(tag.index, true);
@@ -128,9 +148,12 @@ export class TaggedCalls {
         // Any other stray tag is content.
         if (thinkingPattern.test(written)) thoughtUntil = skipThinking(text, tag.index);
       } else if (key !== undefined) {
-        open.parameter = { key: key.trim(), after: after!, start: end };
-      } else if (written === parameterEnd) {
-        if (!open.parameter) open.error ??= `${parameterEnd} without ${parameter.before}...${parameter.after[0]}`;
+        open.parameter = { key: readName(key.trim()), after: after!, start: end, end: parameterEnd };
+      } else if (written === json?.[0]) {
+        open.parameter = { key: null, after: "", start: end, end: json[1] };
+      } else if (written === parameterEnd || written === json?.[1]) {
+        if (!open.parameter) open.error ??= `${written} without ${parameter.before}...${parameter.after[0]}`;
+        else if (open.parameter.key === null) open.json = text.slice(open.parameter.start, tag.index);
         else open.values.set(open.parameter.key, this.readValue(text, open.parameter, tag.index));
         open.parameter = null;
       } else if (written === functionEnd) {
@@ -145,19 +168,22 @@ export class TaggedCalls {
     return { content: content.join(""), calls };
   }
 
-  private readValue(text: string, { after, start }: NonNullable<OpenCall["parameter"]>, end: number) {
+  private readValue(text: string, { after, start }: OpenParameter, end: number) {
     const value = text.slice(start, end);
     return { text: this.tags.hasOwnLines ? value.replace(/^\r?\n/, "").replace(/\r?\n$/, "") : value, after };
   }
 
   private makeCall(call: OpenCall, tools: readonly ToolSchema[]): ParsedToolCall {
-    const { function: called, functionEnd, parameterEnd, readType, shape } = this.tags;
+    const { function: called, functionEnd, readType, shape } = this.tags;
     const { name } = call;
     if (!name) return makeMalformedCall(`no ${called.before}name${called.after[0]}; expected ${shape}`);
-    if (call.parameter)
-      return makeMalformedCall(`parameter "${call.parameter.key}" is not closed: ${parameterEnd} is missing`, name);
+    if (call.parameter) {
+      const what = call.parameter.key === null ? "the JSON" : `parameter "${call.parameter.key}"`;
+      return makeMalformedCall(`${what} is not closed: ${call.parameter.end} is missing`, name);
+    }
     if (call.error) return makeMalformedCall(call.error, name);
     if (!call.closed) return makeMalformedCall(`unterminated tool call: ${functionEnd} is missing`, name);
+    if (call.json !== null) return makeCall({ name, arguments: call.json }, shape);
     if (!readType) {
       const texts = Array.from(call.values, ([key, { text }]) => [key, text] as const);
       return { name, arguments: typeArguments(name, texts, tools) };

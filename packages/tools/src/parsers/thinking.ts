@@ -9,6 +9,10 @@ export const thinkingTags = [
   { open: "<seed:think>", close: "</seed:think>" },
   // Gemma 4.
   { open: "<|channel>thought", close: "<channel|>" },
+  // Kimi K3.
+  { open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>" },
+  // MiniMax-M3.
+  { open: "<mm:think>", close: "</mm:think>" },
 ];
 
 /** Matches a tag that opens thinking. */
@@ -23,6 +27,12 @@ export function skipThinking(text: string, at: number): number {
   if (!tag) return at;
   const close = text.indexOf(tag.close, at + tag.open.length);
   return close < 0 ? text.length : close + tag.close.length;
+}
+
+/** The tag that opens thinking at the end of a text, with the white space behind it; "" when none opens there. */
+export function findOpenThinking(text: string): string {
+  const tag = thinkingTags.find(({ open }) => text.trimEnd().endsWith(open));
+  return tag ? text.slice(text.lastIndexOf(tag.open)) : "";
 }
 
 /** A mark, and where it stands. */

@@ -65,6 +65,7 @@ export class TagSplitter extends PendingSplitter {
     const verdict = this.calls.look(this.pending, at, this.start + at === 0);
     if (verdict === "call") this.isHeld = true;
     if (typeof verdict === "string") return at;
+    if (typeof verdict === "object") return at + verdict.skip;
     const end = Math.min(at + verdict, this.pending.length);
     this.report("text", at, end);
     return end;

@@ -1,10 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ChatMessage, ToolSchema } from "@cria/core";
+import { findOpening, findTurnForm, structureTurn } from "@cria/episodes";
 import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
 import { AddedTokens, BundledVocabulary } from "@cria/tokenizer-delta/testing";
-import { defineToolSchema, getToolFormat, type TurnReader } from "@cria/tools";
+import { defineToolSchema, getToolFormat, type TurnReader, toolCallGrammar } from "@cria/tools";
 import { listToolFormats } from "@cria/tools/internal";
+import { matchesGrammar } from "@cria/tools/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   readToolTemplate,
@@ -42,6 +44,7 @@ const hard = [
   "<|tool_call_start|>[f(a=1)]<end_function_call><tool_call|><|tool_calls_section_end|>",
   "[TOOL_CALLS]</arg_value></parameter><｜tool▁call▁end｜></｜DSML｜invoke>",
   '<escape><|"|></｜DSML｜parameter></seed:tool_call></minimax:tool_call>',
+  '<|close|>argument<|sep|><|close|>call<|sep|><|open|>argument key="a" type="null"<|sep|>',
 ];
 
 type Arguments = Record<string, unknown>;
@@ -203,9 +206,24 @@ describe.each(printing)("%s", (name) => {
     const call = turn.slice(split(reader, [turn]).end);
     expect(reader.parse(call, schemas).calls).toHaveLength(1);
     for (const text of [`${thinks[0]}\n${call}`, `${thinks[0]}\n${call}\n${thinks[1]}Done.`]) {
-      expect(reader.parse(text, schemas)).toEqual({ content: text, calls: [] });
+      expect(reader.parse(text, schemas)).toMatchObject({ content: text, calls: [] });
       expect(split(reader, [text]).text).toBe(text.endsWith("Done.") ? "Done." : "");
     }
+  });
+
+  it("has a grammar that takes its calls, and no other tool's or type's", () => {
+    if (cases[name]!.printsGrammar === false) return;
+    const format = getToolFormat(cases[name]!.format);
+    const allows = (given: Arguments, called = "book_room", arguments_ = schemas) => {
+      const turn = sampleTurn(name, makeTurn([given]));
+      const grammar = toolCallGrammar(format, arguments_, { name: called })!;
+      return matchesGrammar(grammar, turn.slice(split(format, [turn]).end).trim());
+    };
+    for (const given of [{}, plain, nested, { note: "é 🦙\n'x' \"y\" \\" }])
+      expect(allows(given), JSON.stringify(given)).toBe(true);
+    expect(allows(plain, "get-time")).toBe(false);
+    for (const given of [{ guests: "three" }, { guests: 1.5 }, { isOpen: "yes" }, { place: 3 }, { unknown: 1 }])
+      expect(allows(given), JSON.stringify(given)).toBe(false);
   });
 
   it("is split the same wherever its text is cut", () => {
@@ -236,6 +254,28 @@ describe.each(printing)("%s", (name) => {
     }
     expect(errors).toBeGreaterThan(0);
   });
+});
+
+it("thoughts that the generation prompt has opened are thoughts, also where every turn's rendering opens them", () => {
+  for (const [name, open] of [
+    ["Kimi-K3", "<|open|>think<|sep|>"],
+    ["Qwen3.5-4B", "<think>\n"],
+    ["GLM-4.7-Flash", "<think>"],
+    ["Qwen-Qwen3-0.6B", ""],
+  ] as const)
+    for (const after of ["user", "tool"] as const)
+      expect(findOpening(tokenizers.get(name)!, after), `${name}, ${after}`).toBe(open);
+});
+
+it("Kimi-K3: a turn that the template prints anew is as sampled, marks included", () => {
+  const tokenizer = tokenizers.get("Kimi-K3")!;
+  const form = (name: string) => findTurnForm(tokenizers.get(name)!, { schemas, production: true });
+  expect([form("Kimi-K3"), form("Qwen-Qwen3-0.6B")]).toEqual(["structured", "text"]);
+  const sampled = sampleTurn("Kimi-K3", makeTurn([plain], { content: "I look.", reasoning_content: "So." }));
+  const turn = findOpening(tokenizer, "user") + sampled;
+  const again = structureTurn(read("Kimi-K3", turn), turn);
+  expect(again).toMatchObject({ content: "I look.", reasoning_content: "So." });
+  expect(sampleTurn("Kimi-K3", again)).toBe(sampled);
 });
 
 it("a format is told by a token of the model only where no other's calls begin so", () => {

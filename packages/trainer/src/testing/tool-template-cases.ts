@@ -14,6 +14,8 @@ export interface ToolTemplateCase {
   thinks?: readonly [open: string, close: string];
   /** Text that its calls cannot contain. */
   without?: string;
+  /** False if it prints calls otherwise than the grammar writes them: keys in another order, other spaces, ids, words of Python. */
+  printsGrammar?: false;
   /** False if the template prints no calls. */
   printsCalls?: false;
   /** False if it prints only one of text and calls, when a message has both. */
@@ -53,6 +55,7 @@ const short: Record<string, ToolTemplateCase> = {
     ends: ["<end_of_turn>", "<start_function_response>"],
     added: ["<start_of_turn>", "<start_function_call>", "<end_function_call>", "<end_function_response>", "<escape>"],
     without: "<escape>",
+    printsGrammar: false,
   },
   gemma4: {
     format: "gemma4",
@@ -60,6 +63,7 @@ const short: Record<string, ToolTemplateCase> = {
     added: ["<|turn>", "<|tool_call>", "<tool_call|>", "<tool_response|>", "<|channel>", "<channel|>", '<|"|>'],
     thinks: ["<|channel>thought", "<channel|>"],
     without: '<|"|>',
+    printsGrammar: false,
   },
   "gemma3-pythonic": { format: "pythonic", ends: ["<end_of_turn>"], added: ["<start_of_turn>"] },
   "glm-4.5": {
@@ -135,6 +139,7 @@ const short: Record<string, ToolTemplateCase> = {
     ends: ["<seed:eos>"],
     added: ["<seed:bos>", "<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"],
     thinks: ["<seed:think>", "</seed:think>"],
+    printsGrammar: false,
     without: "</parameter>",
   },
   smollm3: {
@@ -153,6 +158,13 @@ const short: Record<string, ToolTemplateCase> = {
   },
 };
 
+const qwen3Coder = {
+  format: "qwen3_coder",
+  alias: undefined,
+  without: "</parameter>",
+  printsGrammar: false,
+} satisfies Partial<ToolTemplateCase>;
+
 /**
  * Templates as the families published them, which the llama.cpp release has (github.com/ggml-org/llama.cpp, models/templates): each with the
  * short template whose tokens it has, and what differs.
@@ -165,26 +177,27 @@ const published: Record<string, [like: string, differences?: Partial<ToolTemplat
   "GLM-4.7-Flash": ["glm-4.7"],
   "Kimi-K2-Instruct": ["kimi-k2"],
   "Kimi-K2-Thinking": ["kimi-k2"],
+  "Kimi-K3": ["kimi-k3"],
   "LFM2-8B-A1B": ["lfm2-no-calls"],
-  "LFM2.5-8B-A1B": ["lfm2", { without: "\\" }],
+  "LFM2.5-8B-A1B": ["lfm2", { without: "\\", printsGrammar: false }],
   "LFM2.5-Instruct": ["lfm2-no-calls"],
   "MiniMax-M2": ["minimax-m2"],
-  "Mistral-Small-3.2-24B-Instruct-2506": ["ministral-3", { printsBoth: false }],
+  "Mistral-Small-3.2-24B-Instruct-2506": ["ministral-3", { printsBoth: false, printsGrammar: false }],
   "deepseek-ai-DeepSeek-V3.1": ["deepseek-v3.1", { listsTools: false }],
   "deepseek-ai-DeepSeek-V3.2": ["deepseek-v3.2"],
-  "deepseek-ai-DeepSeek-V4": ["deepseek-v3.2"],
-  "deepseek-ai-DeepSeek-V4-Flash-0731": ["deepseek-v3.2"],
+  "deepseek-ai-DeepSeek-V4": ["deepseek-v3.2", { printsGrammar: false }],
+  "deepseek-ai-DeepSeek-V4-Flash-0731": ["deepseek-v3.2", { printsGrammar: false }],
   "Qwen-Qwen2.5-7B-Instruct": ["smollm3", { thinks: undefined, alias: undefined }],
   "Qwen-Qwen3-0.6B": ["smollm3", { alias: undefined }],
-  "Qwen3-Coder": ["smollm3", { format: "qwen3_coder", alias: undefined, thinks: undefined, without: "</parameter>" }],
-  "Qwen3.5-4B": ["smollm3", { format: "qwen3_coder", alias: undefined, without: "</parameter>" }],
+  "Qwen3-Coder": ["smollm3", { ...qwen3Coder, thinks: undefined }],
+  "Qwen3.5-4B": ["smollm3", qwen3Coder],
   "google-gemma-4-31B-it": ["gemma4", { printsBoth: false }],
   "ibm-granite-granite-3.3-2B-Instruct": ["granite-3-no-calls"],
   "ibm-granite-granite-4.0": ["granite-4"],
   "ibm-granite-granite-4.1": ["granite-4"],
   "llama-cpp-deepseek-r1": ["deepseek-v3.1", { printsBoth: false }],
   "mistralai-Ministral-3-14B-Reasoning-2512": ["ministral-3"],
-  "mistralai-Mistral-Nemo-Instruct-2407": ["ministral-3", { printsBoth: false }],
+  "mistralai-Mistral-Nemo-Instruct-2407": ["ministral-3", { printsBoth: false, printsGrammar: false }],
   "moonshotai-Kimi-K2": ["kimi-k2"],
 };
 
@@ -196,6 +209,13 @@ const others: Record<string, ToolTemplateCase> = {
     added: ["<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>"],
     printsBoth: false,
     takesSeveral: false,
+  },
+  "kimi-k3": {
+    format: "kimi_k3",
+    ends: ["<|end_of_msg|>"],
+    added: ["<|open|>", "<|close|>", "<|sep|>"],
+    thinks: ["<|open|>think<|sep|>", "<|close|>think<|sep|>"],
+    without: "<|close|>argument<|sep|>",
   },
 };
 
