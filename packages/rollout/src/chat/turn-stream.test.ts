@@ -75,7 +75,7 @@ const readers: [string, TurnReader & Partial<ToolFormat>][] = [
   ...formats.map((format): [string, TurnReader] => [format, getToolFormat(format)]),
   ["a user's", mine],
   ["none", noCalls],
-  ...["gpt_oss", "kimi_k3"].map((format): [string, TurnReader] => [
+  ...["gpt_oss", "kimi_k3", "minimax_m3"].map((format): [string, TurnReader] => [
     `${format} without calls`,
     getToolFormat(format).withoutCalls,
   ]),
@@ -145,6 +145,10 @@ describe.each(readers)("%s", (_, reader) => {
     "<|close|>message<|sep|>",
     '<|open|>call tool="name" index="1"<|sep|>',
     "<|open|>tools<|sep|>",
+    "<mm:think>",
+    "</mm:think>",
+    "]<]minimax[>[",
+    ']<]minimax[>[<invoke name="name">',
     "<seed:tool_call>",
     '<invoke name="',
     '<parameter name="x">',

@@ -19,7 +19,7 @@ const tags: CallTags = {
 };
 const parameter: ParameterForm = {
   open: (key, type) => literal(`<｜DSML｜parameter name="${key}" string="${type === "string"}">`),
-  close: literal(`${tags.parameterEnd}\n`),
+  close: () => literal(`${tags.parameterEnd}\n`),
   closeTag: tags.parameterEnd,
   keys: /^[^<>"\n]{1,200}$/,
   saysType: true,

@@ -13,6 +13,7 @@ const builtIn = [
   "kimi_k2",
   "kimi_k3",
   "minimax_m2",
+  "minimax_m3",
   "deepseek_v32",
   "granite",
   "pythonic",

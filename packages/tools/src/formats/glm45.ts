@@ -21,7 +21,7 @@ const LONGEST_NAME = 200;
 
 const parameter: ParameterForm = {
   open: (key) => `${literal(KEY + key + KEY_END)} ${NEWLINE}? ${literal(VALUE)}`,
-  close: `${literal(VALUE_END)} ${NEWLINE}?`,
+  close: () => `${literal(VALUE_END)} ${NEWLINE}?`,
   closeTag: VALUE_END,
   keys: /^[^<>\n]{1,200}$/,
 };

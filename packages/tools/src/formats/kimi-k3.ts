@@ -33,7 +33,7 @@ const tags: CallTags = {
 };
 const parameter: ParameterForm = {
   open: (key, type) => literal(open(`argument key="${key}" type="${type === "integer" ? "number" : type}"`)),
-  close: literal(tags.parameterEnd),
+  close: () => literal(tags.parameterEnd),
   closeTag: tags.parameterEnd,
   keys: /^[^<>"&\n]{1,200}$/,
   saysType: true,

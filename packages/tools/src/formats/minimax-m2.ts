@@ -9,7 +9,8 @@ const CLOSE = "</minimax:tool_call>";
 
 const tags: CallTags = {
   outer: [[OPEN, CLOSE]],
-  function: { before: '<invoke name="', after: ['">'] },
+  // MiniMax-M3 has a mark before each tag.
+  function: { before: '<invoke name="', after: ['">'], notBehind: "]<]minimax[>[" },
   functionEnd: "</invoke>",
   parameter: { before: '<parameter name="', after: ['">'] },
   parameterEnd: "</parameter>",
@@ -18,7 +19,7 @@ const tags: CallTags = {
 };
 const parameter: ParameterForm = {
   open: (key) => literal(`<parameter name="${key}">`),
-  close: literal("</parameter>\n"),
+  close: () => literal("</parameter>\n"),
   closeTag: tags.parameterEnd,
   keys: /^[^<>"\n]{1,200}$/,
 };

@@ -26,6 +26,7 @@ const formats = [
   "kimi_k3",
   "llama3_json",
   "minimax_m2",
+  "minimax_m3",
   "mistral",
   "python",
   "pythonic",
@@ -446,6 +447,75 @@ describe("minimax_m2", () => {
   });
 });
 
+describe("minimax_m3", () => {
+  const element = (tag: string, inside: string) => `${ns}<${tag}>${inside}${ns}</${tag.split(" ")[0]}>`;
+  const call = (inside: string) => element('invoke name="f"', inside);
+  const schema = defineToolSchema("f", "", {
+    type: "object",
+    properties: {
+      text: { type: "string" },
+      texts: { type: "array", items: { type: "string" } },
+      empty: { type: "array" },
+      nothing: { type: "object" },
+      gaps: { type: "array", items: { type: ["integer", "null"] } },
+      pair: { type: "array", prefixItems: [{ type: "integer" }, { type: "boolean" }] },
+      either: { anyOf: [{ $ref: "#/$defs/point" }, { type: "array", items: { $ref: "#/$defs/point" } }] },
+      named: { type: "object", properties: { item: { type: "number" } } },
+      counts: { type: "object", additionalProperties: { type: "integer" } },
+    },
+    $defs: { point: { type: "object", properties: { x: { type: "number" } } } },
+  });
+  const read = (inside: string) => parse("minimax_m3", call(inside), [schema]).calls[0]!;
+
+  it("types what stands in elements by the schema, at every depth", () => {
+    const item = (inside: string) => element("item", inside);
+    const point = element("x", "-1e-7");
+    for (const [inside, value] of [
+      [element("text", `\n${element("b", "3")}${ns}</invoke>`), { text: `\n${element("b", "3")}${ns}</invoke>` }],
+      [element("texts", item("1") + item("") + item(element("item", "x"))), undefined],
+      [element("texts", item("1") + item("")), { texts: ["1", ""] }],
+      [element("empty", ""), { empty: [] }],
+      [element("nothing", "") + element("text", ""), { nothing: {}, text: "" }],
+      [element("gaps", item("1") + item("")), { gaps: [1, null] }],
+      [element("pair", item("1") + item("true")), { pair: [1, true] }],
+      [element("either", point), { either: { x: -1e-7 } }],
+      [element("either", `\n${item(point)} ${item(point)}\n`), { either: [{ x: -1e-7 }, { x: -1e-7 }] }],
+      [element("named", item("1")), { named: { item: 1 } }],
+      [element("counts", element("a.b", "2")), { counts: { "a.b": 2 } }],
+      [element("nothing", '{"a": [1]}'), { nothing: { a: [1] } }],
+      [element("other", item("1") + item(element("a", "2"))), { other: ["1", { a: "2" }] }],
+      [element("__proto__", "1"), JSON.parse('{"__proto__": "1"}')],
+    ] as const) {
+      if (value === undefined) expect(read(inside).error, inside).toMatch(/is missing/);
+      else expect(read(inside), inside).toEqual({ name: "f", arguments: value });
+    }
+  });
+
+  it("drops the end of thoughts that a turn without any begins with, and the marks of the list", () => {
+    const text = `</mm:think>I look.${ns}<tool_call>\n${call("")}\n${call("")}\n${ns}</tool_call>`;
+    const one = { name: "f", arguments: {} };
+    expect(parse("minimax_m3", text)).toEqual({ content: "I look.", calls: [one, one] });
+    const said: string[] = [];
+    const splitter = getToolFormat("minimax_m3").withoutCalls.split((_, piece) => said.push(piece));
+    for (const char of "</mm:think>a ]< b") splitter.push(char);
+    splitter.finish();
+    expect(said.join("")).toBe("a ]< b");
+  });
+
+  it("names the problem, and reads a good call behind it", () => {
+    expect(parse("minimax_m3", `${ns}<invoke name="">${ns}</invoke>`).calls[0]!.error).toMatch(/no name/);
+    expect(read(`so${element("text", "")}`).error).toMatch(/<\/invoke> is missing/);
+    expect(read(`${ns}<text>so`).error).toMatch(/"text" is not closed/);
+    expect(read(`${ns}<either>${point(3)}so`).error).toMatch(/<\/either> is missing/);
+    expect(read(`${ns}<x>`.repeat(200)).error).toMatch(/too deep/);
+    const two = parse("minimax_m3", `${call(`${ns}<either>${point(1)}`)}${call("")}`, [schema]).calls;
+    expect(two.map((one) => one.error ?? one.name)).toEqual([expect.stringMatching(/is missing/), "f"]);
+    function point(x: number) {
+      return element("x", String(x));
+    }
+  });
+});
+
 describe("deepseek_v32", () => {
   it("types values by their tags, and keeps text that is no JSON", () => {
     const value = (key: string, isText: boolean, text: string) =>
@@ -561,6 +631,9 @@ describe("qwen3_coder, as Seed-OSS writes it", () => {
     expect(two).toEqual({ content: "", calls: [1, 2].map(() => ({ name: "f", arguments: { x: "1" } })) });
   });
 });
+
+/** MiniMax-M3's mark before each tag. */
+const ns = "]<]minimax[>[";
 
 /** DeepSeek's marks, by their words. */
 const mark = (words: string) => `<｜tool▁${words.replaceAll(" ", "▁")}｜>`;
@@ -712,6 +785,7 @@ describe("thinking", () => {
     kimi_k3: '<|open|>tools<|sep|><|open|>call tool="a" index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
     llama3_json: '{"name": "a", "parameters": {}}',
     minimax_m2: '<minimax:tool_call><invoke name="a"></invoke></minimax:tool_call>',
+    minimax_m3: `${ns}<tool_call>\n${ns}<invoke name="a">${ns}</invoke>\n${ns}</tool_call>`,
     mistral: "[TOOL_CALLS]a[ARGS]{}",
     python: "\n```python\nx\n```\n",
     pythonic: "\n[a(x=1)]\n",
@@ -797,6 +871,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     kimi_k3: '<|open|>tools<|sep|><|open|>call tool="a" index="1"<|sep|><|close|>tools<|sep|>',
     llama3_json: '{"name": "a", "parameters": {"x": tru}}',
     minimax_m2: '<minimax:tool_call><invoke name="a"></minimax:tool_call>',
+    minimax_m3: `${ns}<invoke name="a">${ns}<x>${ns}</invoke>`,
     mistral: '[TOOL_CALLS]a[ARGS]{"x": tru}',
     python: "```python\nx",
     pythonic: "<|tool_call_start|>[a(x=tru)]<|tool_call_end|>",
@@ -861,6 +936,12 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     "<|open|>response<|sep|>",
     "<|close|>argument<|sep|>",
     "<|close|>call<|sep|>",
+    `${ns}<invoke name="name">${ns}<x>${ns}<y>`,
+    `${ns}<item>`,
+    `${ns}</item>`,
+    `${ns}</x>`,
+    ns,
+    "<mm:think>",
     "__proto__",
     "\ud800",
   ];
@@ -878,6 +959,7 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     "<|tool_call_begin|>f<|tool_call_argument_begin|>",
     "<|tool_call|>",
     '<|open|>call tool="a" index="1"<|sep|><|open|>argument key="',
+    `${ns}<invoke name="f">${ns}<x>${ns}<`,
   ];
   const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 80 }).map((a) => a.join(""));
 

@@ -18,7 +18,7 @@ const tags: CallTags = {
 };
 const parameter: ParameterForm = {
   open: (key) => literal(`<parameter=${key}>\n`),
-  close: literal("\n</parameter>\n"),
+  close: () => literal("\n</parameter>\n"),
   closeTag: tags.parameterEnd,
   keys: /^[^<>\n]{1,200}$/,
 };

@@ -16,6 +16,7 @@ import { kimiK2 } from "./kimi-k2.js";
 import { kimiK3 } from "./kimi-k3.js";
 import { llama3Json } from "./llama3-json.js";
 import { minimaxM2 } from "./minimax-m2.js";
+import { minimaxM3 } from "./minimax-m3.js";
 import { mistral } from "./mistral.js";
 import { python } from "./python.js";
 import { pythonic } from "./pythonic.js";
@@ -35,6 +36,7 @@ const builtIn = [
   kimiK2,
   kimiK3,
   minimaxM2,
+  minimaxM3,
   deepseekV32,
   granite,
   pythonic,

@@ -56,7 +56,8 @@ const TELLING: [JsonType, readonly string[]][] = [
   ["string", ["minLength", "maxLength", "pattern", "format"]],
   ["number", ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]],
 ];
-const DEEPEST = 100;
+/** Schemas and values nested deeper are refused. */
+export const DEEPEST = 100;
 
 /** A schema and its name in errors. */
 export interface Place {
@@ -335,7 +336,8 @@ export class SchemaGrammar implements SchemaWriter {
     }
   }
 
-  private refuseKeywords(type: string, schema: JsonSchema, place: string): void {
+  /** @throws DataError for a keyword of this type that no grammar expresses. */
+  refuseKeywords(type: string, schema: JsonSchema, place: string): void {
     for (const key of REFUSED[type]!) {
       const value = schema[key];
       // Values with which the keyword restricts nothing: any items, repeated items, multiples of 1.

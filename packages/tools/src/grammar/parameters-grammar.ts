@@ -1,10 +1,10 @@
 import { DataError, type JsonSchema, type ToolSchema } from "@cria/core";
 import { isRecord } from "../parsers/make-call.js";
-import { anyOf, type GrammarWriter } from "./grammar-writer.js";
-import { type JsonType, type Place, SchemaGrammar } from "./json-schema-grammar.js";
+import { anyOf, type GrammarWriter, repeated } from "./grammar-writer.js";
+import { DEEPEST, type JsonType, type Place, SchemaGrammar } from "./json-schema-grammar.js";
 import { nameType } from "./listed-values.js";
 import { listProperties, type ObjectProperty } from "./object-grammar.js";
-import { stringGrammar } from "./string-grammar.js";
+import { readCount, stringGrammar } from "./string-grammar.js";
 import { bareForm, bareText, type TextForm } from "./text-form.js";
 
 /** Notation of a parameter. */
@@ -12,13 +12,18 @@ export interface ParameterForm {
   /** An expression for the text before the value; a form may state the value's JSON type there. */
   open: (key: string, type: JsonType) => string;
   /** An expression for the text behind the value. */
-  close: string;
-  /** The tag with which `close` begins, after white space: no text contains it. */
+  close: (key: string) => string;
+  /** What `close` begins with, after white space: no text contains it. */
   closeTag: string;
   /** Matches names that can be written. */
   keys: RegExp;
   /** True if `open` states whether a value is a text. Otherwise the parser infers the type from the schema. */
   saysType?: boolean;
+  /**
+   * The name of a list's items, where objects and lists are written as elements, too, as far as the schema names what is in them.
+   * Otherwise they are JSON.
+   */
+  itemKey?: string;
 }
 
 /**
@@ -27,12 +32,7 @@ export interface ParameterForm {
  */
 export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema, parameter: ParameterForm): string {
   const grammar = new SchemaGrammar(writer, tool.function.parameters, true);
-  const form = bareForm(writer, parameter.closeTag);
-  const parts = listParameters(grammar, tool, parameter.keys).map(({ key, schema, isRequired, place }) => {
-    const part = `${writeValue(grammar, form, parameter, key, { schema, place })} ${parameter.close}`;
-    return isRequired ? part : `(${part})?`;
-  });
-  return parts.join(" ") || '""';
+  return new ParametersWriter(grammar, parameter).write(listParameters(grammar, tool, parameter.keys));
 }
 
 /**
@@ -71,69 +71,108 @@ interface FoundValues {
   others: Map<string, string[]>;
 }
 
-/** Writes a value with its opening. */
-function writeValue(
-  grammar: SchemaGrammar,
-  form: TextForm,
-  { open, saysType, closeTag }: ParameterForm,
-  key: string,
-  { schema, place }: Place,
-): string {
-  const found: FoundValues = { texts: [], plainTexts: [], others: new Map() };
-  for (const branch of grammar.branches(schema, place)) {
-    if (branch.schema === true) {
-      found.texts.push(form.any(0, Number.POSITIVE_INFINITY));
-      continue;
-    }
-    if (!isRecord(branch.schema)) {
-      grammar.refuse(branch.place, "a JSON Schema that some value satisfies", JSON.stringify(branch.schema));
-    }
-    const addOther = (type: JsonType, written: string) => {
-      const before = open(key, type);
-      found.others.set(before, [...(found.others.get(before) ?? []), written]);
-    };
-    addBranch(grammar, form, closeTag, { ...branch, schema: branch.schema }, found, addOther);
-  }
-  const { texts, plainTexts, others } = found;
-  const beside = others.size === 0 || saysType ? texts : plainTexts;
-  const parts = [
-    ...Array.from(others, ([before, values]) => `${before} ${anyOf(values)}`),
-    ...(beside.length > 0 ? [`${open(key, "string")} ${anyOf(beside)}`] : []),
-  ];
-  if (parts.length === 0) grammar.refuse(place, `a value that can stand before ${closeTag}`, "none");
-  return anyOf(parts);
-}
+class ParametersWriter {
+  private readonly texts: TextForm;
+  private depth = 0;
 
-function addBranch(
-  grammar: SchemaGrammar,
-  form: TextForm,
-  closeTag: string,
-  { schema, place }: Place & { schema: JsonSchema },
-  found: FoundValues,
-  addOther: (type: JsonType, written: string) => void,
-): void {
-  const values = grammar.listValues(schema, place);
-  for (const value of values ?? []) {
-    const text = typeof value === "string" ? bareText(value, closeTag) : null;
-    if (typeof value !== "string") addOther(nameType(value) as JsonType, grammar.exactly(value));
-    if (text === null) continue;
-    found.texts.push(text);
-    if (new RegExp(`^${PLAIN}`).test(value as string)) found.plainTexts.push(text);
+  constructor(
+    private readonly grammar: SchemaGrammar,
+    private readonly form: ParameterForm,
+  ) {
+    this.texts = bareForm(grammar.writer, form.closeTag);
   }
-  if (values) return;
-  const types = grammar.listTypes(schema, place);
-  const any = form.any(0, Number.POSITIVE_INFINITY);
-  // Without a type, the parser treats any value as a text.
-  if (types === null) found.texts.push(any);
-  for (const type of types ?? []) {
-    // The parser does not know OpenAPI's `nullable`.
-    if (type === "null" && ![schema.type].flat().includes("null")) continue;
-    if (type !== "string") {
-      addOther(type, grammar.writeType(type, schema, place));
-      continue;
+
+  /** Parameters, or an object's properties. */
+  write(properties: readonly ObjectProperty[]): string {
+    const parts = properties.map(({ key, schema, isRequired, place }) => {
+      const part = this.writeElement(key, { schema, place });
+      return isRequired ? part : `(${part})?`;
+    });
+    return parts.join(" ") || '""';
+  }
+
+  /** A value with its opening and closing. */
+  private writeElement(key: string, { schema, place }: Place): string {
+    const { grammar, texts: form } = this;
+    const { open, close, saysType, closeTag } = this.form;
+    if (++this.depth > DEEPEST) grammar.refuse(place, `values nested at most ${DEEPEST} deep`, "a deeper one");
+    const found: FoundValues = { texts: [], plainTexts: [], others: new Map() };
+    for (const branch of grammar.branches(schema, place)) {
+      if (branch.schema === true) {
+        found.texts.push(form.any(0, Number.POSITIVE_INFINITY));
+        continue;
+      }
+      if (!isRecord(branch.schema)) {
+        grammar.refuse(branch.place, "a JSON Schema that some value satisfies", JSON.stringify(branch.schema));
+      }
+      const addOther = (type: JsonType, written: string) => {
+        const before = open(key, type);
+        found.others.set(before, [...(found.others.get(before) ?? []), written]);
+      };
+      this.addBranch({ ...branch, schema: branch.schema }, found, addOther);
     }
-    const text = stringGrammar(grammar, form, schema, place);
-    found.texts.push(text);
-    if (text === any) found.plainTexts.push(`${PLAIN} ${any}`);
+    this.depth--;
+    const { texts, plainTexts, others } = found;
+    const beside = others.size === 0 || saysType ? texts : plainTexts;
+    const parts = [
+      ...Array.from(others, ([before, values]) => `${before} ${anyOf(values)}`),
+      ...(beside.length > 0 ? [`${open(key, "string")} ${anyOf(beside)}`] : []),
+    ];
+    if (parts.length === 0) grammar.refuse(place, `a value that can stand before ${closeTag}`, "none");
+    return `${anyOf(parts)} ${close(key)}`;
+  }
+
+  private addBranch(
+    { schema, place }: Place & { schema: JsonSchema },
+    found: FoundValues,
+    addOther: (type: JsonType, written: string) => void,
+  ): void {
+    const { grammar, texts: form } = this;
+    const values = grammar.listValues(schema, place);
+    for (const value of values ?? []) {
+      const text = typeof value === "string" ? bareText(value, this.form.closeTag) : null;
+      if (typeof value !== "string") addOther(nameType(value) as JsonType, grammar.exactly(value));
+      if (text === null) continue;
+      found.texts.push(text);
+      if (new RegExp(`^${PLAIN}`).test(value as string)) found.plainTexts.push(text);
+    }
+    if (values) return;
+    const types = grammar.listTypes(schema, place);
+    const any = form.any(0, Number.POSITIVE_INFINITY);
+    // Without a type, the parser treats any value as a text.
+    if (types === null) found.texts.push(any);
+    for (const type of types ?? []) {
+      // The parser does not know OpenAPI's `nullable`.
+      if (type === "null" && ![schema.type].flat().includes("null")) continue;
+      if (type !== "string") {
+        addOther(type, this.writeNested(type, schema, place) ?? grammar.writeType(type, schema, place));
+        continue;
+      }
+      const text = stringGrammar(grammar, form, schema, place);
+      found.texts.push(text);
+      if (text === any) found.plainTexts.push(`${PLAIN} ${any}`);
+    }
+  }
+
+  /** An object or a list as elements; null where it is JSON. */
+  private writeNested(type: JsonType, schema: JsonSchema, place: string): string | null {
+    const { grammar } = this;
+    const { itemKey, keys } = this.form;
+    if (itemKey === undefined) return null;
+    if (type === "array" && !("prefixItems" in schema) && !Array.isArray(schema.items) && schema.items !== false) {
+      grammar.refuseKeywords(type, schema, place);
+      const item = this.writeElement(itemKey, { schema: schema.items ?? true, place: `${place}/items` });
+      const [least, most] = [readCount(schema.minItems, 0), readCount(schema.maxItems, Number.POSITIVE_INFINITY)];
+      if (least > most) grammar.refuse(place, "minItems up to maxItems", `${least} and ${most}`);
+      return grammar.writer.rule("items", repeated(`(${item})`, least, most));
+    }
+    const isCounted = "minProperties" in schema || "maxProperties" in schema;
+    if (type !== "object" || !isRecord(schema.properties) || isCounted) return null;
+    grammar.refuseKeywords(type, schema, place);
+    const properties = listProperties(grammar, schema, place);
+    for (const { key } of properties) {
+      if (!keys.test(key)) grammar.refuse(place, `names of properties that match ${keys}`, key);
+    }
+    return grammar.writer.rule("elements", this.write(properties));
   }
 }

@@ -55,7 +55,7 @@ export function bareText(value: string, close: string): string | null {
 
 /**
  * A bare text up to its closing tag.
- * @param close the closing tag, which the text must not contain. "<" must occur in it only at its beginning.
+ * @param close the closing tag, which the text must not contain.
  */
 export function bareForm(writer: GrammarWriter, close: string): TextForm {
   // A parser may read "\r\n" as one line break; NUL is useless.
@@ -63,16 +63,21 @@ export function bareForm(writer: GrammarWriter, close: string): TextForm {
     [0, 0],
     [0x0d, 0x0d],
   ]);
-  const withoutTags = complement(toCodePoints([...never, [0x3c, 0x3c]]));
+  const first = close.codePointAt(0)!;
+  const withoutTags = complement(toCodePoints([...never, [first, first]]));
   const text = () => {
+    const chars = [...close];
     // One rule for each part of the closing tag that was just read.
-    const names = [...close].map((_, i) => writer.open(`text-${i}`));
+    const names = chars.map((_, i) => writer.open(`text-${i}`));
     for (const [i, name] of names.entries()) {
-      const char = [...close][i]!;
-      const next = i + 1 < names.length ? `${literal(char)} ${names[i + 1]}` : null;
-      const again = i === 0 ? null : `"<" ${names[1]}`;
-      const other = `[^${i === 0 ? "" : /[\w>]/.test(char) ? char : toEscape(char)}<\\r\\x00] ${names[0]}`;
-      writer.close(name, [other, next, again, '""'].filter((part) => part !== null).join(" | "));
+      // Characters behind which a part of the tag was just read; after all others none was.
+      const others = [...new Set(chars)].filter((char) => char !== chars[i] && countRead(chars, i, char) > 0);
+      const escaped = [chars[i]!, ...others].map((char) => (/[\w<>]/.test(char) ? char : toEscape(char))).join("");
+      const next = [chars[i]!, ...others].flatMap((char) => {
+        const read = countRead(chars, i, char);
+        return read < chars.length ? [`${literal(char)} ${names[read]}`] : [];
+      });
+      writer.close(name, [`[^${escaped}\\r\\x00] ${names[0]}`, ...next, '""'].join(" | "));
     }
     return names[0]!;
   };
@@ -89,6 +94,15 @@ export function bareForm(writer: GrammarWriter, close: string): TextForm {
       return whole;
     },
   };
+}
+
+/** Number of characters of a tag that were just read if `char` follows its first `read` ones. */
+function countRead(tag: readonly string[], read: number, char: string): number {
+  const text = [...tag.slice(0, read), char];
+  for (let count = text.length; count > 0; count--) {
+    if (text.slice(-count).every((one, i) => one === tag[i])) return count;
+  }
+  return 0;
 }
 
 /** Between two marks that no string contains, without escapes. */

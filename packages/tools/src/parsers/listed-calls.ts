@@ -4,11 +4,15 @@ import { makeMalformedCall } from "./make-call.js";
 import { type CallBlock, findNextMark, parseMarkedCalls } from "./marked-calls.js";
 import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 
-/** Notation of calls in a list with marks of its own: `listBegin begin head separator {...} end begin ... listEnd`. */
-export interface ListedForm {
+/** Marks around a list of calls, and before each. */
+export interface ListMarks {
   listBegin: string;
   listEnd: string;
   begin: string;
+}
+
+/** Notation of calls in a list with marks of its own: `listBegin begin head separator {...} end begin ... listEnd`. */
+export interface ListedForm extends ListMarks {
   separator: string;
   end: string;
   /** The expected form, for error texts. */
@@ -33,7 +37,12 @@ const LONGEST_HEAD = 200;
 
 /** Parses a list of calls. The marks around the list, and white space between calls, are dropped. */
 export function parseListedCalls(text: string, form: ListedForm): ParsedTurn {
-  const { listBegin, listEnd, begin } = form;
+  return parseList(text, form, (start) => readCall(text, start, form));
+}
+
+/** The same, for calls in any notation. @param read reads a call; `start` is the index behind its mark. */
+export function parseList(text: string, marksOf: ListMarks, read: (start: number) => CallBlock): ParsedTurn {
+  const { listBegin, listEnd, begin } = marksOf;
   const marks = [begin, listBegin, listEnd];
   const skipFiller = (at: number) => {
     const next = skipSpace(text, at);
@@ -41,14 +50,14 @@ export function parseListedCalls(text: string, form: ListedForm): ParsedTurn {
   };
   const { content, calls } = parseMarkedCalls(text, marks, (start, { mark }) => {
     if (mark !== begin) return { calls: [], end: skipFiller(start) };
-    const block = readCall(text, start, form);
+    const block = read(start);
     return { ...block, end: skipFiller(block.end) };
   });
   // Without a call the marks are content, too.
   return calls.length > 0 ? { content: /\S/.test(content) ? content : "", calls } : { content: text, calls };
 }
 
-export function findListedStart({ begin, listBegin, listEnd }: ListedForm): CallStartFinder {
+export function findListedStart({ begin, listBegin, listEnd }: ListMarks): CallStartFinder {
   return findMarks([begin, listBegin, listEnd]);
 }
 

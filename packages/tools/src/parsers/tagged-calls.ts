@@ -11,6 +11,8 @@ export interface NamedTag {
   before: string;
   /** Any of these stands behind the name. */
   after: readonly string[];
+  /** A text behind which the tag is another format's. */
+  notBehind?: string;
   /** The source of a pattern of what stands behind the name, where that is more than `after` lists. */
   pattern?: string;
 }
@@ -79,8 +81,8 @@ export class TaggedCalls {
   constructor(private readonly tags: CallTags) {
     const named = [tags.function, tags.parameter];
     const [called, parameter] = named.map(
-      ({ before, after, pattern = after.map(escapePattern).join("|") }) =>
-        `${escapePattern(before)}([^${forbidden(after)}]{0,${LONGEST_NAME}})(${pattern})`,
+      ({ before, after, notBehind, pattern = after.map(escapePattern).join("|") }) =>
+        `${notBehind === undefined ? "" : `(?<!${escapePattern(notBehind)})`}${escapePattern(before)}([^${forbidden(after)}]{0,${LONGEST_NAME}})(${pattern})`,
     );
     const plain = [...tags.outer.flat(), ...(tags.json ?? []), tags.functionEnd, tags.parameterEnd].map(escapePattern);
     this.tag = new RegExp([thinkingPattern.source, ...plain, called, parameter].join("|"), "g");

@@ -9,7 +9,7 @@ import { readPythonLiteral } from "./python-calls.js";
  * @param root the schema that local `$ref`s start from.
  */
 export function typeBySchema(text: string, schema: unknown, root: JsonSchema): unknown {
-  const types = listTypes(schema, root, 0);
+  const types = listTypes(schema, root);
   const trimmed = text.trim();
   if (types.has("null") && /^(null|none)$/i.test(trimmed)) return null;
   if (types.has("boolean") && /^(true|false)$/i.test(trimmed)) return trimmed.toLowerCase() === "true";
@@ -38,17 +38,43 @@ export function typeArguments(
   return Object.fromEntries(typed);
 }
 
-/** Every JSON type that a schema allows; text where it says nothing. */
-function listTypes(schema: unknown, root: JsonSchema, depth: number): Set<string> {
+/** Every JSON type that a schema allows; none where it says nothing. */
+export function listTypes(schema: unknown, root: JsonSchema): Set<string> {
   const types = new Set<string>();
-  if (!isRecord(schema) || depth > 5) return types;
-  for (const type of [schema.type].flat()) if (typeof type === "string") types.add(type);
-  const choices = [schema.enum, "const" in schema ? [schema.const] : []].filter(Array.isArray).flat();
-  for (const value of choices) types.add(value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
+  for (const part of listParts(schema, root, 0)) {
+    for (const type of [part.type].flat()) if (typeof type === "string") types.add(type);
+    const choices = [part.enum, "const" in part ? [part.const] : []].filter(Array.isArray).flat();
+    for (const value of choices) types.add(value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
+  }
+  return types;
+}
+
+/** The schema of an object's property; undefined where the schema of the object says nothing. */
+export function findProperty(schema: unknown, key: string, root: JsonSchema): unknown {
+  return findInside(schema, root, ({ properties, additionalProperties }) => {
+    return isRecord(properties) && Object.hasOwn(properties, key) ? properties[key] : additionalProperties;
+  });
+}
+
+/** The schema of a list's item; undefined where the schema of the list says nothing. */
+export function findItem(schema: unknown, index: number, root: JsonSchema): unknown {
+  return findInside(schema, root, ({ items, prefixItems }) => {
+    const list = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : [];
+    return list[index] ?? items;
+  });
+}
+
+function findInside(schema: unknown, root: JsonSchema, pick: (part: JsonSchema) => unknown): unknown {
+  const found = listParts(schema, root, 0).map(pick).filter(isRecord);
+  return found.length > 1 ? { anyOf: found } : found[0];
+}
+
+/** A schema and all that it combines. */
+function listParts(schema: unknown, root: JsonSchema, depth: number): JsonSchema[] {
+  if (!isRecord(schema) || depth > 5) return [];
   const parts = [schema.anyOf, schema.oneOf, schema.allOf].filter(Array.isArray).flat();
   if (typeof schema.$ref === "string") parts.push(resolveLocal(schema.$ref, root));
-  for (const part of parts) for (const type of listTypes(part, root, depth + 1)) types.add(type);
-  return types;
+  return [schema, ...parts.flatMap((part) => listParts(part, root, depth + 1))];
 }
 
 function resolveLocal(ref: string, root: JsonSchema): unknown {

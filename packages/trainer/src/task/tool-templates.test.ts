@@ -44,6 +44,7 @@ const hard = [
   "<|tool_call_start|>[f(a=1)]<end_function_call><tool_call|><|tool_calls_section_end|>",
   "[TOOL_CALLS]</arg_value></parameter><｜tool▁call▁end｜></｜DSML｜invoke>",
   '<escape><|"|></｜DSML｜parameter></seed:tool_call></minimax:tool_call>',
+  "<mm:think>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>]<]minimax[>[<item>",
   '<|close|>argument<|sep|><|close|>call<|sep|><|open|>argument key="a" type="null"<|sep|>',
 ];
 
@@ -57,10 +58,16 @@ const nested: Arguments = {
   place: { city: "Lima", floors: [1, "2", { wing: "east" }] },
 };
 
-function listArguments({ without }: ToolTemplateCase): Arguments[] {
+/** The same, as far as the template says what it is. */
+const nestedFor = ({ statesTypes }: ToolTemplateCase): Arguments => {
+  const { until: _, ...rest } = nested;
+  return statesTypes === false ? { ...rest, place: { city: "Lima", floors: ["2"] } } : nested;
+};
+
+function listArguments({ without, ...one }: ToolTemplateCase): Arguments[] {
   const texts = hard.map((text) => (without === undefined ? text : text.replaceAll(without, "")));
   const fitting = texts.map((note) => ({ note, place: { city: note.replaceAll("\n", " ") }, tags: [note] }));
-  return [plain, nested, ...fitting];
+  return [plain, nestedFor(one), ...fitting];
 }
 
 function makeTurn(list: readonly Arguments[], more: Partial<ChatMessage> = {}): ChatMessage {
@@ -219,7 +226,7 @@ describe.each(printing)("%s", (name) => {
       const grammar = toolCallGrammar(format, arguments_, { name: called })!;
       return matchesGrammar(grammar, turn.slice(split(format, [turn]).end).trim());
     };
-    for (const given of [{}, plain, nested, { note: "é 🦙\n'x' \"y\" \\" }])
+    for (const given of [{}, plain, nestedFor(cases[name]!), { note: "é 🦙\n'x' \"y\" \\" }])
       expect(allows(given), JSON.stringify(given)).toBe(true);
     expect(allows(plain, "get-time")).toBe(false);
     for (const given of [{ guests: "three" }, { guests: 1.5 }, { isOpen: "yes" }, { place: 3 }, { unknown: 1 }])
@@ -228,7 +235,8 @@ describe.each(printing)("%s", (name) => {
 
   it("is split the same wherever its text is cut", () => {
     const reader = getToolFormat(cases[name]!.format);
-    const given = takesSeveral(name) ? [plain, nested] : [nested];
+    const hardest = nestedFor(cases[name]!);
+    const given = takesSeveral(name) ? [plain, hardest] : [hardest];
     const turn = sampleTurn(name, makeTurn(given, { content: sayBefore(name, "I look: a < b.") }));
     const whole = split(reader, [turn]);
     for (let at = 0; at <= turn.length; at++)
@@ -238,7 +246,8 @@ describe.each(printing)("%s", (name) => {
   });
 
   it("makes errors of calls that break off, and keeps what was written", () => {
-    const given = takesSeveral(name) ? [plain, nested] : [nested];
+    const hardest = nestedFor(cases[name]!);
+    const given = takesSeveral(name) ? [plain, hardest] : [hardest];
     const turn = sampleTurn(name, makeTurn(given));
     let errors = 0;
     for (let at = 0; at < turn.length; at++) {
@@ -276,6 +285,15 @@ it("Kimi-K3: a turn that the template prints anew is as sampled, marks included"
   const again = structureTurn(read("Kimi-K3", turn), turn);
   expect(again).toMatchObject({ content: "I look.", reasoning_content: "So." });
   expect(sampleTurn("Kimi-K3", again)).toBe(sampled);
+});
+
+it("MiniMax-M3: its template leaves out null, and prints numbers as it does texts", () => {
+  const turn = sampleTurn("MiniMax-M3", makeTurn([nested]));
+  const { until: _, ...rest } = nested;
+  const floors = ["1", "2", { wing: "east" }];
+  expect(read("MiniMax-M3", turn).calls).toEqual([
+    { name: "book_room", arguments: { ...rest, place: { city: "Lima", floors } } },
+  ]);
 });
 
 it("a format is told by a token of the model only where no other's calls begin so", () => {

@@ -14,6 +14,8 @@ export interface ToolTemplateCase {
   thinks?: readonly [open: string, close: string];
   /** Text that its calls cannot contain. */
   without?: string;
+  /** False if it prints texts and numbers alike and leaves out null: the schema must say what a value is. */
+  statesTypes?: false;
   /** False if it prints calls otherwise than the grammar writes them: keys in another order, other spaces, ids, words of Python. */
   printsGrammar?: false;
   /** False if the template prints no calls. */
@@ -182,6 +184,7 @@ const published: Record<string, [like: string, differences?: Partial<ToolTemplat
   "LFM2.5-8B-A1B": ["lfm2", { without: "\\", printsGrammar: false }],
   "LFM2.5-Instruct": ["lfm2-no-calls"],
   "MiniMax-M2": ["minimax-m2"],
+  "MiniMax-M3": ["minimax-m3"],
   "Mistral-Small-3.2-24B-Instruct-2506": ["ministral-3", { printsBoth: false, printsGrammar: false }],
   "deepseek-ai-DeepSeek-V3.1": ["deepseek-v3.1", { listsTools: false }],
   "deepseek-ai-DeepSeek-V3.2": ["deepseek-v3.2"],
@@ -216,6 +219,14 @@ const others: Record<string, ToolTemplateCase> = {
     added: ["<|open|>", "<|close|>", "<|sep|>"],
     thinks: ["<|open|>think<|sep|>", "<|close|>think<|sep|>"],
     without: "<|close|>argument<|sep|>",
+  },
+  "minimax-m3": {
+    format: "minimax_m3",
+    ends: ["[e~["],
+    added: ["]~!b[", "]~b]", "]<]minimax[>[", "<mm:think>", "</mm:think>"],
+    thinks: ["<mm:think>", "</mm:think>"],
+    without: "]<]minimax[>[",
+    statesTypes: false,
   },
 };
 
