@@ -43,6 +43,7 @@ it("tokenizes beside the event loop as on it", async () => {
 it.each([
   ["FunctionGemma", "<start_function_response>"],
   ["GLM", "<|observation|>"],
+  ["Apertus", "<|tools_suffix|>"],
   ["Kimi K3", "<|end_of_msg|>"],
 ])("a turn ends at a token that llama.cpp does not know as an end: that of %s", async (_, end) => {
   const model = await models.load({ controlTokens: [end, "<start_function_call>"] });

@@ -25,8 +25,8 @@ import { computeShard } from "./training/gradient-shards.js";
 import { computeScores, scoreSequences } from "./training/score-sequences.js";
 import { trainBatch } from "./training/train-batch.js";
 
-/** Texts of tokens that end a turn, and that llama.cpp does not know as such: of FunctionGemma's and GLM's calls, of Kimi K3. */
-const furtherEnds = ["<start_function_response>", "<|observation|>", "<|end_of_msg|>"];
+/** Texts of tokens that end a turn, and that llama.cpp does not know as such: of calls of FunctionGemma, GLM and Apertus, of Kimi K3. */
+const furtherEnds = ["<start_function_response>", "<|observation|>", "<|tools_suffix|>", "<|end_of_msg|>"];
 
 /** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Made by `loadModel`. */
 export class LlamaModel implements PolicyEngine {

@@ -19,6 +19,8 @@ const builtIn = [
   "pythonic",
   "functiongemma",
   "gemma4",
+  "cohere",
+  "apertus",
 ] as const;
 
 /** Built-in formats of tool calls. */
@@ -40,6 +42,7 @@ const otherNames = [
   "deepseek_v4",
   "phi4_mini",
   "lfm2",
+  "command_r7b",
 ];
 const known = new Set<string>([...builtIn, ...otherNames]);
 

@@ -1,12 +1,8 @@
 import { literal } from "../grammar/grammar-writer.js";
 import { type ParameterForm, parametersGrammar } from "../grammar/parameters-grammar.js";
 import { bareName, writeCalls } from "../grammar/turn-grammar.js";
-import { noCallStart, skipMarks } from "../parsers/call-start.js";
-import { dropMarks } from "../parsers/marked-calls.js";
 import { type CallTags, TaggedCalls } from "../parsers/tagged-calls.js";
-import type { ParsedTurn } from "../parsers/tool-parser.js";
-import { TagSplitter } from "../splitters/tag-splitter.js";
-import type { OnSpoken } from "../splitters/turn-splitter.js";
+import { markSpeech } from "../splitters/marked-speech.js";
 import { defineToolFormat } from "./tool-format.js";
 
 const SEPARATOR = "<|sep|>";
@@ -43,22 +39,6 @@ const reader = new TaggedCalls(tags);
 /** What stands around thoughts, words and calls; the generation prompt has opened the message and its first part. */
 const marks = [open("response"), close("response"), close("think"), close("message")];
 
-const speech = skipMarks(noCallStart, marks);
-const splitSpeech = (onSpoken: OnSpoken) => new TagSplitter(speech, onSpoken);
-
-/** A turn without the marks around its words, and its message for the template, which prints these marks itself. */
-function readSpeech({ content, calls }: ParsedTurn): ParsedTurn {
-  const spoken = { reasoning: "", text: "" };
-  const splitter = splitSpeech((kind, text) => {
-    spoken[kind] += text;
-  });
-  splitter.push(content);
-  const text = spoken.text + content.slice(splitter.finish());
-  const reasoning = spoken.reasoning.trim();
-  const message = { content: text.trim(), ...(reasoning === "" ? {} : { reasoning_content: reasoning }) };
-  return { content: dropMarks(content, marks), calls, message };
-}
-
 /**
  * The format of Kimi K3: a turn is thoughts, a response and calls, each between `<|open|>name<|sep|>` and `<|close|>name<|sep|>`. Under
  * `tools` stand calls `<|open|>call tool="name" index="1"<|sep|>` with arguments `<|open|>argument key="key" type="string"<|sep|>value
@@ -67,9 +47,10 @@ function readSpeech({ content, calls }: ParsedTurn): ParsedTurn {
  */
 export const kimiK3 = defineToolFormat({
   name: "kimi_k3",
-  parse: (text, tools = []) => readSpeech(reader.parse(text, tools)),
-  callStart: skipMarks({ candidate: /</, look: (text, at) => reader.look(text, at) }, marks),
-  withoutCalls: { parse: (text) => readSpeech({ content: text, calls: [] }), split: splitSpeech },
+  ...markSpeech(marks, (text, tools = []) => reader.parse(text, tools), {
+    candidate: /</,
+    look: (text, at) => reader.look(text, at),
+  }),
   // The generation prompt has opened the thoughts, or the response where it asks for none.
   grammar: (turn) => {
     const call = writeCalls(turn, (tool) => {

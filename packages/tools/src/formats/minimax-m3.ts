@@ -1,12 +1,9 @@
 import { literal } from "../grammar/grammar-writer.js";
 import { type ParameterForm, parametersGrammar } from "../grammar/parameters-grammar.js";
 import { bareName, writeCalls } from "../grammar/turn-grammar.js";
-import { noCallStart, skipMarks } from "../parsers/call-start.js";
 import { type ElementForm, parseElementCalls } from "../parsers/element-calls.js";
 import { findListedStart } from "../parsers/listed-calls.js";
-import { dropMarks } from "../parsers/marked-calls.js";
-import type { ParsedTurn } from "../parsers/tool-parser.js";
-import { TagSplitter } from "../splitters/tag-splitter.js";
+import { markSpeech } from "../splitters/marked-speech.js";
 import { defineToolFormat } from "./tool-format.js";
 
 const MARK = "]<]minimax[>[";
@@ -31,8 +28,6 @@ const parameter: ParameterForm = {
 /** A turn without thoughts begins with the end of thoughts. */
 const marks = ["</mm:think>"];
 
-const readSpeech = ({ content, calls }: ParsedTurn): ParsedTurn => ({ content: dropMarks(content, marks), calls });
-
 /**
  * The format of MiniMax-M3: calls `<invoke name="name"><key>value</key></invoke>` between `<tool_call>` and `</tool_call>`, with
  * `]<]minimax[>[` before each tag. Objects are elements in elements, lists are elements `<item>`.
@@ -43,12 +38,7 @@ const readSpeech = ({ content, calls }: ParsedTurn): ParsedTurn => ({ content: d
  */
 export const minimaxM3 = defineToolFormat({
   name: "minimax_m3",
-  parse: (text, tools = []) => readSpeech(parseElementCalls(text, form, tools)),
-  callStart: skipMarks(findListedStart(form), marks),
-  withoutCalls: {
-    parse: (text) => readSpeech({ content: text, calls: [] }),
-    split: (onSpoken) => new TagSplitter(skipMarks(noCallStart, marks), onSpoken),
-  },
+  ...markSpeech(marks, (text, tools = []) => parseElementCalls(text, form, tools), findListedStart(form)),
   grammar: (turn) => {
     const call = writeCalls(turn, (tool) => {
       const name = literal(`${form.begin}${bareName(tool, /^[^<>"\s]+$/)}">`);

@@ -13,7 +13,9 @@ fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
 const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolFormat(format).parse(text, tools);
 const formats = [
+  "apertus",
   "chatml-json",
+  "cohere",
   "deepseek_v3",
   "deepseek_v32",
   "functiongemma",
@@ -51,7 +53,7 @@ describe("registry", () => {
         expect.objectContaining({
           code: "config/unknown-name",
           subject: "multi_turn.format",
-          expected: expect.stringContaining("chatml-json, deepseek_v3"),
+          expected: expect.stringContaining("deepseek_v3, deepseek_v32"),
         }),
       );
   });
@@ -494,7 +496,11 @@ describe("minimax_m3", () => {
   it("drops the end of thoughts that a turn without any begins with, and the marks of the list", () => {
     const text = `</mm:think>I look.${ns}<tool_call>\n${call("")}\n${call("")}\n${ns}</tool_call>`;
     const one = { name: "f", arguments: {} };
-    expect(parse("minimax_m3", text)).toEqual({ content: "I look.", calls: [one, one] });
+    expect(parse("minimax_m3", text)).toEqual({
+      content: "I look.",
+      calls: [one, one],
+      message: { content: "I look." },
+    });
     const said: string[] = [];
     const splitter = getToolFormat("minimax_m3").withoutCalls.split((_, piece) => said.push(piece));
     for (const char of "</mm:think>a ]< b") splitter.push(char);
@@ -620,6 +626,35 @@ describe("granite", () => {
   });
 });
 
+describe("cohere and apertus", () => {
+  it("cohere reads lists with ids, and words without the marks around them", () => {
+    const call = (id: string) => `{"tool_call_id": "${id}", "tool_name": "a", "parameters": {"x": 1}}`;
+    const thoughts = "<|START_THINKING|>So.<|END_THINKING|>";
+    const list = `<|START_ACTION|>[\n    ${call("0")},\n    ${call("1")}\n]<|END_ACTION|>`;
+    expect(parse("cohere", thoughts + list)).toEqual({
+      content: thoughts,
+      calls: ["0", "1"].map((id) => ({ name: "a", arguments: { x: 1 }, id })),
+      message: { content: "", reasoning_content: "So." },
+    });
+    for (const part of ["RESPONSE", "TEXT"])
+      expect(parse("cohere", `${thoughts}<|START_${part}|>42<|END_${part}|>`).message).toEqual({
+        content: "42",
+        reasoning_content: "So.",
+      });
+  });
+
+  it("names the problem", () => {
+    const errorOf = (format: string, text: string) => parse(format, text).calls[0]!.error;
+    expect(errorOf("cohere", '<|START_ACTION|>[{"tool_name": 1}]')).toMatch(/no name/);
+    expect(errorOf("cohere", "<|START_ACTION|>[1]")).toMatch(/not an object/);
+    expect(errorOf("cohere", '<|START_ACTION|>[{"tool_name": "a", "parameters": [1]}]')).toMatch(/not an object/);
+    expect(errorOf("apertus", "<|tools_prefix|>[1]")).toMatch(/no name/);
+    expect(errorOf("apertus", '<|tools_prefix|>[{"a": {}, "b": {}}]')).toMatch(/no name/);
+    expect(errorOf("apertus", '<|tools_prefix|>[{"a": 1}]')).toMatch(/not an object/);
+    expect(errorOf("apertus", "<|tools_prefix|>[]")).toMatch(/no call/);
+  });
+});
+
 describe("qwen3_coder, as Seed-OSS writes it", () => {
   it("reads the outer tag of either", () => {
     const body = "<function=f>\n<parameter=x>1</parameter>\n</function>";
@@ -662,6 +697,12 @@ describe.each<[string, string, (name: string, json: string) => string]>([
   ["kimi_k2", "calls", (n, j) => `<|tool_call_begin|>${n}<|tool_call_argument_begin|>${j}<|tool_call_end|>`],
   ["granite", "a list", (name, json) => `<|tool_call|>[{"name": "${name}", "arguments": ${json}}]`],
   ["granite", "a call", (name, json) => `<|tool_call|>{"name": "${name}", "arguments": ${json}}<|/tool_call|>`],
+  ["apertus", "a list", (name, json) => `<|tools_prefix|>[{"${name}": ${json}}]<|tools_suffix|>`],
+  [
+    "cohere",
+    "a list",
+    (name, json) => `<|START_ACTION|>[{"tool_name": "${name}", "parameters": ${json}}]<|END_ACTION|>`,
+  ],
   [
     "pythonic",
     "JSON",
@@ -772,7 +813,9 @@ describe("deepseek_v3", () => {
 describe("thinking", () => {
   /** One call in each format. */
   const calls: Record<(typeof formats)[number], string> = {
+    apertus: '<|tools_prefix|>[{"a": {}}]<|tools_suffix|>',
     "chatml-json": '{"name": "a", "arguments": {}}',
+    cohere: '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "a", "parameters": {}}]<|END_ACTION|>',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`,
     gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
     deepseek_v32: '<｜DSML｜invoke name="a"></｜DSML｜invoke>',
@@ -858,7 +901,9 @@ describe("thinking", () => {
 
 it("keeps what the model wrote of a call that cannot be run, marks included", () => {
   const broken: Record<(typeof formats)[number], string> = {
+    apertus: '<|tools_prefix|>[{"a": {"x": tru}}]<|tools_suffix|>',
     "chatml-json": '{"name": "a", "arguments": {"x": tru}}',
+    cohere: '<|START_ACTION|>[{"tool_name": "a", "parameters": {"x": tru}}]<|END_ACTION|>',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{"x": tru}${mark("call end")}`,
     gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
     deepseek_v32: '<｜DSML｜invoke name="a"><｜DSML｜parameter name="x" string="true">',
@@ -942,6 +987,12 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     `${ns}</x>`,
     ns,
     "<mm:think>",
+    '<|START_ACTION|>[{"tool_name": "name", "parameters": {',
+    "<|END_ACTION|>",
+    "<|START_RESPONSE|>",
+    "<|START_THINKING|>",
+    '<|tools_prefix|>[{"name": {',
+    "<|tools_suffix|>",
     "__proto__",
     "\ud800",
   ];
@@ -960,6 +1011,8 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     "<|tool_call|>",
     '<|open|>call tool="a" index="1"<|sep|><|open|>argument key="',
     `${ns}<invoke name="f">${ns}<x>${ns}<`,
+    "<|START_ACTION|>",
+    "<|tools_prefix|>",
   ];
   const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 80 }).map((a) => a.join(""));
 

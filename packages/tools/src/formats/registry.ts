@@ -2,7 +2,9 @@ import { ConfigError, Registry } from "@cria/core";
 import { isObject } from "@cria/core/internal";
 import type { ToolParser } from "../parsers/tool-parser.js";
 import { importExport } from "../user-code/import-export.js";
+import { apertus } from "./apertus.js";
 import { chatmlJson } from "./chatml-json.js";
+import { cohere } from "./cohere.js";
 import { deepseekV3 } from "./deepseek-v3.js";
 import { deepseekV32 } from "./deepseek-v32.js";
 import { addToolFormatName } from "./format-names.js";
@@ -42,6 +44,8 @@ const builtIn = [
   pythonic,
   functiongemma,
   gemma4,
+  cohere,
+  apertus,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

@@ -13,6 +13,10 @@ export const thinkingTags = [
   { open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>" },
   // MiniMax-M3.
   { open: "<mm:think>", close: "</mm:think>" },
+  // Cohere's Command.
+  { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
+  // Apertus.
+  { open: "<|inner_prefix|>", close: "<|inner_suffix|>" },
 ];
 
 /** Matches a tag that opens thinking. */

@@ -183,6 +183,10 @@ const published: Record<string, [like: string, differences?: Partial<ToolTemplat
   "LFM2-8B-A1B": ["lfm2-no-calls"],
   "LFM2.5-8B-A1B": ["lfm2", { without: "\\", printsGrammar: false }],
   "LFM2.5-Instruct": ["lfm2-no-calls"],
+  "Apertus-8B-Instruct": ["apertus"],
+  Cohere2MoE: ["cohere"],
+  // It prints a generation prompt behind every turn.
+  "CohereForAI-c4ai-command-r7b-12-2024-tool_use": ["cohere", { thinks: undefined, printsGrammar: false }],
   "MiniMax-M2": ["minimax-m2"],
   "MiniMax-M3": ["minimax-m3"],
   "Mistral-Small-3.2-24B-Instruct-2506": ["ministral-3", { printsBoth: false, printsGrammar: false }],
@@ -212,6 +216,24 @@ const others: Record<string, ToolTemplateCase> = {
     added: ["<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>"],
     printsBoth: false,
     takesSeveral: false,
+  },
+  apertus: {
+    format: "apertus",
+    ends: ["<|tools_suffix|>", "<|assistant_end|>"],
+    added: ["<|assistant_start|>", "<|tools_prefix|>", "<|inner_prefix|>", "<|inner_suffix|>"],
+    thinks: ["<|inner_prefix|>", "<|inner_suffix|>"],
+  },
+  cohere: {
+    format: "cohere",
+    alias: "command_r7b",
+    ends: ["<|END_OF_TURN_TOKEN|>"],
+    added: [
+      ...["<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|USER_TOKEN|>", "<|SYSTEM_TOKEN|>"],
+      ...["<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "<|END_ACTION|>"],
+      ...["<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"],
+    ],
+    thinks: ["<|START_THINKING|>", "<|END_THINKING|>"],
+    printsBoth: false,
   },
   "kimi-k3": {
     format: "kimi_k3",
