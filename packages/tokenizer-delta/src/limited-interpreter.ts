@@ -20,6 +20,8 @@ const growingFilters = ["join", "replace", "indent", "tojson"];
 const guardedMethods = ["split", "replace"];
 /** Methods of lists, which the library lacks. */
 const listMethods = ["append", "pop"];
+/** A method of texts that the library lacks. */
+const FORMAT = "format";
 /** Filters that write a text. */
 const textFilters = ["string", "upper", "lower", "trim", "capitalize", "title"];
 /** Filters that give the keys of a mapping. */
@@ -254,6 +256,21 @@ export class LimitedInterpreter extends Interpreter {
     return new (FunctionValue as new (body: FunctionBody) => Value)(body);
   }
 
+  /** `text.format(...)`: a text in place of each `{}`. */
+  private makeFormat({ value: text }: Value & { value: string }, environment: Environment): Value {
+    const body: FunctionBody = (args) => {
+      const parts = text.split("{}");
+      if (parts.length - 1 !== args.length || !args.every(isText) || /[{}]/.test(parts.join("")))
+        throw new Error("format() takes a text for each {}");
+      const texts = args.map(({ value }) => value as string);
+      this.meter.checkSize(texts.reduce((sum, one) => sum + one.length, text.length));
+      const written = parts.map((part, i) => part + (texts[i] ?? "")).join("");
+      return super.evaluate({ type: "StringLiteral", value: written }, environment);
+    };
+    const { constructor: FunctionValue } = super.evaluate(METHOD_OF_TEXT, environment);
+    return new (FunctionValue as new (body: FunctionBody) => Value)(body);
+  }
+
   /** `text.split` and `text.replace` check their arguments when they are called. */
   private evaluateMember(node: Node, environment: Environment): Value {
     const object = this.evaluate(node["object"] as Node, environment);
@@ -263,6 +280,7 @@ export class LimitedInterpreter extends Interpreter {
     const name = String(property.value);
     if (object.type === "ArrayValue" && property.type !== "IntegerValue" && listMethods.includes(name))
       return this.makeListMethod(object as Value & { value: Value[] }, name, environment);
+    if (isText(object) && name === FORMAT) return this.makeFormat(object, environment);
     const isNumbered = property.type === "IntegerValue" && this.numbered.has(object);
     // No entry has such a key; the library refuses to look.
     if (object.type === "ObjectValue" && node["computed"] && !isNumbered && !isText(property as Value))
@@ -383,7 +401,8 @@ function isContainer(value: Value): boolean {
 /** True if a member may be one of the guarded methods, as far as the source shows. */
 function mayBeGuarded({ computed, property }: Node): boolean {
   const { type, value } = property as Node;
-  if (!computed || type === "StringLiteral") return [...guardedMethods, ...listMethods].includes(value as string);
+  if (!computed || type === "StringLiteral")
+    return [...guardedMethods, ...listMethods, FORMAT].includes(value as string);
   return type !== "SliceExpression";
 }
 

@@ -87,6 +87,7 @@ describe("parseTemplate", () => {
       "{{ ('--a-' ).lstrip('-') }}|{{ '--a-'.rstrip('-') }}|{{ '--a-'.strip('-') }}|{{ ' \n a '.lstrip('\n') }}",
       "a-|--a|a| \n a ",
     ],
+    ["{% set tag = '<a{}>' %}{{ tag.format(':b') }}|{{ '{} {}'.format('x', 'y') }}", "<a:b>|x y"],
     ["{{ ' a '.strip() }}|{% for x in nothing %}{{ x }}{% endfor %}|{{ nothing | length }}", "a||0"],
     [
       "{% for x in [1, 2, 3] if x > 1 %}{{ x }}{% endfor %}{% for x in nothing if x > 1 %}{{ x }}{% else %}!{% endfor %}",
@@ -135,6 +136,19 @@ describe("parseTemplate", () => {
     const source = "{{ 1 if ['a'] in (['b'], ['a']) else 0 }}{{ 1 if ['a'] in ('a', 'b') else 0 }}";
     expect(new ChatTemplate(source).render([])).toBe("10");
     expect(new ChatTemplate("{{ 1 if nothing in ('a', 'b') else 0 }}").render([])).toBe("0");
+  });
+
+  it("format() is refused where it is given more than texts for {}", () => {
+    for (const source of [
+      "'{}'.format()",
+      "'{}'.format('a', 'b')",
+      "'{0}'.format('a')",
+      "'{:>5}'.format('a')",
+      "'{}'.format(1)",
+    ])
+      expect(() => new ChatTemplate(`{{ ${source} }}`).render([]), source).toThrow(
+        expect.objectContaining({ code: "tokenizer/render-failed" }),
+      );
   });
 
   it("what is appended to lists counts as one text, and a list in itself is no endless work", () => {

@@ -8,6 +8,7 @@ import { checkSource, type RenderLimits, RenderMeter } from "./render-limits.js"
  * - `text.strip("\n")`, `lstrip` and `rstrip` remove only the given characters, not all whitespace;
  * - a loop over an undefined value, and its `length`, are empty; nothing is in it, and as a text it is empty;
  * - the filter `string` writes as Python does: None, True, `['a']`;
+ * - `text.format(...)` puts texts in place of each `{}`;
  * - mappings may have integers as keys, and lists have `append` and `pop`;
  * - a mapping has no entry of an undefined key, and an undefined value is iterable.
  * The parsed program is changed accordingly: the methods become calls of a function, the values get an `or []`. It runs

@@ -21,6 +21,7 @@ const builtIn = [
   "gemma4",
   "cohere",
   "apertus",
+  "hy3",
 ] as const;
 
 /** Built-in formats of tool calls. */

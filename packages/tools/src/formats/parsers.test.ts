@@ -24,6 +24,7 @@ const formats = [
   "gpt_oss",
   "granite",
   "hermes",
+  "hy3",
   "kimi_k2",
   "kimi_k3",
   "llama3_json",
@@ -434,6 +435,20 @@ describe("glm45", () => {
   });
 });
 
+describe("hy3", () => {
+  it("reads calls in one pair of tags or without, and wants a tag behind the name", () => {
+    const call = (end: string) => `<tool_call:opensource>f${end}\n</tool_call:opensource>`;
+    const good = call("<tool_sep:opensource>");
+    const one = { name: "f", arguments: {} };
+    expect(parse("hy3", `so<tool_calls:opensource>\n${good}\n${good}\n</tool_calls:opensource>`)).toEqual({
+      content: "so",
+      calls: [one, one],
+    });
+    const two = parse("hy3", call("") + good).calls;
+    expect(two).toEqual([{ ...one, error: expect.stringMatching(/tool_sep/), text: call("") }, one]);
+  });
+});
+
 describe("minimax_m2", () => {
   it("reads calls in one pair of tags or without, and keeps values as they are", () => {
     const call = (value: string) => `<invoke name="f">\n<parameter name="x">${value}</parameter>\n</invoke>\n`;
@@ -824,6 +839,7 @@ describe("thinking", () => {
     glm45: "<tool_call>a</tool_call>",
     granite: '<|tool_call|>[{"name": "a", "arguments": {}}]',
     hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
+    hy3: "<tool_call:opensource>a<tool_sep:opensource></tool_call:opensource>",
     kimi_k2: "<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
     kimi_k3: '<|open|>tools<|sep|><|open|>call tool="a" index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
     llama3_json: '{"name": "a", "parameters": {}}',
@@ -912,6 +928,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     glm45: "<tool_call>a<arg_key>x</arg_key></tool_call>",
     granite: '<|tool_call|>{"name": "a", "arguments": {"x": tru}}<|/tool_call|>',
     hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
+    hy3: "<tool_call:opensource>a</tool_call:opensource>",
     kimi_k2: '<|tool_call_begin|>functions.a:0<|tool_call_argument_begin|>{"x": tru}<|tool_call_end|>',
     kimi_k3: '<|open|>tools<|sep|><|open|>call tool="a" index="1"<|sep|><|close|>tools<|sep|>',
     llama3_json: '{"name": "a", "parameters": {"x": tru}}',
@@ -988,6 +1005,8 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     ns,
     "<mm:think>",
     '<|START_ACTION|>[{"tool_name": "name", "parameters": {',
+    "<tool_call:opensource>name<tool_sep:opensource><arg_key:opensource>x</arg_key:opensource><arg_value:opensource>",
+    "</arg_value:opensource>",
     "<|END_ACTION|>",
     "<|START_RESPONSE|>",
     "<|START_THINKING|>",

@@ -14,6 +14,7 @@ import { glm45 } from "./glm45.js";
 import { gptOss } from "./gpt-oss.js";
 import { granite } from "./granite.js";
 import { hermes } from "./hermes.js";
+import { hy3 } from "./hy3.js";
 import { kimiK2 } from "./kimi-k2.js";
 import { kimiK3 } from "./kimi-k3.js";
 import { llama3Json } from "./llama3-json.js";
@@ -46,6 +47,7 @@ const builtIn = [
   gemma4,
   cohere,
   apertus,
+  hy3,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

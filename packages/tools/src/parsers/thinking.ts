@@ -15,6 +15,8 @@ export const thinkingTags = [
   { open: "<mm:think>", close: "</mm:think>" },
   // Cohere's Command.
   { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
+  // Hy3.
+  { open: "<think:opensource>", close: "</think:opensource>" },
   // Apertus.
   { open: "<|inner_prefix|>", close: "<|inner_suffix|>" },
 ];

@@ -180,6 +180,7 @@ const published: Record<string, [like: string, differences?: Partial<ToolTemplat
   "Kimi-K2-Instruct": ["kimi-k2"],
   "Kimi-K2-Thinking": ["kimi-k2"],
   "Kimi-K3": ["kimi-k3"],
+  "tencent-Hy3": ["hy3"],
   "LFM2-8B-A1B": ["lfm2-no-calls"],
   "LFM2.5-8B-A1B": ["lfm2", { without: "\\", printsGrammar: false }],
   "LFM2.5-Instruct": ["lfm2-no-calls"],
@@ -234,6 +235,20 @@ const others: Record<string, ToolTemplateCase> = {
     ],
     thinks: ["<|START_THINKING|>", "<|END_THINKING|>"],
     printsBoth: false,
+  },
+  hy3: {
+    format: "hy3",
+    ends: ["<｜hy_eos:opensource｜>"],
+    added: [
+      ...["<｜hy_User:opensource｜>", "<｜hy_Assistant:opensource｜>", "<think:opensource>", "</think:opensource>"],
+      ...["tool_calls", "tool_call", "arg_key", "arg_value"].flatMap((tag) => [
+        `<${tag}:opensource>`,
+        `</${tag}:opensource>`,
+      ]),
+      "<tool_sep:opensource>",
+    ],
+    thinks: ["<think:opensource>", "</think:opensource>"],
+    without: "</arg_value:opensource>",
   },
   "kimi-k3": {
     format: "kimi_k3",
