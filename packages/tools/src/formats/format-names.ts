@@ -22,6 +22,7 @@ const builtIn = [
   "cohere",
   "apertus",
   "hy3",
+  "solar_open",
 ] as const;
 
 /** Built-in formats of tool calls. */

@@ -34,6 +34,7 @@ const formats = [
   "python",
   "pythonic",
   "qwen3_coder",
+  "solar_open",
 ] as const;
 const folder = mkdtempSync(join(tmpdir(), "cria-parsers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -625,6 +626,28 @@ describe("kimi_k3", () => {
   });
 });
 
+describe("solar_open", () => {
+  it("reads a whole turn, with the ids of calls, and names what is wrong", () => {
+    const call = "<|tool_call:begin|>Abc<|tool_call:name|>a<|tool_call:args|>{}<|tool_call:end|>";
+    const thoughts = "<|think|>So.<|end|>";
+    const list = `<|tool_calls|>${call}${call.replace("Abc", "")}`;
+    expect(parse("solar_open", `${thoughts}<|begin|>assistant${list}`)).toEqual({
+      content: thoughts,
+      calls: [
+        { name: "a", arguments: {}, id: "Abc" },
+        { name: "a", arguments: {} },
+      ],
+      message: { content: "", reasoning_content: "So." },
+    });
+    expect(parse("solar_open", `${thoughts}<|begin|>assistant<|content|>42`).message).toEqual({
+      content: "42",
+      reasoning_content: "So.",
+    });
+    const nameless = parse("solar_open", "<|tool_call:begin|>a<|tool_call:args|>{}<|tool_call:end|>").calls[0]!;
+    expect(nameless.error).toMatch(/no name/);
+  });
+});
+
 describe("granite", () => {
   it("reads lists and calls of their own, and names what is wrong", () => {
     const a = '{"name": "a", "arguments": {"x": 1}}';
@@ -710,6 +733,7 @@ describe.each<[string, string, (name: string, json: string) => string]>([
       `${mark("call begin")}function${mark("sep")}${name}\n\`\`\`json\n${json}\n\`\`\`${mark("call end")}`,
   ],
   ["kimi_k2", "calls", (n, j) => `<|tool_call_begin|>${n}<|tool_call_argument_begin|>${j}<|tool_call_end|>`],
+  ["solar_open", "calls", (n, j) => `<|tool_call:begin|><|tool_call:name|>${n}<|tool_call:args|>${j}<|tool_call:end|>`],
   ["granite", "a list", (name, json) => `<|tool_call|>[{"name": "${name}", "arguments": ${json}}]`],
   ["granite", "a call", (name, json) => `<|tool_call|>{"name": "${name}", "arguments": ${json}}<|/tool_call|>`],
   ["apertus", "a list", (name, json) => `<|tools_prefix|>[{"${name}": ${json}}]<|tools_suffix|>`],
@@ -849,6 +873,7 @@ describe("thinking", () => {
     python: "\n```python\nx\n```\n",
     pythonic: "\n[a(x=1)]\n",
     qwen3_coder: "<tool_call><function=a></function></tool_call>",
+    solar_open: "<|tool_call:begin|>7<|tool_call:name|>a<|tool_call:args|>{}<|tool_call:end|>",
   };
 
   it.each(formats.filter((format) => format !== "gpt_oss"))(
@@ -938,6 +963,7 @@ it("keeps what the model wrote of a call that cannot be run, marks included", ()
     python: "```python\nx",
     pythonic: "<|tool_call_start|>[a(x=tru)]<|tool_call_end|>",
     qwen3_coder: "<tool_call><function=a></tool_call>",
+    solar_open: '<|tool_call:begin|>7<|tool_call:name|>a<|tool_call:args|>{"x": tru}<|tool_call:end|>',
   };
   for (const format of formats) {
     const before = format === "gpt_oss" ? "<|channel|>analysis<|message|>so<|end|>" : "so\n";
@@ -1007,6 +1033,10 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     '<|START_ACTION|>[{"tool_name": "name", "parameters": {',
     "<tool_call:opensource>name<tool_sep:opensource><arg_key:opensource>x</arg_key:opensource><arg_value:opensource>",
     "</arg_value:opensource>",
+    "<|tool_call:begin|>7<|tool_call:name|>name<|tool_call:args|>{",
+    "<|tool_call:end|>",
+    "<|think|>",
+    "<|content|>",
     "<|END_ACTION|>",
     "<|START_RESPONSE|>",
     "<|START_THINKING|>",

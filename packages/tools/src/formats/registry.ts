@@ -24,6 +24,7 @@ import { mistral } from "./mistral.js";
 import { python } from "./python.js";
 import { pythonic } from "./pythonic.js";
 import { qwen3Coder } from "./qwen3-coder.js";
+import { solarOpen } from "./solar-open.js";
 import { defineToolFormat, formatOfParser, type ToolFormat, type ToolFormatParts } from "./tool-format.js";
 
 const builtIn = [
@@ -48,6 +49,7 @@ const builtIn = [
   cohere,
   apertus,
   hy3,
+  solarOpen,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

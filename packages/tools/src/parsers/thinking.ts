@@ -17,6 +17,8 @@ export const thinkingTags = [
   { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
   // Hy3.
   { open: "<think:opensource>", close: "</think:opensource>" },
+  // Solar Open.
+  { open: "<|think|>", close: "<|end|>" },
   // Apertus.
   { open: "<|inner_prefix|>", close: "<|inner_suffix|>" },
 ];

@@ -181,6 +181,7 @@ const published: Record<string, [like: string, differences?: Partial<ToolTemplat
   "Kimi-K2-Thinking": ["kimi-k2"],
   "Kimi-K3": ["kimi-k3"],
   "tencent-Hy3": ["hy3"],
+  "upstage-Solar-Open-100B": ["solar-open"],
   "LFM2-8B-A1B": ["lfm2-no-calls"],
   "LFM2.5-8B-A1B": ["lfm2", { without: "\\", printsGrammar: false }],
   "LFM2.5-Instruct": ["lfm2-no-calls"],
@@ -249,6 +250,16 @@ const others: Record<string, ToolTemplateCase> = {
     ],
     thinks: ["<think:opensource>", "</think:opensource>"],
     without: "</arg_value:opensource>",
+  },
+  "solar-open": {
+    format: "solar_open",
+    ends: ["<|calls|>", "<|end|>"],
+    added: [
+      ...["<|begin|>", "<|content|>", "<|think|>", "<|tool_calls|>", "<|tool_call:begin|>", "<|tool_call:name|>"],
+      ...["<|tool_call:args|>", "<|tool_call:end|>"],
+    ],
+    thinks: ["<|think|>", "<|end|>"],
+    printsBoth: false,
   },
   "kimi-k3": {
     format: "kimi_k3",
