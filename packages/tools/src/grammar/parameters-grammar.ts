@@ -93,7 +93,8 @@ class ParametersWriter {
 
   /** A value with its opening and closing. */
   private writeElement(key: string, { schema, place }: Place): string {
-    const { grammar, texts: form } = this;
+    const { texts: form } = this;
+    const grammar: SchemaGrammar = this.grammar;
     const { open, close, saysType, closeTag } = this.form;
     if (++this.depth > DEEPEST) grammar.refuse(place, `values nested at most ${DEEPEST} deep`, "a deeper one");
     const found: FoundValues = { texts: [], plainTexts: [], others: new Map() };

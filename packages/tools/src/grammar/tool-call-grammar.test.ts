@@ -1,29 +1,19 @@
-import { expect, it } from "vitest";
+import type { JsonSchema } from "@cria/core";
+import { describe, expect, it } from "vitest";
+import { defineToolSchema } from "../schema.js";
+import { matchesGrammar } from "../testing/match-grammar.js";
 import { toolCallGrammar } from "./tool-call-grammar.js";
 
-/** Matches the rule `text-0` of a grammar: each of its alternatives reads a character and continues, or ends. */
-function matches(grammar: string, text: string): boolean {
-  const rules = new Map(
-    [...grammar.matchAll(/^(text-\d+) ::= (.*)$/gm)].map(([, name, body]) => [name!, body!.split(" | ")]),
-  );
-  let states = new Set(["text-0"]);
-  for (const char of text) {
-    const next = [...states].flatMap((state) =>
-      rules.get(state)!.flatMap((alternative) => {
-        const [read, target] = alternative.split(" ");
-        if (target === undefined) return [];
-        const pattern = read!.startsWith("[") ? new RegExp(`^${read}$`, "su") : null;
-        return (pattern ? pattern.test(char) : read === `"${char}"`) ? [target] : [];
-      }),
-    );
-    states = new Set(next);
-  }
-  return [...states].some((state) => rules.get(state)!.includes('""'));
-}
+const write = (format: string, properties: JsonSchema, more: JsonSchema = {}) =>
+  toolCallGrammar(format, [defineToolSchema("f", "", { type: "object", properties, ...more })])!;
 
 it("qwen3_coder: a bare text is anything without the tag that ends it", () => {
-  const parameters = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
-  const grammar = toolCallGrammar("qwen3_coder", [{ type: "function", function: { name: "f", parameters } }])!;
+  const grammar = write("qwen3_coder", { text: { type: "string" } }, { required: ["text"] });
+  const allows = (text: string) =>
+    matchesGrammar(
+      grammar,
+      `<tool_call>\n<function=f>\n<parameter=text>\n${text}\n</parameter>\n</function>\n</tool_call>`,
+    );
   for (const text of [
     "",
     "a",
@@ -34,7 +24,7 @@ it("qwen3_coder: a bare text is anything without the tag that ends it", () => {
     "</parameters>",
     "é</p</parameter",
   ]) {
-    expect(matches(grammar, text), text).toBe(true);
+    expect(allows(text), text).toBe(true);
   }
   for (const text of [
     "</parameter>",
@@ -44,6 +34,67 @@ it("qwen3_coder: a bare text is anything without the tag that ends it", () => {
     "</parameter</parameter>",
     "\r",
   ]) {
-    expect(matches(grammar, text), text).toBe(false);
+    expect(allows(text), text).toBe(false);
   }
+});
+
+describe("minimax_m3", () => {
+  const ns = "]<]minimax[>[";
+  const element = (key: string, inside: string) => `${ns}<${key}>${inside}${ns}</${key}>`;
+  const item = (inside: string) => element("item", inside);
+  const call = (inside: string) => `${ns}<tool_call>\n${ns}<invoke name="f">${inside}${ns}</invoke>\n${ns}</tool_call>`;
+
+  it("a bare text is anything without the mark before tags", () => {
+    const grammar = write("minimax_m3", { a: { type: "string" } });
+    for (const text of ["", "]", "]<", "]<]<]minimax[>", "]]<]", "a < b </a>", "]<]minimax[<]minimax"])
+      expect(matchesGrammar(grammar, call(element("a", text))), text).toBe(true);
+    for (const text of [ns, `a${ns}b`, `]<${ns}`, `]<]mini${ns}`, "\r"])
+      expect(matchesGrammar(grammar, call(element("a", text))), text).toBe(false);
+  });
+
+  it("writes objects and lists as elements, with what the schema asks of them", () => {
+    const point = { type: "object", properties: { x: { type: "integer" }, y: { type: "number" } }, required: ["x"] };
+    const grammar = write("minimax_m3", {
+      points: { type: "array", items: point, minItems: 1, maxItems: 2 },
+      either: { anyOf: [{ type: "integer" }, point] },
+      any: { type: "array" },
+    });
+    for (const inside of [
+      "",
+      element("points", item(element("x", "1"))),
+      element("points", item(element("x", "1")) + item(element("x", "1") + element("y", "-2.5"))),
+      element("either", "3"),
+      element("either", element("x", "3")) + element("any", item("a") + item("")),
+    ])
+      expect(matchesGrammar(grammar, call(inside)), inside).toBe(true);
+    for (const inside of [
+      element("points", ""),
+      element("points", item(element("x", "1")).repeat(3)),
+      element("points", item(element("y", "1"))),
+      element("points", item(element("x", "a"))),
+      element("points", element("x", "1")),
+      element("either", "a"),
+      element("other", "1"),
+    ])
+      expect(matchesGrammar(grammar, call(inside)), inside).toBe(false);
+  });
+
+  it("writes what the schema does not name as JSON, and refuses what no grammar can say", () => {
+    const grammar = write("minimax_m3", {
+      a: { type: "object" },
+      b: { type: "array", prefixItems: [{ type: "null" }] },
+    });
+    expect(matchesGrammar(grammar, call(element("a", '{"k": [1]}') + element("b", "[null]")))).toBe(true);
+    const node = { type: "object", properties: { next: { $ref: "#/$defs/node" } } };
+    for (const [property, more] of [
+      [{ $ref: "#/$defs/node" }, { $defs: { node } }],
+      [{ type: "object", properties: { "a<b": {} } }, {}],
+      [{ type: "object", properties: {}, patternProperties: {} }, {}],
+      [{ type: "array", uniqueItems: true }, {}],
+      [{ type: "array", minItems: 2, maxItems: 1 }, {}],
+    ] as const)
+      expect(() => write("minimax_m3", { a: property }, more), JSON.stringify(property)).toThrow(
+        expect.objectContaining({ code: "data/unsupported-schema" }),
+      );
+  });
 });
