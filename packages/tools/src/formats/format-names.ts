@@ -23,6 +23,7 @@ const builtIn = [
   "apertus",
   "hy3",
   "solar_open",
+  "apriel",
 ] as const;
 
 /** Built-in formats of tool calls. */
@@ -45,6 +46,8 @@ const otherNames = [
   "phi4_mini",
   "lfm2",
   "command_r7b",
+  "nemotron_v2",
+  "minimax_m1",
 ];
 const known = new Set<string>([...builtIn, ...otherNames]);
 

@@ -14,6 +14,7 @@ fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolFormat(format).parse(text, tools);
 const formats = [
   "apertus",
+  "apriel",
   "chatml-json",
   "cohere",
   "deepseek_v3",
@@ -664,6 +665,19 @@ describe("granite", () => {
   });
 });
 
+describe("apriel", () => {
+  it("reads lists in either tags, and a call on each line", () => {
+    const call = '{"name": "a", "arguments": {"x": 1}}';
+    const one = { name: "a", arguments: { x: 1 } };
+    for (const inside of [`[${call}, ${call}]`, `\n${call}\n${call}\n`])
+      for (const tag of ["tool_calls", "TOOLCALL"])
+        expect(parse("apriel", `so <${tag}>${inside}</${tag}> ok`)).toEqual({ content: "so  ok", calls: [one, one] });
+    const broken = parse("apriel", `<tool_calls>\n${call}\n{"name"</tool_calls><tool_calls>${call}</tool_calls>`).calls;
+    expect(broken).toEqual([expect.objectContaining({ error: expect.any(String) }), one]);
+    expect(parse("apriel", "<tool_calls>[]</tool_calls>").calls[0]!.error).toMatch(/no call/);
+  });
+});
+
 describe("cohere and apertus", () => {
   it("cohere reads lists with ids, and words without the marks around them", () => {
     const call = (id: string) => `{"tool_call_id": "${id}", "tool_name": "a", "parameters": {"x": 1}}`;
@@ -736,6 +750,7 @@ describe.each<[string, string, (name: string, json: string) => string]>([
   ["solar_open", "calls", (n, j) => `<|tool_call:begin|><|tool_call:name|>${n}<|tool_call:args|>${j}<|tool_call:end|>`],
   ["granite", "a list", (name, json) => `<|tool_call|>[{"name": "${name}", "arguments": ${json}}]`],
   ["granite", "a call", (name, json) => `<|tool_call|>{"name": "${name}", "arguments": ${json}}<|/tool_call|>`],
+  ["apriel", "a list", (name, json) => `<TOOLCALL>[{"name": "${name}", "arguments": ${json}}]</TOOLCALL>`],
   ["apertus", "a list", (name, json) => `<|tools_prefix|>[{"${name}": ${json}}]<|tools_suffix|>`],
   [
     "cohere",
@@ -853,6 +868,7 @@ describe("thinking", () => {
   /** One call in each format. */
   const calls: Record<(typeof formats)[number], string> = {
     apertus: '<|tools_prefix|>[{"a": {}}]<|tools_suffix|>',
+    apriel: '<tool_calls>[{"name": "a", "arguments": {}}]</tool_calls>',
     "chatml-json": '{"name": "a", "arguments": {}}',
     cohere: '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "a", "parameters": {}}]<|END_ACTION|>',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`,
@@ -943,6 +959,7 @@ describe("thinking", () => {
 it("keeps what the model wrote of a call that cannot be run, marks included", () => {
   const broken: Record<(typeof formats)[number], string> = {
     apertus: '<|tools_prefix|>[{"a": {"x": tru}}]<|tools_suffix|>',
+    apriel: '<tool_calls>[{"name": "a", "arguments": {"x": tru}}]</tool_calls>',
     "chatml-json": '{"name": "a", "arguments": {"x": tru}}',
     cohere: '<|START_ACTION|>[{"tool_name": "a", "parameters": {"x": tru}}]<|END_ACTION|>',
     deepseek_v3: `${mark("call begin")}a${mark("sep")}{"x": tru}${mark("call end")}`,
@@ -1035,6 +1052,8 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     "</arg_value:opensource>",
     "<|tool_call:begin|>7<|tool_call:name|>name<|tool_call:args|>{",
     "<|tool_call:end|>",
+    '<tool_calls>[{"name": "name", "arguments": {',
+    "</tool_calls>",
     "<|think|>",
     "<|content|>",
     "<|END_ACTION|>",
@@ -1062,6 +1081,7 @@ describe.each(toolFormats.names())("%s under random text", (format) => {
     `${ns}<invoke name="f">${ns}<x>${ns}<`,
     "<|START_ACTION|>",
     "<|tools_prefix|>",
+    '<TOOLCALL>{"name": "f"}',
   ];
   const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 80 }).map((a) => a.join(""));
 

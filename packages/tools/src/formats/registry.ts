@@ -3,6 +3,7 @@ import { isObject } from "@cria/core/internal";
 import type { ToolParser } from "../parsers/tool-parser.js";
 import { importExport } from "../user-code/import-export.js";
 import { apertus } from "./apertus.js";
+import { apriel } from "./apriel.js";
 import { chatmlJson } from "./chatml-json.js";
 import { cohere } from "./cohere.js";
 import { deepseekV3 } from "./deepseek-v3.js";
@@ -50,6 +51,7 @@ const builtIn = [
   apertus,
   hy3,
   solarOpen,
+  apriel,
 ];
 
 /** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */

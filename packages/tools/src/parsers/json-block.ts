@@ -8,6 +8,8 @@ export interface JsonBlock {
   open: string;
   /** May be missing, where it ends the turn. */
   close: string;
+  /** True if several JSON texts may follow each other before the closing mark. */
+  hasRows?: boolean;
   /** The expected form, for error texts. */
   shape: string;
   /** Reads one call's JSON. */
@@ -15,23 +17,30 @@ export interface JsonBlock {
 }
 
 /** Reads the JSON behind an opening mark, and the closing one where it follows. */
-export function readJsonBlock(text: string, behind: number, { open, close, shape, readItem }: JsonBlock): CallBlock {
-  const start = skipSpace(text, behind);
+export function readJsonBlock(
+  text: string,
+  from: number,
+  { open, close, hasRows, shape, readItem }: JsonBlock,
+): CallBlock {
+  const items: unknown[] = [];
+  let end = skipSpace(text, from);
   const broken = (reason: string): CallBlock => {
-    const { mark, at } = findNextMark(text, [open, close], start);
+    // A later call may be right.
+    const { mark, at } = findNextMark(text, [open, close], end);
     return { calls: [makeMalformedCall(`${reason}; expected ${shape}`)], end: at + (mark === close ? mark.length : 0) };
   };
-  if (text[start] !== "[" && text[start] !== "{") return broken("no call");
-  const span = findJsonEnd(text, start);
-  if (!span.ok) return broken(jsonProblems[span.reason]);
-  let value: unknown;
-  try {
-    value = JSON.parse(text.slice(start, span.end));
-  } catch (error) {
-    return broken(`not valid JSON: ${(error as Error).message}`);
+  for (let at = end; items.length === 0 || (hasRows && text[at] === "{"); at = skipSpace(text, end)) {
+    if (text[at] !== "[" && text[at] !== "{") return broken("no call");
+    const span = findJsonEnd(text, at);
+    if (!span.ok) return broken(jsonProblems[span.reason]);
+    try {
+      for (const item of [JSON.parse(text.slice(at, span.end))].flat()) items.push(item);
+    } catch (error) {
+      return broken(`not valid JSON: ${(error as Error).message}`);
+    }
+    if (items.length === 0) return broken("no call");
+    end = span.end;
   }
-  const items = Array.isArray(value) ? value : [value];
-  if (items.length === 0) return broken("no call");
-  const end = skipSpace(text, span.end);
-  return { calls: items.map(readItem), end: text.startsWith(close, end) ? end + close.length : span.end };
+  const behind = skipSpace(text, end);
+  return { calls: items.map(readItem), end: text.startsWith(close, behind) ? behind + close.length : end };
 }

@@ -186,6 +186,10 @@ const published: Record<string, [like: string, differences?: Partial<ToolTemplat
   "LFM2.5-8B-A1B": ["lfm2", { without: "\\", printsGrammar: false }],
   "LFM2.5-Instruct": ["lfm2-no-calls"],
   "Apertus-8B-Instruct": ["apertus"],
+  "Apriel-1.6-15b-Thinker-fixed": ["apriel", { printsGrammar: false }],
+  "unsloth-Apriel-1.5": ["apriel"],
+  "MiniMax-M1": ["apriel", { alias: "minimax_m1", ends: ["<end_of_sentence>"], printsBoth: false }],
+  "NVIDIA-Nemotron-Nano-v2": ["apriel", { alias: "nemotron_v2", ends: ["<SPECIAL_12>"] }],
   Cohere2MoE: ["cohere"],
   // It prints a generation prompt behind every turn.
   "CohereForAI-c4ai-command-r7b-12-2024-tool_use": ["cohere", { thinks: undefined, printsGrammar: false }],
@@ -225,6 +229,7 @@ const others: Record<string, ToolTemplateCase> = {
     added: ["<|assistant_start|>", "<|tools_prefix|>", "<|inner_prefix|>", "<|inner_suffix|>"],
     thinks: ["<|inner_prefix|>", "<|inner_suffix|>"],
   },
+  apriel: { format: "apriel", ends: ["<|end|>"], added: ["<|assistant|>", "<tool_calls>", "</tool_calls>"] },
   cohere: {
     format: "cohere",
     alias: "command_r7b",
