@@ -178,6 +178,31 @@ export const templateCases: readonly TemplateCase[] = [
   },
   {
     ...near,
+    template: "MiniMax-M3",
+    added: ["]~!b[", "]~b]", "[e~[", "]<]minimax[>[", "<mm:think>", "</mm:think>"],
+    ends: ["[e~["],
+    eos: "[e~[",
+  },
+  {
+    ...near,
+    template: "Kimi-K3",
+    added: ["<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>"],
+    ends: ["<|end_of_msg|>"],
+    eos: "<|end_of_msg|>",
+  },
+  {
+    ...near,
+    template: "Apertus-8B-Instruct",
+    added: [
+      ...["<|system_start|>", "<|system_end|>", "<|developer_start|>", "<|developer_end|>"],
+      ...["<|user_start|>", "<|user_end|>", "<|assistant_start|>", "<|assistant_end|>"],
+      ...["<|tools_prefix|>", "<|tools_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>"],
+    ],
+    ends: ["<|assistant_end|>", "<|tools_suffix|>"],
+    eos: "<|assistant_end|>",
+  },
+  {
+    ...near,
     template: "moonshotai-Kimi-K2",
     added: [
       ...["<|im_system|>", "<|im_middle|>", "<|im_user|>", "<|im_assistant|>"],
