@@ -3,7 +3,7 @@
 // so that ten of them need not fit into one evening; `--anew` starts over. Has the requirements of `npm test`; 15 to 40
 // minutes a run.
 //   node scripts/nightly/test-runs.mjs [--quiet 5] [--busy 5] [--occupied 0] [--anew]
-// `--occupied` adds runs beside builds and tests that keep every core busy already: no process is started for them.
+// `--occupied` adds runs beside builds, tests or trainings that keep every core busy already: no process is started for them.
 // The exit code is 1 if a run failed.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -86,7 +86,7 @@ function save() {
   const lines = [
     "# The test command, again and again",
     "",
-    "Busy: beside a process that spins on every core. Occupied: beside other builds and tests, which keep every core busy.",
+    "Busy: beside a process that spins on every core. Occupied: beside builds, tests or trainings, which keep every core busy.",
     "",
     "| date | commit | CPU | machine | result | tests passed | failed | skipped | seconds |",
     "| --- | --- | --- | --- | --- | --: | --: | --: | --: |",
