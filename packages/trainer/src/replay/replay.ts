@@ -91,7 +91,8 @@ export class Replay {
       const batches = new Map<string, number[]>();
       lines.forEach((line, i) => {
         const { seed: _, ...sampling } = readSampling(line, this.parts.config, validation);
-        const key = JSON.stringify([line.step, sampling]);
+        // Conversations of agents have one version, those beside them may have several.
+        const key = JSON.stringify([line.step, sampling, listVersions([line]).length > 0]);
         batches.set(key, [...(batches.get(key) ?? []), i]);
       });
       const shown = await this.show(lines, validation);
@@ -288,11 +289,11 @@ export class Replay {
     hold: (policies: ReadonlyMap<number, Policy>) => Promise<T>,
   ): Promise<T> {
     const kept = new Map<number, KeptPolicy>();
-    const versions = new Set(lines.flatMap(({ turns }) => turns.flatMap(({ policy_version: v }) => v ?? [])));
+    const versions = listVersions(lines);
     try {
-      if (versions.size === 0) await this.goTo(lines[0]!, validation, signal);
-      // Ascending: to go back to the initial weights, the model is loaded anew.
-      for (const version of [...versions].sort((a, b) => a - b)) {
+      if (versions.length === 0) await this.goTo(lines[0]!, validation, signal);
+      // To go back to the initial weights, the model is loaded anew.
+      for (const version of versions) {
         await this.reach(version - 1, signal);
         kept.set(version, await this.training.policy.keepVersion({ updates: version - 1 }));
       }
@@ -343,6 +344,12 @@ export class Replay {
       received: String(token),
     });
   }
+}
+
+/** Recorded versions of turns, ascending; empty where the policy of the step sampled all of them. */
+function listVersions(lines: readonly DumpLine[]): number[] {
+  const versions = lines.flatMap(({ turns }) => turns.flatMap(({ policy_version: version }) => version ?? []));
+  return [...new Set(versions)].sort((a, b) => a - b);
 }
 
 /** Finds the assistant's turn that contains a token, from 1, and the token's index in the turn. @throws ConfigError */
