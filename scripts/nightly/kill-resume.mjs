@@ -32,6 +32,12 @@ const random = makeRandom(Number(values.seed));
 
 const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
+/**
+ * Most conversations that a kill cuts off: what is asked again within so many answers may have been lost with the
+ * process before the journal had it.
+ */
+const CUT_OFF = 16;
+
 const work = mkdtempSync(join(tmpdir(), "cria-kill-"));
 const started = performance.now();
 const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
@@ -108,15 +114,9 @@ async function writeFiles(folder) {
   writeFileSync(join(folder, "judge.mjs"), makeOneTimeJudge(join(folder, "asked-{}.txt")));
 }
 
-/**
- * Most conversations that a kill cuts off: what is asked again within so many answers may have been lost with the
- * process before the journal had it.
- */
-const CUT_OFF = 16;
-
 /** A judge whose answer changes when it is asked again later: it writes down what it was asked, outside of the run. */
-const makeOneTimeJudge = (log) => `
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+function makeOneTimeJudge(log) {
+  return `import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 export const computeScore = (source, text, truth) => {
   const question = createHash("sha256").update(JSON.stringify([text, truth])).digest("hex");
@@ -127,6 +127,7 @@ export const computeScore = (source, text, truth) => {
   return isLate ? 1000 : parseInt(question.slice(0, 4), 16) / 65536;
 };
 `;
+}
 
 /** Writes a config; returns its command, the steps of its runs, and their output files. */
 function writeConfig(folder, kind) {

@@ -74,6 +74,8 @@ interface FoundValues {
 class ParametersWriter {
   private readonly texts: TextForm;
   private depth = 0;
+  /** Rules of what is in objects and lists, by schema: a schema may contain itself. */
+  private readonly nested = { object: new Map<JsonSchema, string>(), array: new Map<JsonSchema, string>() };
 
   constructor(
     private readonly grammar: SchemaGrammar,
@@ -159,21 +161,30 @@ class ParametersWriter {
   private writeNested(type: JsonType, schema: JsonSchema, place: string): string | null {
     const { grammar } = this;
     const { itemKey, keys } = this.form;
-    if (itemKey === undefined) return null;
+    if (itemKey === undefined || (type !== "object" && type !== "array")) return null;
+    const known = this.nested[type].get(schema);
+    if (known !== undefined) return known;
+    const asRule = (name: string, write: () => string) => {
+      const rule = grammar.writer.open(name);
+      this.nested[type].set(schema, rule);
+      grammar.writer.close(rule, write());
+      return rule;
+    };
     if (type === "array" && !("prefixItems" in schema) && !Array.isArray(schema.items) && schema.items !== false) {
       grammar.refuseKeywords(type, schema, place);
-      const item = this.writeElement(itemKey, { schema: schema.items ?? true, place: `${place}/items` });
       const [least, most] = [readCount(schema.minItems, 0), readCount(schema.maxItems, Number.POSITIVE_INFINITY)];
       if (least > most) grammar.refuse(place, "minItems up to maxItems", `${least} and ${most}`);
-      return grammar.writer.rule("items", repeated(`(${item})`, least, most));
+      return asRule("items", () => {
+        const item = this.writeElement(itemKey, { schema: schema.items ?? true, place: `${place}/items` });
+        return repeated(`(${item})`, least, most);
+      });
     }
     const isCounted = "minProperties" in schema || "maxProperties" in schema;
     if (type !== "object" || !isRecord(schema.properties) || isCounted) return null;
     grammar.refuseKeywords(type, schema, place);
     const properties = listProperties(grammar, schema, place);
-    for (const { key } of properties) {
-      if (!keys.test(key)) grammar.refuse(place, `names of properties that match ${keys}`, key);
-    }
-    return grammar.writer.rule("elements", this.write(properties));
+    // No element can have such a name.
+    if (!properties.every(({ key }) => keys.test(key))) return null;
+    return asRule("elements", () => this.write(properties));
   }
 }

@@ -79,16 +79,24 @@ describe("minimax_m3", () => {
       expect(matchesGrammar(grammar, call(inside)), inside).toBe(false);
   });
 
+  it("writes objects that contain themselves", () => {
+    const node = { type: "object", properties: { next: { $ref: "#/$defs/node" }, list: { $ref: "#/$defs/list" } } };
+    const list = { type: "array", items: { $ref: "#/$defs/list" } };
+    const grammar = write("minimax_m3", { a: { $ref: "#/$defs/node" } }, { $defs: { node, list } });
+    const inner = element("next", element("next", "") + element("list", element("item", "")));
+    expect(matchesGrammar(grammar, call(element("a", inner)))).toBe(true);
+    expect(matchesGrammar(grammar, call(element("a", element("other", ""))))).toBe(false);
+  });
+
   it("writes what the schema does not name as JSON, and refuses what no grammar can say", () => {
     const grammar = write("minimax_m3", {
       a: { type: "object" },
       b: { type: "array", prefixItems: [{ type: "null" }] },
     });
     expect(matchesGrammar(grammar, call(element("a", '{"k": [1]}') + element("b", "[null]")))).toBe(true);
-    const node = { type: "object", properties: { next: { $ref: "#/$defs/node" } } };
+    const odd = write("minimax_m3", { a: { type: "object", properties: { "a<b": { type: "null" } } } });
+    expect(matchesGrammar(odd, call(element("a", String.raw`{"a\u003cb": null}`)))).toBe(true);
     for (const [property, more] of [
-      [{ $ref: "#/$defs/node" }, { $defs: { node } }],
-      [{ type: "object", properties: { "a<b": {} } }, {}],
       [{ type: "object", properties: {}, patternProperties: {} }, {}],
       [{ type: "array", uniqueItems: true }, {}],
       [{ type: "array", minItems: 2, maxItems: 1 }, {}],
