@@ -79,8 +79,13 @@ function makeReplay(
   return { seed, steer, answers: new RecordedAnswers(line, { ...answers, readCalls }) };
 }
 
-function choosePolicies({ turns }: DumpLine, policies: ReadonlyMap<number, Policy>) {
-  const versions = turns.flatMap(({ policy_version }) => policy_version ?? []);
+/** Versions of the policy that sampled a conversation's turns, in order; empty where the step's sampled all of them. */
+export function readVersions({ turns }: DumpLine): number[] {
+  return turns.flatMap(({ policy_version: version }) => version ?? []);
+}
+
+function choosePolicies(line: DumpLine, policies: ReadonlyMap<number, Policy>) {
+  const versions = readVersions(line);
   if (versions.length === 0) return {};
   return {
     policies: versions.map((policyVersion) => ({ engine: policies.get(policyVersion)!.engine, policyVersion })),

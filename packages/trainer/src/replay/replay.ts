@@ -11,7 +11,7 @@ import { dumpTrajectories } from "../validation/dump-trajectories.js";
 import { checkGoesOn, checkLineReplays, findRow, nameLine } from "./check-line.js";
 import { checkDeterministic, checkMachine, refuseReplay } from "./check-run.js";
 import { compareReplay, type ReplayResult } from "./compare.js";
-import { holdAgain } from "./hold-again.js";
+import { holdAgain, readVersions } from "./hold-again.js";
 import { readSampling } from "./read-sampling.js";
 import type { RunWeights } from "./run-weights.js";
 import { nameDump, placeImages, type ShownLine, showLines } from "./show-line.js";
@@ -92,7 +92,7 @@ export class Replay {
       lines.forEach((line, i) => {
         const { seed: _, ...sampling } = readSampling(line, this.parts.config, validation);
         // Conversations of agents have one version, those beside them may have several.
-        const key = JSON.stringify([line.step, sampling, listVersions([line]).length > 0]);
+        const key = JSON.stringify([line.step, sampling, readVersions(line).length > 0]);
         batches.set(key, [...(batches.get(key) ?? []), i]);
       });
       const shown = await this.show(lines, validation);
@@ -156,10 +156,12 @@ export class Replay {
       );
       const trajectory = judged[0]!;
       checkPrefix(this.place(shown!), trajectory.tokenIds, token);
+      const isInserted = replacement !== undefined && trajectory.responseMask[token] === 1;
+      // Of several versions, the weights are the last one's by now. Going to others may load the model anew.
+      if (isInserted && readVersions(line).length > 0) await this.goTo(line, validation, signal, token);
       const { engine } = this.training.policy;
-      if (replacement !== undefined && trajectory.responseMask[token] === 1) {
+      if (isInserted) {
         // The token was inserted, not sampled: its logprob is the trainer's.
-        await this.goTo(line, validation, signal, token);
         const temperature = sampling.temperature || 1;
         const [scores] = await engine.score([{ tokenIds: trajectory.tokenIds, from: token }], { temperature, signal });
         trajectory.rolloutLogprobs[token] = scores!.logprobs[token]!;
@@ -289,7 +291,7 @@ export class Replay {
     hold: (policies: ReadonlyMap<number, Policy>) => Promise<T>,
   ): Promise<T> {
     const kept = new Map<number, KeptPolicy>();
-    const versions = listVersions(lines);
+    const versions = [...new Set(lines.flatMap(readVersions))].sort((a, b) => a - b);
     try {
       if (versions.length === 0) await this.goTo(lines[0]!, validation, signal);
       // To go back to the initial weights, the model is loaded anew.
@@ -314,11 +316,12 @@ export class Replay {
   private async reach(step: number, signal: AbortSignal | undefined): Promise<void> {
     const { weights, config } = this.parts;
     const { partial_rollout: partial } = config.actor_rollout_ref.rollout;
-    if (partial === "switch" && step > 0 && !(await weights.listSaved()).includes(step))
+    const saved = partial === "switch" && step > 0 ? await weights.listSaved() : null;
+    if (saved && !saved.includes(step))
       throw refuseReplay("not-saved", "was sampled by weights that were not saved", {
         subject: `the policy after step ${step}`,
         expected: "a checkpoint of this step: with rollout.partial_rollout switch, training again gives other weights",
-        received: `checkpoints after the steps ${(await weights.listSaved()).join(", ") || "(none)"}`,
+        received: `checkpoints after the steps ${saved.join(", ") || "(none)"}`,
         remedy: "train with trainer.save_freq=1 and trainer.max_actor_ckpt_to_keep=null, or carry_on",
       });
     this.trainedSteps += await weights.goTo(step, signal);
@@ -344,12 +347,6 @@ export class Replay {
       received: String(token),
     });
   }
-}
-
-/** Recorded versions of turns, ascending; empty where the policy of the step sampled all of them. */
-function listVersions(lines: readonly DumpLine[]): number[] {
-  const versions = lines.flatMap(({ turns }) => turns.flatMap(({ policy_version: version }) => version ?? []));
-  return [...new Set(versions)].sort((a, b) => a - b);
 }
 
 /** Finds the assistant's turn that contains a token, from 1, and the token's index in the turn. @throws ConfigError */

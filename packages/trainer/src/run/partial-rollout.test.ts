@@ -124,6 +124,16 @@ describe("conversations that an update finds unfinished, with partial_rollout sw
     expect(forked.token_ids.length).toBeGreaterThan(second.start);
   });
 
+  it("gives a token that is put into a turn the logprob of this turn's weights", async () => {
+    const line = lines.find(isSwitched)!;
+    for (const { start } of line.turns.filter(({ role }) => role === "assistant").slice(0, 2)) {
+      const [first, second] = await replay.alternatives(line, start, { count: 2 });
+      const other = first!.id === line.token_ids[start] ? second! : first!;
+      const { line: forked } = await replay.fork(line, start, { replacement: other.id, liveTools: true });
+      expect(forked.rollout_logprobs[start]).toBeCloseTo(other.logprob, 4);
+    }
+  });
+
   it("are not held again where the weights of a turn were not saved: training again gives others", async () => {
     rmSync(join(made, "checkpoints", "global_step_1"), { recursive: true });
     const opened = await openReplay(made, { train: options });
