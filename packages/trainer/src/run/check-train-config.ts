@@ -291,8 +291,8 @@ function checkPartialRollout({ actor_rollout_ref: { rollout } }: TrainConfig, la
   throw new ConfigError("has no effect where each step's conversations end before its update", {
     code: "config/bad-value",
     subject: "actor_rollout_ref.rollout.partial_rollout",
-    expected: "a lag: trainer.v1.trainer_mode colocate_async, with num_warmup_batches of at least 1",
+    expected: "trainer.v1.colocate_async.num_warmup_batches of at least 1",
     received: `${rollout.partial_rollout}, and no lag`,
-    remedy: "set a lag, or leave it out",
+    remedy: "set a lag (trainer.v1.trainer_mode is colocate_async then), or leave it out",
   });
 }
