@@ -137,9 +137,24 @@ void find_attention(TensorTable & table, const std::string & block, const Archit
     w.wo = table.need(block + "attn_output.weight");
 }
 
+DeltaWeights find_delta_net(TensorTable & table, const std::string & block) {
+    const auto need = [&](const char * name) { return table.need(block + name); };
+    DeltaWeights w{};
+    w.in = need("attn_qkv.weight");
+    w.conv = need("ssm_conv1d.weight");
+    w.gate = need("attn_gate.weight");
+    w.out = need("ssm_out.weight");
+    w.alpha = need("ssm_alpha.weight");
+    w.alpha_bias = need("ssm_dt.bias");
+    w.beta = need("ssm_beta.weight");
+    w.decay = need("ssm_a");
+    w.norm = need("ssm_norm.weight");
+    return w;
+}
+
 // The gate and what it multiplies: in one tensor, they are its halves.
-void find_feed_forward(TensorTable & table, const std::string & block, LayerWeights & w) {
-    w.ffn_norm = table.need(block + "ffn_norm.weight");
+void find_feed_forward(TensorTable & table, const std::string & block, const Architecture & a, LayerWeights & w) {
+    w.ffn_norm = table.need(block + a.ffn_norm_name);
     w.ffn_down = table.need(block + "ffn_down.weight");
     ggml_tensor * up = table.need(block + "ffn_up.weight");
     const int64_t width = w.ffn_down->ne[0];
@@ -218,7 +233,10 @@ Architecture describe_architecture(llama_model * model, const std::string & path
         if (a.window > 0 && hp.is_swa(uint32_t(il)))
             w.math = {has_rope, hp.rope_freq_base_train_swa, hp.rope_freq_scale_train_swa, a.window};
         w.attn_norm = table.need(p + "attn_norm.weight");
-        if (hp.is_recr(uint32_t(il))) {
+        if (hp.is_recr(uint32_t(il)) && a.delta.size > 0) {
+            w.delta = find_delta_net(table, p);
+            a.conv_taps = w.delta.conv->ne[0];
+        } else if (hp.is_recr(uint32_t(il))) {
             w.conv = table.need(p + "shortconv.conv.weight");
             w.conv_in = table.need(p + "shortconv.in_proj.weight");
             w.conv_out = table.need(p + "shortconv.out_proj.weight");
@@ -232,9 +250,10 @@ Architecture describe_architecture(llama_model * model, const std::string & path
         w.q_norm = table.find(p + "attn_q_norm.weight");
         w.k_norm = table.find(p + "attn_k_norm.weight");
         if (!w.q_norm != !w.k_norm) throw refuse("a norm of queries or keys without the other");
-        w.post_attn_norm = table.find(p + "post_attention_norm.weight");
+        const std::string post_norm = "post_attention_norm.weight";  // in some architectures the feed-forward's own
+        if (a.ffn_norm_name != post_norm) w.post_attn_norm = table.find(p + post_norm);
         w.post_ffn_norm = table.find(p + "post_ffw_norm.weight");
-        find_feed_forward(table, p, w);
+        find_feed_forward(table, p, a, w);
         a.layers.push_back(w);
     }
     table.refuse_leftovers();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/delta_rule.h"
 #include "ggml.h"
 
 struct llama_model;
@@ -27,14 +28,26 @@ struct WeightRows {
     int64_t begin = 0, count = 0;
 };
 
+// A gated delta net in place of attention (arXiv:2412.06464). C = size (2 key_heads + value_heads), D = size
+// value_heads.
+struct DeltaWeights {
+    ggml_tensor * in;  // [d, C], of queries, keys and values; null: the layer has no delta net
+    ggml_tensor * conv;  // [taps, C], the last for the token itself
+    ggml_tensor *gate, *out;  // [d, D], [D, d]
+    ggml_tensor *alpha, *alpha_bias, *beta;  // of the decay [d, value_heads], [value_heads], of the correction
+    ggml_tensor * decay;  // [value_heads]
+    ggml_tensor * norm;  // [size]
+};
+
 struct LayerWeights {
     ggml_tensor * attn_norm;                      // [d], of attention's or the convolution's input
-    WeightRows wq, wk, wv;                        // [d, heads*hd], [d, kv*hd], [d, kv*hd]
+    WeightRows wq, wk, wv;                        // [d, heads*hd] (twice with gates), [d, kv*hd], [d, kv*hd]
     ggml_tensor * wo;                             // [heads*hd, d]
     ggml_tensor *bq, *bk, *bv;                    // or null
     ggml_tensor *q_norm, *k_norm;                 // [hd], or null
     // A gated short convolution in place of attention, whose weights are then null; else null.
     ggml_tensor *conv, *conv_in, *conv_out;       // [taps, d], the last for the token itself; [d, 3d], [d, d]
+    DeltaWeights delta;
     ggml_tensor *post_attn_norm, *post_ffn_norm;  // [d], of what attention and feed-forward add, or null
     ggml_tensor * ffn_norm;                       // [d]
     WeightRows ffn_gate, ffn_up;                  // [d, ff]
@@ -55,6 +68,8 @@ struct Architecture {
     int64_t window = 0;  // of the layers that have one; 0: none has
     int64_t ignored_window = 0;  // of the file, which llama.cpp leaves out; 0: none
     int64_t conv_taps = 0;  // tokens that a short convolution sees, the token itself included; 0: no layer has one
+    DeltaShape delta{};  // size 0: no layer has a delta net
+    bool gates_queries = false;  // behind each head's queries, wq has a gate of its output
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
     // A query at position p is multiplied by 1 + query_growth * ln(1 + floor(p / query_step)); 0: none is.
     float query_growth = 0.0f;
@@ -68,6 +83,7 @@ struct Architecture {
     ggml_tensor * rope_factors;  // [rope_dims / 2], of Llama 3 or LongRoPE, else null
     ggml_tensor *token_embd, *output_norm, *output;  // output == token_embd when tied
     const char * output_norm_name = "output_norm.weight";
+    const char * ffn_norm_name = "ffn_norm.weight";
     std::vector<LayerWeights> layers;
     // An image's vector has this many additional parts, added to the outputs of the first layers (DeepStack,
     // arXiv:2406.04334).

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "math/row_kernel.h"
+
 namespace cria {
 
 namespace {
@@ -39,6 +41,21 @@ const char * describe_lfm2(const llama_model & model, Architecture & a) {
     return nullptr;
 }
 
+// Layers without keys and values have a gated delta net in place of attention, and the others gate what attention
+// gives.
+const char * describe_qwen35(const llama_model & model, Architecture & a) {
+    const auto & hp = model.hparams;
+    a.delta = {hp.ssm_d_state, hp.ssm_n_group, hp.ssm_dt_rank};
+    a.gates_queries = true;
+    a.ffn_norm_name = "post_attention_norm.weight";
+    if (a.delta.size == 0 || a.delta.size % 4 != 0 || a.delta.size > kMostDelta)
+        return "states whose size is no multiple of 4, or above 256";
+    if (a.delta.key_heads == 0 || a.delta.value_heads % a.delta.key_heads != 0 ||
+        int64_t(hp.ssm_d_inner) != a.delta.size * a.delta.value_heads)
+        return "states of other shapes";
+    return nullptr;
+}
+
 // Attention's and the feed-forward's input matrices are one tensor each. llama.cpp leaves the sliding window out.
 const char * describe_phi3(const llama_model & model, Architecture & a) {
     char text[32];
@@ -69,6 +86,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"lfm2", describe_lfm2},
         {"phi3", describe_phi3},
         {"mistral3", describe_mistral3},
+        {"qwen35", describe_qwen35},
     };
     return list;
 }

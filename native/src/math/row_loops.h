@@ -232,9 +232,106 @@ void geglu_gradient(const float * gate, const float * up, const float * dy, floa
     });
 }
 
+float exp_of_any(float x) {
+    const Vec e = fast_exp(splat<Vec>(x < 0.0f ? x : -x));
+    return x < 0.0f ? e[0] : 1.0f / e[0];
+}
+
+// Both loops take four rows of the state at a time, so that sums over rows stay in registers for as long. Sums are in
+// the rows' order.
+constexpr int kDeltaRows = 4;
+
+void delta_step(float * state, const DeltaToken & t, float * out) {
+    const int n = t.size;
+    const Vec decay = splat<Vec>(exp_of_any(t.log_decay)), beta = splat<Vec>(t.beta);
+    float change[kMostDelta] = {};  // what the state holds of this key, and then what is added to it
+    for (int a = 0; a < n; a += kDeltaRows) {
+        float * rows = state + a * n;
+        for_each_vector(0, n, [&](int64_t b, int, auto count) __attribute__((always_inline)) {
+            Vec sum = load(change + b, count);
+#pragma GCC unroll 4
+            for (int r = 0; r < kDeltaRows; r++) {
+                const Vec kept = load(rows + r * n + b, count) * decay;
+                store(rows + r * n + b, kept, count);
+                sum = fuse(splat<Vec>(t.k[a + r]), kept, sum);
+            }
+            store(change + b, sum, count);
+        });
+    }
+    for_each_vector(0, n, [&](int64_t b, int, auto count) __attribute__((always_inline)) {
+        store(change + b, beta * (load(t.v + b, count) - load(change + b, count)), count);
+        store(out + b, Vec{}, count);
+    });
+    for (int a = 0; a < n; a += kDeltaRows) {
+        float * rows = state + a * n;
+        for_each_vector(0, n, [&](int64_t b, int, auto count) __attribute__((always_inline)) {
+            const Vec added = load(change + b, count);
+            Vec sum = load(out + b, count);
+#pragma GCC unroll 4
+            for (int r = 0; r < kDeltaRows; r++) {
+                const Vec next = fuse(splat<Vec>(t.k[a + r]), added, load(rows + r * n + b, count));
+                store(rows + r * n + b, next, count);
+                sum = fuse(splat<Vec>(t.q[a + r]), next, sum);
+            }
+            store(out + b, sum, count);
+        });
+    }
+}
+
+// With P = decay * before, u = P^T k, c = beta (v - u): the state is P + k c^T and the output its product with q.
+void delta_gradient(
+    const float * before, const DeltaToken & t, const float * d_out, float * d_state, DeltaTokenGradient & d) {
+    const int n = t.size;
+    const Vec decay = splat<Vec>(exp_of_any(t.log_decay)), beta = splat<Vec>(t.beta);
+    float change[kMostDelta] = {}, d_change[kMostDelta] = {}, by_row[kMostDelta];
+    for (int a = 0; a < n; a++) {
+        Lanes products;
+        const Vec q = splat<Vec>(t.q[a]), k = splat<Vec>(t.k[a]);
+        for_each_vector(0, n, [&](int64_t b, int v, auto count) __attribute__((always_inline)) {
+            const Vec kept = load(before + a * n + b, count) * decay, dy = load(d_out + b, count);
+            const Vec d_next = fuse(q, dy, load(d_state + a * n + b, count));
+            store(d_state + a * n + b, d_next, count);
+            store(change + b, fuse(k, kept, load(change + b, count)), count);
+            store(d_change + b, fuse(k, d_next, load(d_change + b, count)), count);
+            products.v[v] = fuse(kept, dy, products.v[v]);
+        });
+        by_row[a] = products.total();
+    }
+    Lanes of_beta, outputs;
+    for_each_vector(0, n, [&](int64_t b, int v, auto count) __attribute__((always_inline)) {
+        const Vec missing = load(t.v + b, count) - load(change + b, count), d_added = load(d_change + b, count),
+                  added = beta * missing;
+        of_beta.v[v] = fuse(d_added, missing, of_beta.v[v]);
+        outputs.v[v] = fuse(added, load(d_out + b, count), outputs.v[v]);
+        store(change + b, added, count);
+        store(d.v + b, beta * d_added, count);
+        store(d_change + b, -beta * d_added, count);  // of u
+    });
+    d.beta = of_beta.total();
+    const float output = outputs.total();
+    Lanes of_decay;
+    for (int a = 0; a < n; a++) {
+        Lanes products;
+        const Vec k = splat<Vec>(t.k[a]);
+        for_each_vector(0, n, [&](int64_t b, int v, auto count) __attribute__((always_inline)) {
+            const Vec kept = load(before + a * n + b, count) * decay, d_next = load(d_state + a * n + b, count),
+                      d_u = load(d_change + b, count);
+            products.v[v] = fuse(d_next, load(change + b, count), products.v[v]);
+            products.v[v] = fuse(kept, d_u, products.v[v]);
+            const Vec d_kept = fuse(k, d_u, d_next);
+            of_decay.v[v] = fuse(d_kept, kept, of_decay.v[v]);
+            store(d_state + a * n + b, d_kept * decay, count);
+        });
+        d.k[a] += products.total();
+        d.q[a] += by_row[a] + t.k[a] * output;
+    }
+    d.log_decay = of_decay.total();
+}
+
 }  // namespace
 
 const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp,
-    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient, geglu, geglu_gradient};
+    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient, geglu, geglu_gradient, delta_step,
+    delta_gradient};
 
 }  // namespace cria

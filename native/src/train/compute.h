@@ -101,6 +101,7 @@ class Graph {
    public:
     explicit Graph(Compute & compute, size_t max_nodes = 1024);
     bool on_cpu() const { return compute_.on_cpu(); }
+    int threads() const { return compute_.threads(); }
     const DeviceKernels * kernels() const { return compute_.kernels(); }
     ggml_context * ctx() const { return context_.get(); }
     ggml_cgraph * graph() const { return graph_; }

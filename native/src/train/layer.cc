@@ -73,6 +73,36 @@ ggml_tensor * scale_part(Graph & g, const Architecture & arch, ggml_tensor * x) 
     return arch.residual_scale == 1.0f ? x : ggml_scale(g.ctx(), x, arch.residual_scale);
 }
 
+// Queries [D, H, Q] out of the projection's result; their gate, if they have one, goes into `a`.
+ggml_tensor * split_queries(Graph & g, const Architecture & arch, ggml_tensor * projected, LayerActivations & a) {
+    ggml_context * c = g.ctx();
+    const int64_t D = arch.head_size, H = arch.n_head, Q = projected->ne[1];
+    if (!arch.gates_queries) return ggml_reshape_3d(c, projected, D, H, Q);
+    const auto half = [&](int64_t number) {
+        return ggml_view_3d(
+            c, projected, D, H, Q, size_t(2 * D) * sizeof(float), projected->nb[1], size_t(number * D) * sizeof(float));
+    };
+    a.query_gate = ggml_cont_2d(c, half(1), D * H, Q);
+    return ggml_cont(c, half(0));
+}
+
+// The input of the output projection [D*H, Q].
+ggml_tensor * gate_output(Graph & g, const LayerActivations & a) {
+    ggml_tensor * out = a.attention.out;
+    return a.query_gate ? ggml_mul(g.ctx(), out, ggml_sigmoid(g.ctx(), a.query_gate)) : out;
+}
+
+// The gradient of the queries' projection, [D, 2, H, Q], from those of the gated output and of the queries [D, H, Q].
+ggml_tensor * add_gate_gradient(Graph & g, const LayerActivations & a, ggml_tensor * d_gated, ggml_tensor * d_q) {
+    ggml_context * c = g.ctx();
+    const int64_t D = d_q->ne[0], H = d_q->ne[1], Q = d_q->ne[2];
+    ggml_tensor * open = ggml_sigmoid(c, a.query_gate);
+    ggml_tensor * slope = ggml_sub(c, open, ggml_sqr(c, open));
+    ggml_tensor * d_gate = ggml_mul(c, ggml_mul(c, a.attention.out, d_gated), slope);
+    const auto as_half = [&](ggml_tensor * t) { return ggml_reshape_4d(c, t, D, 1, H, Q); };
+    return ggml_concat(c, as_half(d_q), as_half(d_gate), 1);
+}
+
 // Attention up to its output projection's result.
 ggml_tensor * attend_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
     const LayerInputs & inputs, bool adapter, LayerActivations & a) {
@@ -82,7 +112,7 @@ ggml_tensor * attend_forward(Graph & g, const Architecture & arch, const LayerPa
     ggml_tensor * query_positions = inputs.wanted ? inputs.wanted_positions : inputs.positions;
 
     a.query_in = pick_wanted(g, inputs, a.attn_in);
-    ggml_tensor * q = ggml_reshape_3d(c, linear_forward(g, p.q, a.query_in, adapter), D, H, Q);
+    ggml_tensor * q = split_queries(g, arch, linear_forward(g, p.q, a.query_in, adapter), a);
     ggml_tensor * k = ggml_reshape_3d(c, linear_forward(g, p.k, a.attn_in, adapter), D, KV, T);
     a.attention.v = linear_forward(g, p.v, a.attn_in, adapter);
     if (p.q_norm.weight) {
@@ -95,7 +125,7 @@ ggml_tensor * attend_forward(Graph & g, const Architecture & arch, const LayerPa
     a.attention.q = ggml_reshape_2d(c, q, D * H, Q);
     a.attention.k = ggml_reshape_2d(c, rope(g, arch, p.math, k, inputs.positions, false), D * KV, T);
     attention_forward(g, arch, s, inputs.attention, a.attention);
-    return linear_forward(g, p.o, a.attention.out, adapter);
+    return linear_forward(g, p.o, gate_output(g, a), adapter);
 }
 
 // The gradient of attn_in from that of the output projection's result; null when it is not wanted.
@@ -104,7 +134,8 @@ ggml_tensor * attend_backward(Graph & g, const Architecture & arch, const LayerP
     ggml_context * c = g.ctx();
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = d_o->ne[1];
 
-    ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_o);
+    ggml_tensor * d_gated = linear_backward(g, p.o, gate_output(g, a), d_o);
+    ggml_tensor * d_out = a.query_gate ? ggml_mul(c, d_gated, ggml_sigmoid(c, a.query_gate)) : d_gated;
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
     ggml_tensor * d_q = rope(g, arch, p.math, scale_queries(g, inputs, view_heads(g, d.q, D, H)),
         inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
@@ -113,8 +144,9 @@ ggml_tensor * attend_backward(Graph & g, const Architecture & arch, const LayerP
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);
         d_k = norm_backward(g, p.k_norm, a.k_raw, d_k, arch.norm_eps);
     }
-    ggml_tensor * d_query_in =
-        linear_backward(g, p.q, a.query_in, ggml_reshape_2d(c, d_q, D * H, Q), {nullptr, input_wanted});
+    if (a.query_gate) d_q = add_gate_gradient(g, a, d_gated, d_q);
+    ggml_tensor * d_query_in = linear_backward(
+        g, p.q, a.query_in, ggml_reshape_2d(c, d_q, ggml_nelements(d_q) / Q, Q), {nullptr, input_wanted});
     ggml_tensor * d_attn_in = linear_backward(
         g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T), {inputs.wanted ? nullptr : d_query_in, input_wanted});
     d_attn_in = linear_backward(g, p.v, a.attn_in, d.v, {d_attn_in, input_wanted});
@@ -139,11 +171,43 @@ ggml_tensor * convolve_backward(Graph & g, const LayerParameters & p, const Laye
     return linear_backward(g, p.conv_in, a.attn_in, d_gates, {nullptr, input_wanted});
 }
 
+// The same of a delta net.
+ggml_tensor * delta_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const LayerInputs & inputs,
+    bool adapter, LayerActivations & a) {
+    const DeltaInputs visible{inputs.delta_plan, inputs.ancestors};
+    a.delta.out = pick_wanted(g, inputs, delta_net_forward(g, arch, p.delta, visible, a.attn_in, adapter, a.delta));
+    return linear_forward(g, p.delta.out, a.delta.out, adapter);
+}
+
+ggml_tensor * delta_backward(Graph & g, const Architecture & arch, const LayerParameters & p,
+    const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * d_o, bool input_wanted) {
+    const DeltaInputs visible{inputs.delta_plan, inputs.ancestors};
+    ggml_tensor * d_out = linear_backward(g, p.delta.out, a.delta.out, d_o);
+    if (inputs.wanted) d_out = ggml_get_rows_back(g.ctx(), d_out, inputs.wanted, a.delta.gate);
+    return delta_net_backward(g, arch, p.delta, visible, a.delta, a.attn_in, d_out, input_wanted);
+}
+
+// Attention, or what the layer has in its place.
+ggml_tensor * mix_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
+    const LayerInputs & inputs, bool adapter, LayerActivations & a) {
+    if (p.conv.weight) return convolve_forward(g, p, inputs, adapter, a);
+    if (p.delta.in.weight) return delta_forward(g, arch, p, inputs, adapter, a);
+    return attend_forward(g, arch, p, s, inputs, adapter, a);
+}
+
+ggml_tensor * mix_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
+    const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * d_o, bool input_wanted) {
+    if (p.conv.weight) return convolve_backward(g, p, inputs, a, d_o, input_wanted);
+    if (p.delta.in.weight) return delta_backward(g, arch, p, inputs, a, d_o, input_wanted);
+    return attend_backward(g, arch, p, s, inputs, a, d_o, input_wanted);
+}
+
 }  // namespace
 
 std::vector<ggml_tensor *> LayerActivations::list() const {
-    return {attn_in, query_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept,
-        convolution.gates, convolution.conv, convolution.out, attn_raw, residual, ffn_in, gate, up, ffn_mid, ffn_raw};
+    return {attn_in, query_in, q_raw, k_raw, query_gate, attention.q, attention.k, attention.v, attention.out,
+        attention.kept, convolution.gates, convolution.conv, convolution.out, delta.mixed, delta.conv, delta.gate,
+        delta.alpha, delta.beta, delta.rule, delta.out, attn_raw, residual, ffn_in, gate, up, ffn_mid, ffn_raw};
 }
 
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
@@ -151,8 +215,7 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
     ggml_context * c = g.ctx();
     a = {};
     a.attn_in = norm_forward(g, p.attn_norm, x, arch.norm_eps);
-    ggml_tensor * mixed =
-        p.conv.weight ? convolve_forward(g, p, inputs, adapter, a) : attend_forward(g, arch, p, s, inputs, adapter, a);
+    ggml_tensor * mixed = mix_forward(g, arch, p, s, inputs, adapter, a);
     mixed = post_norm_forward(g, p.post_attn_norm, mixed, arch.norm_eps, a.attn_raw);
     a.residual = ggml_add(c, scale_part(g, arch, mixed), pick_wanted(g, inputs, x));
 
@@ -179,8 +242,7 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
 
     ggml_tensor * d_o =
         post_norm_backward(g, p.post_attn_norm, a.attn_raw, scale_part(g, arch, d_residual), arch.norm_eps);
-    ggml_tensor * d_attn_in = p.conv.weight ? convolve_backward(g, p, inputs, a, d_o, input_wanted)
-                                            : attend_backward(g, arch, p, s, inputs, a, d_o, input_wanted);
+    ggml_tensor * d_attn_in = mix_backward(g, arch, p, s, inputs, a, d_o, input_wanted);
     if (!input_wanted) return nullptr;
     return add_wanted(g, inputs, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps), d_residual);
 }
@@ -192,8 +254,12 @@ size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool bl
     const int64_t attention = blockwise ? arch.n_head : 2 * arch.n_head * s.row_length;
     const LayerWeights & layer = arch.layers.front();
     const int64_t raw = (layer.post_attn_norm ? d : 0) + (layer.post_ffn_norm ? d : 0);
-    const int64_t attends = 4 * q + 6 * kv + attention, convolves = arch.conv_taps > 0 ? 12 * d : 0;
-    const int64_t per_token = raw + 3 * d + std::max(attends, convolves) + 3 * ff;
+    const int64_t attends = (arch.gates_queries ? 7 : 4) * q + 6 * kv + attention,
+                  convolves = arch.conv_taps > 0 ? 12 * d : 0;
+    const DeltaShape & net = arch.delta;
+    const int64_t outputs = net.size * net.value_heads, channels = 2 * net.size * net.key_heads + outputs,
+                  nets = 5 * channels + 6 * outputs + net.size * outputs / DeltaPlan::kMostTokens;
+    const int64_t per_token = raw + 3 * d + std::max({attends, convolves, nets}) + 3 * ff;
     return size_t(per_token) * size_t(s.tokens()) * sizeof(float);
 }
 

@@ -70,6 +70,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         if (w.conv) l.conv = {w.conv, gradient_of(w.conv)};
         l.conv_in = make_linear(model, w.conv_in, nullptr);
         l.conv_out = make_linear(model, w.conv_out, nullptr);
+        if (w.delta.in) l.delta = make_delta_net(model, w.delta);
         l.gate = make_linear(model, w.ffn_gate, nullptr);
         l.up = make_linear(model, w.ffn_up, nullptr);
         l.down = make_linear(model, w.ffn_down, nullptr);
@@ -121,6 +122,19 @@ Linear ParameterSet::make_linear(const Model & model, const WeightRows & rows, g
 }
 
 Norm ParameterSet::make_norm(ggml_tensor * weight) const { return weight ? Norm{weight, gradient_of(weight)} : Norm{}; }
+
+DeltaParameters ParameterSet::make_delta_net(const Model & model, const DeltaWeights & w) const {
+    DeltaParameters p;
+    p.in = make_linear(model, w.in, nullptr);
+    p.gate = make_linear(model, w.gate, nullptr);
+    p.alpha = make_linear(model, w.alpha, w.alpha_bias);
+    p.beta = make_linear(model, w.beta, nullptr);
+    p.out = make_linear(model, w.out, nullptr);
+    p.conv = {w.conv, gradient_of(w.conv)};
+    p.decay = {w.decay, gradient_of(w.decay)};
+    p.norm = make_norm(w.norm);
+    return p;
+}
 
 const Parameter * ParameterSet::find(const std::string & name) const {
     for (const auto & p : parameters_) {

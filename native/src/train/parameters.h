@@ -37,11 +37,24 @@ struct Convolution {
     ggml_tensor *weight = nullptr, *d_weight = nullptr;
 };
 
+struct Decay {
+    ggml_tensor *weight = nullptr, *d_weight = nullptr;
+};
+
+// In place of attention, if `in` has a weight.
+struct DeltaParameters {
+    Linear in, gate, alpha, beta, out;
+    Convolution conv;
+    Decay decay;
+    Norm norm;
+};
+
 struct LayerParameters {
     Norm attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     Linear q, k, v, o, gate, up, down;
     Convolution conv;  // in place of attention, if it has a weight; q, k, v and o then have none
     Linear conv_in, conv_out;
+    DeltaParameters delta;
     LayerMath math;
 };
 
@@ -77,6 +90,7 @@ class ParameterSet {
     // A matrix with the memory of these rows of `whole`, which may be null.
     ggml_tensor * take_rows(ggml_tensor * whole, const WeightRows & rows);
     Norm make_norm(ggml_tensor * weight) const;
+    DeltaParameters make_delta_net(const Model & model, const DeltaWeights & weights) const;
     double gradient_norm(Compute & compute) const;
     void clear_gradients();
 

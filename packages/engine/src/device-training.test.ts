@@ -126,6 +126,13 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     await cpu.dispose();
   });
 
+  it("delta nets are refused before anything is computed", async () => {
+    const path = await write({ architecture: "qwen35" });
+    await expect(loadEmulated({ path, ...small, trainable: "full" }, device())).rejects.toMatchObject({
+      code: "engine/unsupported-architecture",
+    });
+  });
+
   it("sums squared probabilities as the CPU does, and changes no other number for it", async () => {
     const path = await write({ embeddingScale: 0.3 });
     const ours = await loadEmulated({ path, ...small, trainable: "full" }, device());

@@ -13,8 +13,12 @@ afterAll(() => models.cleanUp());
 const prompt = [72, 101, 108, 108, 111, 44, 32, 119];
 const others = [87, 104, 121, 63, 32, 78, 111, 119, 33];
 const sampling = { maxTokens: 6, temperature: 0.8, stopTokens: [], seed: 5 };
-const load = (type: "f32" | "q8_0" | "q4_0", options: Parameters<TinyModels["load"]>[1] = {}) =>
-  models.load({ architecture: "lfm2", type, embedding: 64, feedForward: 64, embeddingScale: 0.3 }, options);
+type Architecture = "lfm2" | "qwen35";
+const load = (
+  architecture: Architecture,
+  type: "f32" | "q8_0" | "q4_0",
+  options: Parameters<TinyModels["load"]>[1] = {},
+) => models.load({ architecture, type, embedding: 64, feedForward: 64, embeddingScale: 0.3 }, options);
 
 /** The tokens and logprobs of an answer. */
 const bitsOf = ({ tokenIds, logprobs }: GenerateResult) => [[...tokenIds], [...logprobs]];
@@ -30,10 +34,15 @@ async function askFresh(model: LlamaModel, tokens: readonly number[], more: obje
 const say = (sequence: LlamaSequence, tokens: readonly number[], more: object = {}) =>
   sequence.generate(tokens, { ...sampling, ...more });
 
-describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, default options", (type) => {
+describe.each([
+  ["lfm2", "f32"],
+  ["lfm2", "q8_0"],
+  ["qwen35", "f32"],
+  ["qwen35", "q8_0"],
+] as const)("layers with a state: %s, %s weights, default options", (architecture, type) => {
   it("answer again and again: a conversation, its fork, its origin, and another one", async () => {
-    const model = await load(type);
-    const fresh = await load(type, { maxSequences: 1 });
+    const model = await load(architecture, type);
+    const fresh = await load(architecture, type, { maxSequences: 1 });
     const origin = model.createSequence();
     const first = await say(origin, prompt);
     expect(bitsOf(first)).toEqual(bitsOf(await askFresh(fresh, prompt)));
@@ -49,7 +58,7 @@ describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, defaul
   });
 
   it("a fork that first speaks when its origin has gone on begins anew", async () => {
-    const model = await load(type);
+    const model = await load(architecture, type);
     const origin = model.createSequence();
     const first = await say(origin, prompt);
     const fork = origin.fork();
@@ -61,7 +70,7 @@ describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, defaul
   });
 
   it("go on alone and together, whatever slots lie between them", async () => {
-    const model = await load(type);
+    const model = await load(architecture, type);
     const sequences = [0, 1, 2].map(() => model.createSequence());
     const begun = await Promise.all(sequences.map((sequence, i) => say(sequence, prompt, { seed: i })));
     const texts = begun.map(({ tokenIds }) => [...prompt, ...tokenIds]);
@@ -79,7 +88,7 @@ describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, defaul
   });
 
   it("fork before and after the first token, which is sampled from the same logits", async () => {
-    const model = await load(type);
+    const model = await load(architecture, type);
     const sequence = model.createSequence();
     const first = await say(sequence, prompt, { maxTokens: 1 });
     const fork = sequence.fork();
@@ -90,7 +99,7 @@ describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, defaul
 
   it("come back after an eviction, with and without room for what was evicted", async () => {
     for (const swapBytes of [1 << 24, 0]) {
-      const model = await load(type, { maxSequences: 1, swapBytes });
+      const model = await load(architecture, type, { maxSequences: 1, swapBytes });
       const [a, b] = [model.createSequence(), model.createSequence()];
       const first = await say(a, prompt);
       await say(b, others);
@@ -101,7 +110,7 @@ describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, defaul
   });
 
   it("survive aborts and flushes", async () => {
-    const model = await load(type);
+    const model = await load(architecture, type);
     const sequence = model.createSequence();
     const abort = new AbortController();
     const cut = say(sequence, prompt, { maxTokens: 60, signal: abort.signal, onText: () => abort.abort() });
@@ -112,7 +121,7 @@ describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, defaul
 });
 
 it("layers with a state and weights that ggml multiplies answer alike in any company, but for its rounding", async () => {
-  const model = await load("q4_0");
+  const model = await load("lfm2", "q4_0");
   const sequences = [0, 1, 2].map(() => model.createSequence());
   const texts: number[][] = [[], [], []];
   for (const speaking of [[0, 1, 2], [0], [0, 2], [1]]) {

@@ -79,6 +79,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["full, untied", { tied: false }, { trainable: "full" }],
     ["LoRA", {}, { lora: { rank: 4, alpha: 8 } }],
     ["lfm2, full", { architecture: "lfm2", layers: 3 }, { trainable: "full" }],
+    ["qwen35, full", { architecture: "qwen35", layers: 3 }, { trainable: "full" }],
     ["phi3, LoRA", { architecture: "phi3" }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
@@ -190,6 +191,18 @@ describe("gradients do not depend on how the batch is computed", () => {
       "lfm2 with attention last, LoRA",
       1e-5,
       { architecture: "lfm2", embeddingScale: 0.3 },
+      { lora: { rank: 4, alpha: 8 } },
+    ],
+    [
+      "qwen35 with a delta net last, full",
+      1e-5,
+      { architecture: "qwen35", layers: 3, embeddingScale: 0.3 },
+      { trainable: "full" },
+    ],
+    [
+      "qwen35 with attention last, LoRA",
+      1e-5,
+      { architecture: "qwen35", embeddingScale: 0.3 },
       { lora: { rank: 4, alpha: 8 } },
     ],
     ["mistral3, full", 1e-5, { architecture: "mistral3", embeddingScale: 0.3 }, { trainable: "full" }],

@@ -40,7 +40,7 @@ export interface ProjectorNeed {
 }
 
 const LINEAR =
-  /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_qkv|attn_output|shortconv\.in_proj|shortconv\.out_proj|ffn_gate|ffn_up|ffn_down)\.weight$/;
+  /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_qkv|attn_gate|attn_output|ssm_(?:alpha|beta|out)|shortconv\.in_proj|shortconv\.out_proj|ffn_gate|ffn_up|ffn_down)\.weight$/;
 
 export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const architecture = String(metadata.get("general.architecture")?.value);

@@ -12,6 +12,7 @@ export const textArchitectures = [
   "lfm2",
   "phi3",
   "mistral3",
+  "qwen35",
 ] as const;
 
 /**
@@ -96,10 +97,16 @@ export const DEEP_LAYERS = 2;
 const CONVOLUTION_TOKENS = 3;
 
 /**
+ * The gated delta nets of qwen35, in every other layer, starting with the first: queries and keys of two heads, values
+ * of four, a state of 16 x 16 numbers each, and a convolution over four tokens.
+ */
+const DELTA = { size: 16, keyHeads: 2, valueHeads: 4, taps: 4 };
+
+/**
  * Dimension pairs of a head that follow an image's time, row and column, divided as in published models of these
  * architectures.
  */
-const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
+const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0], qwen35: [2, 1, 1, 0] };
 
 const ROPE_BASE = 10000;
 
@@ -107,7 +114,7 @@ const ROPE_BASE = 10000;
 const WINDOW_PATTERN = 2;
 
 /** Number of layers, if not 2. The fourth layer of smollm3 is the first without RoPE. */
-const LAYERS: Record<string, number> = { qwen3vl: 3, gemma3: 3, smollm3: 4, lfm2: 4 };
+const LAYERS: Record<string, number> = { qwen3vl: 3, gemma3: 3, smollm3: 4, lfm2: 4, qwen35: 4 };
 
 /** By Llama 3's rule, with its parameters but for a context of 64 tokens before it was extended. */
 function makeRopeFactors(headSize: number): Float32Array {
@@ -163,7 +170,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       () => mean + scale * normal(),
     );
     // Norms, biases and convolutions stay F32, as in every real file.
-    tensors.push({ name, type: shape.length === 2 && !name.includes(".conv.") ? type : "f32", shape, data });
+    tensors.push({ name, type: shape.length === 2 && !/\.conv\.|conv1d/.test(name) ? type : "f32", shape, data });
   };
   const control = [...SPECIAL_TOKENS, ...controlTokens];
   const tokens = [...byteTokens(), ...control, ...merges.map((merge) => merge.replace(" ", ""))];
@@ -171,6 +178,8 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   while (tokens.length < vocabulary || tokens.length % 32) tokens.push(`[PAD${tokens.length}]`);
   add("token_embd.weight", [embedding, tokens.length], embeddingScale);
   const hasConvolution = (layer: number) => architecture === "lfm2" && layer % 2 === 0;
+  const hasDeltaNet = (layer: number) => architecture === "qwen35" && layer % 2 === 0;
+  const hasAttention = (layer: number) => !hasConvolution(layer) && !hasDeltaNet(layer);
   for (let i = 0; i < layers; i++) {
     const name = (part: string) => `blk.${i}.${part}`;
     const linear = (part: string, inputs: number, outputs: number) =>
@@ -180,10 +189,23 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("shortconv.conv.weight"), [CONVOLUTION_TOKENS, embedding], 0.6);
       linear("shortconv.in_proj.weight", embedding, 3 * embedding);
       linear("shortconv.out_proj.weight", embedding, embedding);
+    } else if (hasDeltaNet(i)) {
+      const { size, keyHeads, valueHeads, taps } = DELTA;
+      const [channels, outputs] = [size * (2 * keyHeads + valueHeads), size * valueHeads];
+      linear("attn_qkv.weight", embedding, channels);
+      linear("attn_gate.weight", embedding, outputs);
+      add(name("ssm_conv1d.weight"), [taps, channels], 0.6);
+      linear("ssm_alpha.weight", embedding, valueHeads);
+      linear("ssm_beta.weight", embedding, valueHeads);
+      add(name("ssm_dt.bias"), [valueHeads], 0.5, -1);
+      add(name("ssm_a"), [valueHeads], 0.2, -1);
+      add(name("ssm_norm.weight"), [size], 0.1, 1);
+      linear("ssm_out.weight", outputs, embedding);
     } else if (architecture === "phi3") {
       linear("attn_qkv.weight", embedding, (heads + 2 * kvHeads) * headSize);
     } else {
-      linear("attn_q.weight", embedding, heads * headSize);
+      // Behind each head's queries, qwen35 has a gate of its output.
+      linear("attn_q.weight", embedding, heads * headSize * (architecture === "qwen35" ? 2 : 1));
       linear("attn_k.weight", embedding, kvHeads * headSize);
       linear("attn_v.weight", embedding, kvHeads * headSize);
     }
@@ -192,17 +214,17 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("attn_k.bias"), [kvHeads * headSize], 0.3);
       add(name("attn_v.bias"), [kvHeads * headSize], 0.3);
     }
-    const hasHeadNorms = architecture.startsWith("qwen3") || architecture === "gemma3";
-    if (hasHeadNorms || (architecture === "lfm2" && !hasConvolution(i))) {
+    const hasHeadNorms = architecture.startsWith("qwen3") || ["gemma3", "lfm2"].includes(architecture);
+    if (hasHeadNorms && hasAttention(i)) {
       add(name("attn_q_norm.weight"), [headSize], 0.1, 1);
       add(name("attn_k_norm.weight"), [headSize], 0.1, 1);
     }
-    if (!hasConvolution(i)) linear("attn_output.weight", heads * headSize, embedding);
+    if (hasAttention(i)) linear("attn_output.weight", heads * headSize, embedding);
     if (architecture === "gemma3") {
       add(name("post_attention_norm.weight"), [embedding], 0.1, 1);
       add(name("post_ffw_norm.weight"), [embedding], 0.1, 1);
     }
-    add(name("ffn_norm.weight"), [embedding], 0.1, 1);
+    add(name(architecture === "qwen35" ? "post_attention_norm.weight" : "ffn_norm.weight"), [embedding], 0.1, 1);
     if (architecture !== "phi3") linear("ffn_gate.weight", embedding, feedForward);
     linear("ffn_up.weight", embedding, architecture === "phi3" ? 2 * feedForward : feedForward);
     linear("ffn_down.weight", feedForward, embedding);
@@ -224,7 +246,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const u32 = (value: number): GgufValue => ({ type: "uint32", value });
   const key = (part: string) => `${architecture}.${part}`;
   const ofImages: Record<string, GgufValue> = {};
-  if (architecture === "qwen2vl" || architecture === "qwen3vl") {
+  if (architecture === "qwen2vl" || architecture === "qwen3vl" || architecture === "qwen35") {
     ofImages[key("rope.dimension_sections")] = { type: "array", of: "int32", value: ROPE_SECTIONS[architecture] };
   }
   if (architecture === "qwen3vl") ofImages[key("n_deepstack_layers")] = u32(deepLayers);
@@ -238,6 +260,17 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       : u32(kvHeads);
   const ofConvolutions: Record<string, GgufValue> =
     architecture === "lfm2" ? { [key("shortconv.l_cache")]: u32(CONVOLUTION_TOKENS) } : {};
+  const ofDeltaNets: Record<string, GgufValue> =
+    architecture === "qwen35"
+      ? {
+          [key("full_attention_interval")]: u32(2),
+          [key("ssm.conv_kernel")]: u32(DELTA.taps),
+          [key("ssm.state_size")]: u32(DELTA.size),
+          [key("ssm.group_count")]: u32(DELTA.keyHeads),
+          [key("ssm.time_step_rank")]: u32(DELTA.valueHeads),
+          [key("ssm.inner_size")]: u32(DELTA.size * DELTA.valueHeads),
+        }
+      : {};
   const ofWindows: Record<string, GgufValue> =
     architecture === "gemma3"
       ? {
@@ -288,11 +321,12 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       [key("attention.head_count_kv")]: keysAndValues,
       [key("attention.key_length")]: u32(headSize),
       [key("attention.value_length")]: u32(headSize),
-      [key("rope.dimension_count")]: u32(phi?.dimensions ?? headSize),
+      [key("rope.dimension_count")]: u32(phi?.dimensions ?? (architecture === "qwen35" ? headSize / 2 : headSize)),
       [key("attention.layer_norm_rms_epsilon")]: { type: "float32", value: 1e-6 },
       [key("rope.freq_base")]: { type: "float32", value: architecture === "gemma3" ? 1e6 : ROPE_BASE },
       ...ofImages,
       ...ofConvolutions,
+      ...ofDeltaNets,
       ...ofWindows,
       ...ofScales,
       ...ofPhi,

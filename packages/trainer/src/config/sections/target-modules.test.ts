@@ -12,6 +12,11 @@ describe("transformers' names of all linear layers are those of an adapter of al
     ["llama", llama],
     ["mistral3", llama],
     ["phi3", ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]],
+    // out_proj stands for o_proj too.
+    [
+      "qwen35",
+      [...llama.filter((name) => name !== "o_proj"), "out_proj", "in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b"],
+    ],
     ["lfm2", ["q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3"]],
   ] as const)("%s", async (architecture, names) => {
     const path = await models.write({ architecture });
@@ -34,6 +39,7 @@ it("llama.cpp's names stay, and a layer that two names mean counts once", () => 
     "attn_q",
     "attn_output",
     "shortconv.out_proj",
+    "ssm_out",
     "mine",
   ]);
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** The names of linear layers in transformers, which PEFT takes, and in llama.cpp. One name may be that of two layers. */
+/** The names of linear layers in transformers, which PEFT takes, and in llama.cpp. One name may be that of several. */
 const layers: Record<string, string | readonly string[]> = {
   q_proj: "attn_q",
   k_proj: "attn_k",
@@ -11,9 +11,13 @@ const layers: Record<string, string | readonly string[]> = {
   up_proj: "ffn_up",
   gate_up_proj: "ffn_up",
   down_proj: "ffn_down",
-  // Of LFM2, whose attention and convolutions end with an out_proj each.
+  // Of LFM2, whose attention and convolutions end with an out_proj each, as delta nets of Qwen3.5 do.
   in_proj: "shortconv.in_proj",
-  out_proj: ["attn_output", "shortconv.out_proj"],
+  out_proj: ["attn_output", "shortconv.out_proj", "ssm_out"],
+  in_proj_qkv: "attn_qkv",
+  in_proj_z: "attn_gate",
+  in_proj_a: "ssm_alpha",
+  in_proj_b: "ssm_beta",
   w1: "ffn_gate",
   w3: "ffn_up",
   w2: "ffn_down",
@@ -32,7 +36,7 @@ export const targetModulesSchema = z.union([
 export type TargetModules = z.infer<typeof targetModulesSchema>;
 
 /**
- * Lists the targets that a model does not have. Of one name that stands for two layers, one is enough.
+ * Lists the targets that a model does not have. Of one name that stands for several layers, one is enough.
  * @param present names of the model's layers in llama.cpp.
  */
 export function listMissingTargets(
