@@ -152,7 +152,7 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
   });
 });
 
-// As in "Devices" of the README: on the CPU, forward products over quantised weights round activations too.
+// As in docs/devices.md: on the CPU, forward products over quantised weights round activations too.
 describe("what separates devices over quantised weights", () => {
   const shape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
   const lora = { rank: 4, alpha: 8 };
@@ -257,7 +257,7 @@ describe("a device that lacks an operation", () => {
 });
 
 it.each(["llama", "qwen2", "qwen3"] as const)(
-  "TF32 changes gradients of %s by what the README says",
+  "TF32 changes gradients of %s by as much as docs/devices.md has",
   async (architecture) => {
     const path = await write({ architecture });
     const gpu = await loadEmulated({ path, ...small, trainable: "full" }, { kernels: rounding });

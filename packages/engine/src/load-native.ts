@@ -30,7 +30,7 @@ export interface LoadModelOptions {
    * "auto" (default) uses CUDA if its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are
    * available and the model can be trained there as requested, else the CPU. `inspectCuda()` reports the missing parts.
    * Over F32 weights the gradients of a GPU differ by 1e-3 to 4e-3, because it multiplies TF32; over quantised ones by
-   * more (see "Devices" in the README).
+   * more (docs/devices.md).
    */
   device?: "auto" | "cpu" | "cuda";
   /** Number of layers on the GPU; default all, which training requires. */

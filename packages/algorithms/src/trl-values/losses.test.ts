@@ -26,7 +26,7 @@ const aggregationOf: Record<string, string> = {
   luspo: "seq-mean-token-sum",
 };
 
-/** As the table of docs/differences.md has it. */
+/** As the table of docs/differences-trl.md has it. */
 function toOptions(s: TrlSettings): PolicyLossOptions {
   const lossAggMode = aggregationOf[s.loss_type!]!;
   const gspo = policyLosses.get("gspo");
@@ -127,7 +127,7 @@ describe(`losses and their gradients by TRL ${trlValues.trl}`, () => {
   });
 
   it("are told of every setting that TRL reads on the way to them", () => {
-    const page = readFileSync(join(import.meta.dirname, "..", "..", "..", "..", "docs", "differences.md"), "utf8");
+    const page = readFileSync(join(import.meta.dirname, "..", "..", "..", "..", "docs", "differences-trl.md"), "utf8");
     const missing = trlValues.settings.filter((name) => !ofNoLoss.includes(name) && !page.includes(`\`${name}`));
     expect(missing).toEqual([]);
   });

@@ -177,7 +177,7 @@ function describeBadRow(
     remedy:
       column === "videos" || /"type":"video/.test(describeValue(received))
         ? "leave such rows out (data.custom_cls with mapRecord), or drop the column"
-        : "see the README of @cria/rollout for the columns of a row",
+        : "see docs/rows.md for the columns of a row",
   });
 }
 

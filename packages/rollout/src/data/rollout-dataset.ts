@@ -25,7 +25,7 @@ export class RolloutDataset {
     protected readonly config: Readonly<Record<string, unknown>> = {},
   ) {}
 
-  /** The rows of each file, in order, in the format of the README. */
+  /** The rows of each file, in order, in the columns of docs/rows.md. */
   async load(): Promise<DatasetRecord[][]> {
     const files: DatasetRecord[][] = [];
     for (const file of this.files) {

@@ -19,7 +19,7 @@ export const samplerOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "File of a class or function that picks the rows of each step (docs/tasks.md); TypeScript needs no build step. null: class_name is a built-in one.",
+      "File of a class or function that picks the rows of each step (docs/row-samplers.md); TypeScript needs no build step. null: class_name is a built-in one.",
     ),
   name: z.string().nullable().default(null).meta({
     description:

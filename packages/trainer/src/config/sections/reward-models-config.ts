@@ -50,7 +50,7 @@ const rewardModelEntry = z
       .string()
       .nullable()
       .default(null)
-      .describe("A Jinja file; null: the default of the type. Variables: see the README. Not for score_head."),
+      .describe("A Jinja file; null: the default of the type. Variables: docs/judges.md. Not for score_head."),
     score_pattern: z
       .string()
       .default('score[\\s:=*"]{0,6}(-?\\d+(?:\\.\\d+)?)')
