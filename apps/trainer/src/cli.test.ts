@@ -41,7 +41,7 @@ describe("cria", () => {
     }
   });
 
-  it("keys are explained: the most used ones by train --help, each by cria config", () => {
+  it("train --help explains the most used keys, cria config explains each", () => {
     const { stdout: help } = cria("train", "--help");
     for (const text of ["actor_rollout_ref.model.path", "trainer.total_training_steps", "cria config"])
       expect(help).toContain(text);

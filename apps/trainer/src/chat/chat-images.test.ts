@@ -48,7 +48,7 @@ function open(
 }
 
 describe("/image", () => {
-  it("stands before the next message, which alone has it; retry keeps it, undo takes it back", async () => {
+  it("adds the picture to the next message only; retry keeps it, undo removes it", async () => {
     const { session } = open();
     expect(await runChatCommand(session, "image", cat)).toMatch(
       /^\[image 64 x 64, [0-9a-f]{8}\], \d+ bytes, 18 tokens: /,
@@ -65,7 +65,7 @@ describe("/image", () => {
     await session.close();
   });
 
-  it("can be taken back, and what is no picture is an error that changes nothing", async () => {
+  it("can be undone; a file that is not a picture is an error and changes nothing", async () => {
     const { session } = open();
     await runChatCommand(session, "image", cat);
     expect(await runChatCommand(session, "image", "-")).toBe("the next message has no image");
@@ -86,7 +86,7 @@ describe("/image", () => {
     await Promise.all([session.close(), blind.close()]);
   });
 
-  it("is what tools look at; the model sees their pictures, and a script reads hashes", async () => {
+  it("gives the picture to tools, the tools' pictures to the model, and hashes to a script", async () => {
     const { session, engine } = open();
     let text = "";
     const write = (piece: string) => {
@@ -110,7 +110,7 @@ describe("/image", () => {
   });
 });
 
-it("a model sees by the projector that is named", async () => {
+it("the model uses the projector that the option names", async () => {
   const path = await models.write();
   const mmproj = join(models.folder, "tiny.mmproj.gguf");
   await makeTinyProjector(mmproj);

@@ -55,7 +55,7 @@ describe("with the embedded policy and its calculator", () => {
     return { trajectory: trajectory!, seed: hashSeed(seed, 0, row.uid, 0) };
   }
 
-  it("says what it knows, and a question that it can answer: that of a run's first row", () => {
+  it("introduces the policy, with a question that it can answer: that of a run's first row", () => {
     const print = vi.spyOn(console, "log").mockReturnValue();
     const tell = (name: string, example: string | null) => {
       introduce({ ...chat, name, example });
@@ -82,7 +82,7 @@ describe("with the embedded policy and its calculator", () => {
       .map((line) => JSON.parse(line));
   }
 
-  it("says what a rollout with the same seed says, calls the tool and gives the right answer", async () => {
+  it("answers as a rollout with the same seed, calls the tool and gives the right answer", async () => {
     expect(chat.system).toMatch(/Use the tool/);
     let solved = 0;
     for (let seed = 0; seed < 40; seed++) {
@@ -100,7 +100,7 @@ describe("with the embedded policy and its calculator", () => {
     expect(solved).toBeGreaterThan(0);
   });
 
-  it("goes on without evaluating again what was said; /undo takes back, and the same message has the same answer", async () => {
+  it("does not evaluate earlier messages again; after /undo the same message gets the same answer", async () => {
     const lines = [question, "And 5 more?", "/undo", "And 5 more?", "/retry", "/reset", question];
     const output = await pipe(open(3), lines);
     const [first, second, undone, again, retried, , anew] = output;
@@ -173,7 +173,7 @@ class SlowTool extends BaseTool {
 const call = (name: string) => `<tool_call>\n{"name": "${name}", "arguments": {"expression": "6*7"}}\n</tool_call>`;
 
 describe("tools", () => {
-  it("that do not exist are errors for the model to read, and for the person to see", async () => {
+  it("errors of unknown tools are shown to the model and to the person", async () => {
     const { engine, session } = makeFake(({ turn }) => (turn === 0 ? call("oracle") : "I have none"));
     const turn = await session.say("6*7?");
     expect(turn.calls).toEqual([expect.objectContaining({ name: "oracle", failure: "unknown_tool" })]);
@@ -182,7 +182,7 @@ describe("tools", () => {
     expect(engine.counts.disposed).toBe(engine.counts.created);
   });
 
-  it("that a person stops have an answer too, which the model sees once, before the next message", async () => {
+  it("a stopped call has an answer too, which the model sees once, before the next message", async () => {
     const seen: string[] = [];
     const tool = new SlowTool();
     const { session } = makeFake(
@@ -206,7 +206,7 @@ describe("tools", () => {
     await session.close();
   });
 
-  it("are not called for ever", async () => {
+  it("end after a number of turns", async () => {
     const { session } = makeFake(() => call("calculator"));
     const turn = await session.say("6*7?");
     expect(turn.finishReason).toBe("turns");
@@ -274,7 +274,7 @@ describe("in a terminal", () => {
   });
 });
 
-describe("what is typed", () => {
+describe("typed input", () => {
   it("is a message, a command, or a message that begins with a slash", () => {
     expect(readInput("hi /undo")).toEqual({ kind: "message", text: "hi /undo" });
     expect(readInput("/system Be kind.")).toEqual({ kind: "command", name: "system", argument: "Be kind." });
@@ -285,7 +285,7 @@ describe("what is typed", () => {
   });
 });
 
-describe("what is talked to", () => {
+describe("the target of a chat", () => {
   const greet = async (options: Parameters<typeof openChat>[0]) => {
     const chat = await openChat({ temperature: 0, seed: 1, maxTokens: 8, context: 120, threads: 1, ...options });
     const session = new InteractiveChat(chat);

@@ -3,7 +3,7 @@ import { recordCalls } from "./record-calls.js";
 
 afterEach(() => vi.restoreAllMocks());
 
-it("a call holds the event loop while it runs, or waits in it, and not while others have the CPU", () => {
+it("counts the time in which a call blocks the event loop, without time in which others have the CPU", () => {
   let now = 0;
   let waited = 0;
   vi.spyOn(performance, "now").mockImplementation(() => now);

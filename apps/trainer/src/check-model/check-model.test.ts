@@ -79,7 +79,7 @@ async function runBent(
 }
 
 describe("cria check-model", () => {
-  it("the embedded policy: every row is fine, but what its types rule out", async () => {
+  it("the embedded policy: every row is fine, except those that its types exclude", async () => {
     const { stdout, status } = await cria(embeddedPolicy, "--json", "--device", "cpu", "--threads", "1");
     const report = JSON.parse(stdout) as ModelReport;
     expect(list(report).filter(({ verdict }) => verdict !== "ok")).toEqual([]);
@@ -106,7 +106,7 @@ describe("cria check-model", () => {
     expect(find(list(report), "tool calls").found).toMatch(/^hermes: calls of all types/);
   });
 
-  it("a quantized file trains an adapter alone, and what rounding costs is measured", async () => {
+  it("a quantized file trains only an adapter, and the check measures the cost of rounding", async () => {
     const path = await models.write({ type: "q8_0", embedding: 64, feedForward: 64 });
     const report = await check(path, [loadCheck, gradientsCheck]);
     expect(verdicts(report)).toEqual({
@@ -265,7 +265,7 @@ describe("each check can fail", () => {
 });
 
 describe("models that are new here", () => {
-  it("are told once, until the file changes; small ones and those that were checked are not", async () => {
+  it("are reported once, until the file changes; small and checked models are not", async () => {
     vi.stubEnv("XDG_CACHE_HOME", join(models.folder, "cache"));
     const path = join(models.folder, "large.gguf");
     const resize = (bytes: number) => {

@@ -12,7 +12,7 @@ const makeFile = (name: string) => {
   return path;
 };
 
-describe("the words about a bus", () => {
+describe("the options of a bus", () => {
   it("are servers, files and a prefix", () => {
     const files = { creds: "a.creds", nkey: "a.nk", ca: "ca.pem", cert: "a.pem", "cert-key": "a-key.pem" };
     const words = Object.fromEntries(Object.entries(files).map(([option, name]) => [option, makeFile(name)]));
@@ -30,7 +30,7 @@ describe("the words about a bus", () => {
     expect(nameBus(readBusArgs({ bus: "nats://one:4222" }))).toBe("nats://one:4222");
   });
 
-  it("may be none; but none of them stands without --bus, nor a certificate without its key", () => {
+  it("are optional; the others need --bus, and a certificate needs its key", () => {
     expect(readBusArgs({})).toBeUndefined();
     expect(() => readBusArgs({ creds: makeFile("b.creds") })).toThrow(
       expect.objectContaining({ code: "config/bad-argument", subject: "--creds", received: "no --bus" }),
@@ -61,7 +61,7 @@ describe("the words about a bus", () => {
     expect(read).not.toThrow(/s3cret|anna/);
   });
 
-  it("name files that are there", () => {
+  it("name existing files", () => {
     expect(() => readBusArgs({ bus: "one", nkey: join(folder, "none.nk") })).toThrow(
       expect.objectContaining({ code: "config/path-missing", subject: "--nkey" }),
     );

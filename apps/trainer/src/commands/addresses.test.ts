@@ -93,7 +93,7 @@ async function writeHubRun(): Promise<{ config: string; folder: string }> {
 }
 
 describe("models and data of a hub", () => {
-  it("train, resume, evaluate and export; what is in the cache needs no network", async () => {
+  it("train, resume, evaluate and export; cached files need no network", async () => {
     const { config, folder } = await writeHubRun();
     expect(await run(trainCommand, config), output.stderr).toBe(0);
     expect(output.stderr).toMatch(/download .*tiny-F32\.gguf[\s\S]*download .*me\/sums\/train\.jsonl/);
@@ -185,7 +185,7 @@ describe("columns of other names", () => {
     );
   });
 
-  it("a map that fails, gives no row, or is none names itself and the record", async () => {
+  it("a map that fails, gives no row or is not a function: the error names the map and the record", async () => {
     const { config, folder } = await writeHubRun();
     const wrong = join(folder, "wrong.mjs");
     writeFileSync(

@@ -60,5 +60,5 @@ describe("the words of a command line", () => {
     ["config"],
     ["config", "--from-verl", "run.sh", "a=1"],
     ["config", "--fromVerl", "run.sh"],
-  ])("%j: nothing is wrong", (...words) => expect(refuse(...words)).toBeNull());
+  ])("%j is valid", (...words) => expect(refuse(...words)).toBeNull());
 });

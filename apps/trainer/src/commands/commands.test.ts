@@ -68,7 +68,7 @@ describe("cria train", () => {
     );
   });
 
-  it("warns of prompts that would end the run only when they are drawn", async () => {
+  it("warns of prompts that are too long before a step draws them", async () => {
     const prompts = ["a", "b".repeat(300), "c", "d".repeat(200)];
     const { folder } = await writeTinyRun(models, { prompts });
     const config = join(folder, "config.yaml");
@@ -79,7 +79,7 @@ describe("cria train", () => {
     expect(output.stderr).toMatch(/error row 1 /);
   });
 
-  it("sft says what its loss means, and the command that trains on from there", async () => {
+  it("sft explains its loss, and prints the command that trains on from there", async () => {
     const { folder, config } = await writeTinyRun(models, {
       reward: "return 0;",
       trainer: { total_training_steps: 5 },

@@ -67,7 +67,7 @@ describe("cria config --from-verl of several files", () => {
     expect(turned.config.data.train_batch_size).toBe(64);
   });
 
-  it("without its config is told which one it lacks", async () => {
+  it("names the missing config of a script", async () => {
     const { code, stdout } = await convert("--from-verl", script);
     expect(code).toBe(0);
     expect(stdout).toContain("--config-name=turns");

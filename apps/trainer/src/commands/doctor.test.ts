@@ -121,7 +121,7 @@ describe("cria doctor", () => {
     },
   );
 
-  it("full training at the learning rate of an adapter is warned of; the critic counts with gae alone", async () => {
+  it("warns of full training at the learning rate of an adapter; counts the critic with gae alone", async () => {
     const { folder } = await writeTinyRun(models);
     const check = async (...overrides: string[]) => {
       stdout = "";
@@ -144,7 +144,7 @@ describe("cria doctor", () => {
     expect(await check(...rates, "critic.optim.lr=1e-5")).toEqual([]);
   });
 
-  it("a clip where a step has one update has no effect", async () => {
+  it("names a clip without effect if a step has one update", async () => {
     const { folder } = await writeTinyRun(models);
     const check = async (...overrides: string[]) => {
       stdout = "";
@@ -157,7 +157,7 @@ describe("cria doctor", () => {
     expect(await check(`${clip}=0.1`, "actor_rollout_ref.actor.ppo_epochs=2")).toEqual([]);
   });
 
-  it("targets of an adapter that the model lacks are named, with those that it has", async () => {
+  it("names an adapter's targets that the model lacks, and lists its layers", async () => {
     const { folder } = await writeTinyRun(models);
     const targets = "actor_rollout_ref.model.target_modules";
     const check = async (...overrides: string[]) => {
@@ -182,7 +182,7 @@ describe("cria doctor", () => {
     expect(await check(`${own}=[k_proj,attn_qkv]`)).toEqual([]);
   });
 
-  it("one that does not fit names its largest part and the key to lower; the exit code says it too", async () => {
+  it("a config that does not fit: names the largest part and the key to lower, and sets the exit code", async () => {
     const { folder } = await writeTinyRun(models);
     const diagnosis = await examine(
       join(folder, "config.yaml"),
@@ -308,7 +308,7 @@ describe("the estimate", () => {
     expect([inputs(16384, 512), inputs(512, 2048), inputs(16384, null)]).toEqual([16384, 2048, 16384]);
   });
 
-  it("is within 15 % of what a LoRA step was measured to take, up to 16,384 tokens", () => {
+  it("is within 15 % of the measured memory of a LoRA step, up to 16,384 tokens", () => {
     const file = join(import.meta.dirname, "../../../../scripts/nightly/train-memory.json");
     const measured = JSON.parse(readFileSync(file, "utf8")) as {
       rank: number;

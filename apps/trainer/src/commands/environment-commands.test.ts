@@ -87,7 +87,7 @@ describe("cria rollout", () => {
     expect(a).toEqual(b);
   });
 
-  it("--keep and --as: only what the filter takes, as a dump or as what cria sft reads", async () => {
+  it("--keep and --as: writes the filtered conversations, as a dump or for cria sft", async () => {
     // Some conversations earn the reward, others do not.
     const { folder } = await writeTinyRun(models, { reward: "return text.length % 2;" });
     const config = join(folder, "config.yaml");
@@ -159,7 +159,7 @@ describe("cria rollout", () => {
     expect(existsSync(join(folder, "cria", "default", "trajectories.jsonl"))).toBe(true);
   });
 
-  it("says what is wrong with its arguments; an interruption keeps what had ended", async () => {
+  it("reports wrong arguments; an interruption keeps finished conversations", async () => {
     const { folder } = await writeTinyRun(models);
     const config = join(folder, "config.yaml");
     expect(await run("rollout", config, "--rows=no")).toBe(1);
@@ -205,7 +205,7 @@ export class It extends ${base} {
   const answer = (result: string) => `async execute() { return ${result}; }`;
   const good = answer('{ response: { text: "fine" }, reward: 0, metrics: {} }');
 
-  it("finds nothing wrong with what is right, and says what it did", async () => {
+  it("finds no problem in a correct environment, and lists its checks", async () => {
     const { code, report } = await check("BaseTool", good);
     expect(report.findings).toEqual([]);
     expect(code).toBe(0);
@@ -358,7 +358,7 @@ export class It extends ${base} {
     expect([code, result.reports[0]!.findings]).toEqual([0, []]);
   });
 
-  it("ends, also with an MCP server, which lives until it is told to go", () => {
+  it("ends, also with an MCP server that runs until it is stopped", () => {
     const server = createRequire(join(import.meta.dirname, "../../../../packages/tools/package.json")).resolve(
       "@modelcontextprotocol/server-everything/dist/index.js",
     );
@@ -375,7 +375,7 @@ export class It extends ${base} {
     expect(stdout).toMatch(/tool echo:/);
   });
 
-  it("takes tools of the AI SDK, in any form; what they throw is how they answer", async () => {
+  it("takes tools of the AI SDK, in any form; their errors count as answers", async () => {
     const file = join(work, "agent.mjs");
     writeFileSync(
       file,
@@ -414,7 +414,7 @@ export class It extends ${base} {
     expect(code).toBe(0);
   });
 
-  it("takes MCP servers, by command line, from a file or by export; what they do not tell is a hint", async () => {
+  it("takes MCP servers, by command line, from a file or by export; hints name missing information", async () => {
     const server = join(work, "server.cjs");
     writeFileSync(
       server,
@@ -465,7 +465,7 @@ export class It extends ${base} {
     expect(stdout).toMatch(/tool clock: ok/);
   });
 
-  it("says what it cannot load", async () => {
+  it("names a module that it cannot load", async () => {
     for (const [args, message] of [
       [["none.ts#X"], /none\.ts/],
       [[join(work, "subject-0.ts#Other")], /subject-0\.ts#Other: [\s\S]*It/],
@@ -510,7 +510,7 @@ describe("cria init", () => {
     expect(summary.metrics.tokenization_mismatch).toBeUndefined();
   });
 
-  it("overwrites nothing, and its name must do as a data source", async () => {
+  it("overwrites nothing, and refuses a name that cannot be a data source", async () => {
     expect(await run("init", folder)).toBe(1);
     expect(output.stderr).toMatch(/my-env: /);
     expect(await run("init", join(work, "my env!"))).toBe(1);

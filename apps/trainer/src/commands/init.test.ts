@@ -81,7 +81,7 @@ describe("cria init", () => {
     expect(JSON.parse(read("plain", "tsconfig.json")).compilerOptions.strict).toBe(true);
   });
 
-  it("says what comes next, and asks nobody where no terminal is", async () => {
+  it("prints the next commands, and asks nothing without a terminal", async () => {
     const before = process.cwd();
     mkdirSync(join(work, "empty"));
     process.chdir(join(work, "empty"));
@@ -174,7 +174,7 @@ describe("cria init --vision", () => {
     expect(messages[1].content[0]).toMatchObject({ type: "image", image: { hash: images[0].hash } });
   });
 
-  it("takes a model and its projector together, and is a source of its own", async () => {
+  it("takes a model and its projector together, and refuses another source beside them", async () => {
     expect(await refuse("v1", "--vision", "--model=m.gguf")).toMatch(/--model and --mmproj: /);
     expect(await refuse("v2", "--mmproj=p.gguf", "--model=m.gguf")).toMatch(/--mmproj: /);
     expect(await refuse("v3", "--vision", "--from-mcp=x")).toMatch(/--vision and --from-mcp: /);
@@ -241,7 +241,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     expect(parseYaml(read("careless", "tools.yaml")).tools[0].config.tools).toEqual(["wipe"]);
   });
 
-  it("starts the server where it was started first, with its environment", async () => {
+  it("starts the server in the folder of its first start, with its environment", async () => {
     const before = process.cwd();
     writeServer("here.mjs", [look]);
     process.chdir(work);

@@ -31,7 +31,7 @@ describe("signals", () => {
     });
   }
 
-  it("a second one ends the process at once, as it would without a listener", () => {
+  it("a second signal ends the process at once, as it would without a listener", () => {
     const { kill, stop, wait } = listen();
     process.emit("SIGINT");
     wait(1000);
@@ -41,7 +41,7 @@ describe("signals", () => {
     stop();
   });
 
-  it("of what drains the second one aborts again, and a third ends the process", () => {
+  it("while work drains the second signal aborts again, and a third ends the process", () => {
     const { signal, again, kill, stop, wait } = listen({ drains: true });
     process.emit("SIGTERM");
     expect([signal.aborted, again.aborted]).toEqual([true, false]);
@@ -55,7 +55,7 @@ describe("signals", () => {
     stop();
   });
 
-  it("the same one twice within moments is one: npm passes on what the terminal has told already", () => {
+  it("counts a signal that npm repeats within moments as one", () => {
     const { kill, stop, wait } = listen();
     process.emit("SIGINT");
     wait(100);

@@ -39,8 +39,8 @@ const load = (...overrides: string[]) => {
 const missing = (...overrides: string[]) =>
   listMissingTrainPaths(load(...overrides)).map(({ message }) => message.replaceAll(root, "<root>"));
 
-describe("where a relative path starts", () => {
-  it("in a file, at that file's folder", () => {
+describe("the start of a relative path", () => {
+  it("in a file is that file's folder", () => {
     const { values, folder } = load();
     expect(resolvePath(folder, values.actor_rollout_ref.model.path)).toBe(join(task, "m.gguf"));
     expect(resolvePath(folder, values.data.train_files[0]!)).toBe(join(task, "rows.jsonl"));
@@ -55,7 +55,7 @@ describe("where a relative path starts", () => {
     });
   });
 
-  it("in an override, at the working directory: lists, other names of a key, modules and run folders too", () => {
+  it("in an override is the working directory: lists, other names of a key, modules and run folders too", () => {
     const { values, folder } = load(
       `${MODEL}=models/m.gguf`,
       "data.train_files=[a.jsonl, ../b.jsonl, /c.jsonl]",
@@ -82,11 +82,11 @@ describe("where a relative path starts", () => {
     expect(resolvePath(folder, values.actor_rollout_ref.model.path)).toBe(join(work, "models", "m.gguf"));
   });
 
-  it("that nobody wrote, at the working directory", () => {
+  it("in a default is the working directory", () => {
     expect(load().values.trainer.default_local_dir).toBe("runs");
   });
 
-  it("is known for every key that holds one", () => {
+  it("is known for every key with a path", () => {
     const leaves = [...listLeaves(trainConfigSchema), ...listLeaves(sftConfigSchema)];
     const holds = leaves.filter((key) => /(path|files?|dir|folder)$/.test(key));
     expect(holds.filter((key) => !(key in pathKeys))).toEqual([]);
@@ -94,7 +94,7 @@ describe("where a relative path starts", () => {
   });
 });
 
-describe("errors about paths name the rule and the file that was looked for", () => {
+describe("errors about paths name the rule and the missing file", () => {
   it("of a config and of its overrides", () => {
     expect(missing()).toEqual([]);
     expect(missing(`${MODEL}=m.gguf`)).toEqual([
@@ -119,7 +119,7 @@ describe("errors about paths name the rule and the file that was looked for", ()
     expect(missing("data.train_files=data/none.jsonl")[0]).not.toContain("hf:");
   });
 
-  it("of every file that would be opened, and of no other", () => {
+  it("of every file of the command, and of no other", () => {
     const none = [
       "data.val_files=[none.jsonl]",
       "custom_reward_function.path=none.ts",
@@ -150,7 +150,7 @@ describe("errors about paths name the rule and the file that was looked for", ()
     ],
     ["check-env", checkEnvCommand, ["tools.yaml"], /^tools\.yaml: does/],
     ["check-env", checkEnvCommand, ["./tool.ts#Tool"], /^\.\/tool\.ts#Tool: does/],
-  ])("of what is typed after cria %s: %$", async (_, command, rawArgs, start) => {
+  ])("of arguments of cria %s: %$", async (_, command, rawArgs, start) => {
     vi.spyOn(process, "cwd").mockReturnValue(work);
     await runCitty(command as typeof trainCommand, { rawArgs: [...rawArgs] });
     expect(process.exitCode).toBe(1);

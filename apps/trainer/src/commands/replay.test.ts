@@ -55,7 +55,7 @@ it("says how many conversations of a step are equal, by line or by name", async 
   expect(JSON.parse(output.stdout).conversations).toMatchObject([{ uid, sample, tokens: token_ids.length - 2 }]);
 });
 
-it("exits with 1 and shows the token where a conversation comes out otherwise", async () => {
+it("exits with 1 and shows the first token that differs", async () => {
   const copy = `${path}-other`;
   cpSync(path, copy, { recursive: true });
   const [first, ...rest] = lines;

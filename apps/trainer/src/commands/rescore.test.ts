@@ -44,7 +44,7 @@ beforeAll(async () => {
   );
 });
 
-it("says what changed, and writes a run that cria show draws", async () => {
+it("reports the changes, and writes a run that cria show draws", async () => {
   const out = join(folder, "strict");
   expect(await rescore(path, "--reward", `${join(folder, "strict.ts")}#score`, "--out", out)).toBe(0);
   expect(output.stdout).toMatch(/12 conversations of the training.*: 12 have another score, 4 another success/);
@@ -84,7 +84,7 @@ it("gives the result alone as JSON, and its metrics to trackers", async () => {
   expect(existsSync(join(result.path, "tensorboard"))).toBe(true);
 });
 
-it("refuses what it cannot do in words", async () => {
+it("refuses impossible requests with a message", async () => {
   expect(await rescore(path)).toBe(2);
   expect(output.stderr).toMatch(/--reward/);
   expect(await rescore(path, "--reward", "./r.ts", "--logger", "excel")).toBe(1);

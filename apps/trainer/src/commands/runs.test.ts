@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 
 describe("the end of cria train", () => {
-  it("has the curve, what is wrong, the worst conversation, and commands that go on from here", async () => {
+  it("has the curve, problems, the worst conversation, and the next commands", async () => {
     expect(await run("train", join(folder, "config.yaml"))).toBe(0);
     printed = output.stdout;
     expect(printed).toMatch(/in training: ▁▁▁▁\n/);
@@ -100,7 +100,7 @@ describe("cria coach", () => {
     expect(() => JSON.parse(output.stdout)).not.toThrow();
   });
 
-  it("refuses what is no run, and names those below it", async () => {
+  it("refuses a folder that is not a run, and names the runs below it", async () => {
     expect(await run("coach", folder)).toBe(1);
     expect(output.stderr).toMatch(/^error [\s\S]*: .*cria\/default/m);
   });
@@ -138,7 +138,7 @@ describe("cria runs", () => {
     expect(output.stderr).toMatch(/\b2 run folders/);
   });
 
-  it("resumes one where its folder lies now, to the steps that its config asks for", async () => {
+  it("resumes a moved run in its new folder, to the steps of its config", async () => {
     const moved = copy("moved");
     const file = join(moved, "config.json");
     const config = JSON.parse(readFileSync(file, "utf8"));
@@ -153,7 +153,7 @@ describe("cria runs", () => {
     expect(readFileSync(join(trained, "metrics.jsonl"), "utf8").trim().split("\n")).toHaveLength(5);
   });
 
-  it("removes one, once somebody said yes", async () => {
+  it("removes a run after a confirmation", async () => {
     const path = copy("unwanted");
     expect(await run("runs", "remove", path)).toBe(1);
     expect(output.stderr).toMatch(/unwanted[\s\S]*--yes/);
@@ -164,7 +164,7 @@ describe("cria runs", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("removes none that is running, none with others in it, and nothing that is no run", async () => {
+  it("refuses to remove a running run, a run with others in it, and a folder that is not a run", async () => {
     const path = copy("busy");
     const lock = await RunLock.acquire(path);
     try {

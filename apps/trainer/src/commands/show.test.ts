@@ -179,7 +179,7 @@ assistant  ▌ Nowhere<|end|>
     expect(output.stdout).toContain("  [image 64 x 48, 5e5e5e5e, 6 tokens]\n");
   });
 
-  it("takes the newest step, another, or all; validations; one prompt; the worst; what a filter says", async () => {
+  it("takes the newest step, another, or all; validations; one prompt; the worst; those of a filter", async () => {
     const steps = async (...given: string[]) => [
       ...new Set((await showJson(run, ...given)).conversations.map((c) => c.step)),
     ];
@@ -205,7 +205,7 @@ assistant  ▌ Nowhere<|end|>
     expect(output.stdout).toMatch(/no conversation matches/);
   });
 
-  it("says what there is where something is not there", async () => {
+  it("lists the existing choices if one is missing", async () => {
     for (const [given, message] of [
       [[join(work, "nothing")], /nothing: /],
       [[run, "--step=7"], /expected: one of 1 to 3, 20\n.*step 7/],
@@ -221,7 +221,7 @@ assistant  ▌ Nowhere<|end|>
     }
   });
 
-  it("finds conversations that the config or another command put elsewhere", async () => {
+  it("finds conversations in a folder that the config or another command names", async () => {
     const moved = join(work, "runs", "p", "moved");
     const elsewhere = join(work, "elsewhere");
     write(join(elsewhere, "4.jsonl"), [makeLine({ uid: "moved/0:1" })]);
@@ -234,7 +234,7 @@ assistant  ▌ Nowhere<|end|>
     expect((await showJson(alone)).conversations[0]!.uid).toBe("alone/0:1");
   });
 
-  it("nothing of a text does anything in a terminal, and no line is wider than 80 columns", async () => {
+  it("writes out control characters of texts, and keeps lines within 80 columns", async () => {
     const hostile = `\u001b[2J\u001b]0;owned\u0007\u009b31m\r\b\u202eexe.txt ${"漢字".repeat(60)} ${"x".repeat(300)} \ud800`;
     const messages = makeLine().messages.map((message) => ({ ...message, content: hostile, name: hostile }));
     const spans = makeLine().spans.map((span) => ({ ...span, text: hostile }));
@@ -266,7 +266,7 @@ assistant  ▌ Nowhere<|end|>
     }
   });
 
-  it("shows dumps of version 1, as far as they tell", async () => {
+  it("shows the values of dumps of version 1", async () => {
     const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "packages", "records", "fixtures", "dumps");
     for (const name of ["version-1-train.jsonl", "version-1-rollout.jsonl"]) {
       expect(await show(join(fixtures, name), "--limit=99")).toBe(0);

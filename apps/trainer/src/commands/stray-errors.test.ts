@@ -57,7 +57,7 @@ describe("cria train, when the user's code", () => {
     });
   }
 
-  it("ends the process: that is no success, and the line that did it is named", async () => {
+  it("ends the process: fails, and names the line", async () => {
     const { code, stderr } = await trainWith("process.exit(0);");
     expect(code).toBe(1);
     expect(stderr).toMatch(/by: process\.exit, called at .*reward\.mjs/);

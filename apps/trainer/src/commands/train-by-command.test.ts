@@ -78,7 +78,7 @@ async function trainOver(name: string, loseLead?: (bus: TrainingBus, lose: () =>
   }
 }
 
-describe("a training whose lead of the bus is lost", () => {
+describe("a training that loses the lead of the bus", () => {
   let plain: string;
   beforeAll(async () => {
     plain = (await trainOver("plain")).sha;

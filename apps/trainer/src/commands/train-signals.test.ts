@@ -66,7 +66,7 @@ describe("cria train that gets a signal", () => {
   }
 });
 
-it("cria train whose output nobody reads any more saves, ends with 141, and goes on later", async () => {
+it("cria train saves when its output is closed, ends with 141, and goes on later", async () => {
   const { folder } = await writeTinyRun(models, { trainer: { total_training_steps: 100_000 } });
   const args = [bin, "train", join(folder, "config.yaml")];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });

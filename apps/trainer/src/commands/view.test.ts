@@ -30,7 +30,7 @@ function writeRun(name: string, uids: readonly string[]): string {
 }
 
 describe("cria view --static", () => {
-  it("writes the app and what each address answers, whatever prompts are called", async () => {
+  it("writes the app and the answer of each address, for any names of prompts", async () => {
     const run = writeRun("run", [
       "sums/0",
       "..",
@@ -64,7 +64,7 @@ describe("cria view --static", () => {
     });
   });
 
-  it("ends when it is told to", async () => {
+  it("ends by its signal", async () => {
     const run = writeRun("ended", ["a"]);
     const given = {
       folders: [run],
@@ -77,7 +77,7 @@ describe("cria view --static", () => {
 });
 
 describe("cria view", () => {
-  it("says which folder is not there, and which port is none", async () => {
+  it("names a missing folder and a wrong port", async () => {
     const view = (...rawArgs: string[]) => runCommand(viewCommand as never, { rawArgs });
     await view(join(root, "nowhere"));
     expect(output.stderr).toMatch(/nowhere: /);

@@ -49,7 +49,7 @@ describeWithNats("cria workers", () => {
     await server.dispose();
   });
 
-  it("lists who is there, and what they roll out with", async () => {
+  it("lists the workers, and the version of their policy", async () => {
     expect(await run("--bus", server.url, "--prefix", "farm"), output.stderr).toBe(0);
     expect(output.stdout).toMatch(
       new RegExp(`^${server.url} \\(farm\\) {2}1 worker, policy version 7 \\(weights aaaaaaaaaaaa\\)\n`),
@@ -68,14 +68,14 @@ describeWithNats("cria workers", () => {
     });
   });
 
-  it("says that no coordinator has created the bus, at once, and what to do", async () => {
+  it("says at once that no coordinator has created the bus, with a remedy", async () => {
     expect(await run("--bus", server.url, "--prefix", "other")).toBe(1);
     expect(output.stderr).toMatch(/the bus other: [\s\S]*coordinator/);
   });
 });
 
-describe("the words of cria workers", () => {
-  it("say where no server is, and nothing of a password", async () => {
+describe("the options of cria workers", () => {
+  it("name an unreachable server in the error, but no password", async () => {
     expect(await run("--bus", "nats://127.0.0.1:1")).toBe(1);
     expect(output.stderr).toMatch(/nats:\/\/127\.0\.0\.1:1: [\s\S]*nats-server/);
     output.stderr = "";
@@ -95,13 +95,13 @@ describe("the words of cria workers", () => {
   });
 });
 
-describe("a bus that is followed", () => {
+describe("following a bus", () => {
   const open = () => {
     const hub = new LocalHub({ ackWaitMs: 1000, presenceMs: 300, leaseMs: 1000 });
     return { coordinator: openLocalBus({ hub }), observer: openLocalBus({ hub }) };
   };
 
-  it("is told of when somebody comes, is given work and goes, and when the policy is another", async () => {
+  it("reports workers that join, get work and leave, and a new policy", async () => {
     const { coordinator, observer } = open();
     const states: BusState[] = [];
     const end = new AbortController();
@@ -126,7 +126,7 @@ describe("a bus that is followed", () => {
     await Promise.all([coordinator.close(), observer.close(), job]);
   });
 
-  it("ends with the reason when the server shuts us out", async () => {
+  it("ends with the server's reason for a refusal", async () => {
     const { observer } = open();
     const reason = new ClusterError("shut this connection out", { code: "cluster/shut-out", subject: "nats://farm" });
     const closed = { ...observer, closed: AbortSignal.abort(reason) };
@@ -135,7 +135,7 @@ describe("a bus that is followed", () => {
     await observer.close();
   });
 
-  it("has the whole screen in a terminal, and gives it back on q", async () => {
+  it("takes the whole screen of a terminal, and restores it on q", async () => {
     const { coordinator, observer } = open();
     const input = Object.assign(new PassThrough(), { isRaw: false, setRawMode: vi.fn() });
     const terminal = Object.assign(new PassThrough(), { columns: 80, rows: 8 });
@@ -158,7 +158,7 @@ describe("a bus that is followed", () => {
     await Promise.all([coordinator.close(), observer.close()]);
   });
 
-  it("is drawn with texts that do nothing, cut where they are long", async () => {
+  it("writes out control characters, and cuts long texts", async () => {
     const { coordinator, observer } = open();
     await join(coordinator, "barn");
     const state = await readBusState(observer);

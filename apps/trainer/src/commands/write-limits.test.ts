@@ -65,7 +65,7 @@ describe.skipIf(process.platform === "win32")("what may not be written any furth
     );
   });
 
-  it("by other commands: the same error, and nothing half", async () => {
+  it("by other commands: the same error, and no half-written file", async () => {
     const { folder } = await writeTinyRun(models, { trainer: { ...trainer, total_training_steps: 1 } });
     const config = join(folder, "config.yaml");
     await runHere(folder, ["train", config, "--json"]);

@@ -51,7 +51,7 @@ describe("the demo", () => {
 });
 
 describe("charts", () => {
-  it("bars and sparklines cover 0 to 1, and what is beyond", () => {
+  it("bars and sparklines cover 0 to 1, and values beyond", () => {
     expect(drawSparkline([0, 0.5, 1, 2, -1])).toBe("▁▅██▁");
     expect([0, 0.5, 1, 7].map((share) => drawBar(share, 4))).toEqual(["····", "██··", "████", "████"]);
   });
@@ -66,7 +66,7 @@ describe("charts", () => {
     expect(points.map(([, y]) => y)).toEqual([272, 160, 48]);
   });
 
-  it("two measurements are points: no line says what was between them", () => {
+  it("draws two measurements as points, without a line between them", () => {
     const svg = drawSvgChart("title", [{ name: "s", color: "red", points: [0, 1].map((y, x) => ({ x, y })) }]);
     expect(svg).not.toContain("<polyline");
     const [first, second, legend, ...more] = [...svg.matchAll(/<circle cx="([\d.]+)" cy="([\d.]+)"/g)].map(

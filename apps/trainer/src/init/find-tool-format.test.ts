@@ -77,11 +77,11 @@ describe("a model's tool format", () => {
     });
   });
 
-  it("is the same where the prompt opens thinking that a whole turn leaves out", () => {
+  it("is the same if the prompt opens thinking that a whole turn leaves out", () => {
     expect(probe(readBundledTemplate("Qwen-Qwen3-0.6B"), { enable_thinking: false }).format).toBe("hermes");
   });
 
-  it("is none where the template knows no tools, or prints calls as no parser reads them", () => {
+  it("is null if the template knows no tools, or if no parser reads its calls", () => {
     expect(probe(readBundledTemplate("google-gemma-2-2b-it"))).toEqual({
       format: null,
       listsTools: false,

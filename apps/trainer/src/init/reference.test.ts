@@ -62,12 +62,12 @@ const committed = execFileSync("git", ["ls-files", "*.yaml", "*.yml"], { cwd: ro
   .filter((file) => !basename(file).startsWith("pnpm-") && !/^(\.|deploy\/)/.test(file));
 
 describe("files that the build writes", () => {
-  it.each(Object.keys(makeReferenceFiles()))("%s is what the code says; `npm run build` writes it", (path) => {
+  it.each(Object.keys(makeReferenceFiles()))("%s agrees with the code; `npm run build` writes it", (path) => {
     // Not toBe: printing the difference of long files takes seconds.
     expect(readFileSync(join(packageFolder, path), "utf8") === makeReferenceFiles()[path]).toBe(true);
   });
 
-  it("every key says what it means, in a sentence", () => {
+  it("every key has a description, which is a sentence", () => {
     const keys = configFiles.flatMap(({ schema }) => listKeys(schema));
     expect(keys.length).toBeGreaterThan(200);
     expect(keys.filter(({ meaning }) => !/^[^ ].{8,}\.$/.test(meaning)).map(({ key }) => key)).toEqual([]);
@@ -75,7 +75,7 @@ describe("files that the build writes", () => {
 });
 
 describe("YAML files name their schema, and hold to it", () => {
-  it("there are some", () => expect(committed.length).toBeGreaterThan(10));
+  it("exist", () => expect(committed.length).toBeGreaterThan(10));
 
   it.each(committed)("%s", (name) => {
     const file = join(root, name);
@@ -88,7 +88,7 @@ describe("YAML files name their schema, and hold to it", () => {
     }
   });
 
-  it("those that `cria init` writes", async () => {
+  it("files of `cria init`", async () => {
     const { folder } = await scaffoldEnvironment(join(work, "my-env"));
     const names = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
     expect(names).toHaveLength(3);

@@ -18,7 +18,7 @@ const question = "There are 70 marbles in a box and 28 marbles in a bag. How man
 const calculator = tool({ description: "Computes.", inputSchema: z.object({ expression: z.string() }) });
 
 describe("createCria", () => {
-  it("refuses what it does not know, and to go without a model", () => {
+  it("refuses unknown options, and a missing model", () => {
     const loose = (options: object) => () => createCria(options as CreateCriaOptions);
     const code = "config/unknown-key";
     expect(loose({ model: "m.gguf", adaptor: "a.gguf" })).toThrow(
@@ -119,7 +119,7 @@ describe("createCria", () => {
     await cria.dispose();
   });
 
-  it("says what is wrong with its file, and frees what it began", async () => {
+  it("reports a wrong file, and frees its resources", async () => {
     const cria = open({ model: join(folder, "none.gguf") });
     await expect(generateText({ model: cria(), prompt: "Hi" })).rejects.toMatchObject({
       code: "engine/file-not-found",

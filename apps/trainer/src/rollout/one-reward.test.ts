@@ -51,7 +51,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-it("what is trained on is what the dump, metrics, validation and `cria rollout` show: part by part, token by token", async () => {
+it("training, dump, metrics, validation and `cria rollout` show the same rewards: part by part, token by token", async () => {
   const { path } = await runTraining(training, {
     configFolder: folder,
     trackers: [],
@@ -102,7 +102,7 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
   );
 });
 
-it("without an aggregator rewards lie as aggregateReward puts them by default", async () => {
+it("without an aggregator rewards are placed by the defaults of aggregateReward", async () => {
   const rows = training.trainRows.slice(0, 2);
   const shared = {
     ...training.environment,

@@ -42,7 +42,7 @@ const write = (keep: string | null, form: "messages" | "trajectories", some = tr
     file: join(folder, `${form}.jsonl`),
   });
 
-it("what is kept as messages is read by supervised training with the tokens and masks of the rollouts", async () => {
+it("supervised training reads kept messages with the tokens and masks of the rollouts", async () => {
   const kept = trajectories.filter((t) => t.reward >= 1 && t.finishReason === "stop");
   const calls = kept.filter((t) => t.metrics.tool_calls! > 0);
   // The test needs good and bad conversations, with calls and without.
@@ -76,7 +76,7 @@ it("what is kept as messages is read by supervised training with the tokens and 
       );
 });
 
-it("what failed or was cut is no example; the rest is written", async () => {
+it("leaves out failed and cut conversations, and writes the rest", async () => {
   const [first, second, third] = trajectories.filter((t) => t.finishReason === "stop") as [
     Trajectory,
     Trajectory,
@@ -92,7 +92,7 @@ it("what failed or was cut is no example; the rest is written", async () => {
   });
 });
 
-it("as trajectories it is a dump, whose first line describes the tools", async () => {
+it("writes trajectories as a dump, whose first line describes the tools", async () => {
   const { written, file } = await write("reward<1", "trajectories");
   const lines = [];
   for await (const line of readDump(file)) lines.push(line);
@@ -102,7 +102,7 @@ it("as trajectories it is a dump, whose first line describes the tools", async (
   expect(lines[0]).toMatchObject({ step: null, ground_truth: expect.anything(), request_states: expect.any(Array) });
 });
 
-it("nothing to keep is an error that says what there was, and writes nothing", async () => {
+it("an empty selection is an error that describes the conversations, and writes nothing", async () => {
   rmSync(join(folder, "messages.jsonl"), { force: true });
   await expect(write("reward>5", "messages")).rejects.toMatchObject({
     code: "data/nothing-kept",

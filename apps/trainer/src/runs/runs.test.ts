@@ -154,7 +154,7 @@ describe("a run", () => {
     expect(metrics.rows.length).toBe(1);
   });
 
-  it("says how it is: running, failed with its error, stale, empty", async () => {
+  it("has a state: running, failed with its error, stale, empty", async () => {
     const steps = { "config.json": config(5), "metrics.jsonl": line(1) };
     const cases: [string, Record<string, string>, object][] = [
       ["live", { "live.json": live(process.pid) }, { status: "running", step: 4, total: 9 }],
@@ -181,7 +181,7 @@ describe("a run", () => {
     expect((await readRun(locked)).status).toBe("stale");
   });
 
-  it("has held-out success whatever judges: sources count alike, failed validations not, one before training is no result", async () => {
+  it("has held-out success by any judge: sources count alike; failed validations and one before training do not count", async () => {
     const judged = { "val-core/a/reward/mean@1": 1, "val-core/b/acc/mean@2": 0, "val-aux/b/reward/mean@2": 7 };
     const none = { "val-core/a/failed_ratio": 1 };
     const lines = [line(0, { ...none, ...judged }), line(1, none), line(2, { "val-core/a/reward/mean@1": 0.75 })];
@@ -216,7 +216,7 @@ describe("a run", () => {
     expect(await readRun(join(rolled, "trajectories.jsonl"))).toMatchObject({ status: "ended" });
   });
 
-  it("that is damaged, gone or no run has a summary all the same", async () => {
+  it("has a summary even if it is damaged, gone, or not a run", async () => {
     const hostile = { __proto__: 1, constructor: "x", "training/global_step": 1 };
     const path = write("damaged", {
       "config.json": '{"trainer": ',

@@ -42,7 +42,7 @@ const readJson = async (response: Response) => (await response.json()) as any;
 const question = "There are 70 marbles in a box and 28 marbles in a bag. How many marbles in total?";
 
 describe("cria serve", () => {
-  it("answers, repeats itself for a seed, and lets what runs end after SIGTERM", async () => {
+  it("answers, repeats itself for a seed, and finishes running requests after SIGTERM", async () => {
     const { child, ended, firstLine } = start(
       "--port",
       "0",
@@ -102,7 +102,7 @@ describe("cria serve", () => {
 });
 
 describe("a run that is followed", () => {
-  it("is served as its newest checkpoint has it, and no request is lost when it changes", async () => {
+  it("is served by its newest checkpoint, and a change loses no request", async () => {
     const folder = join(models.folder, "talks");
     mkdirSync(folder);
     const talk = [
@@ -177,7 +177,7 @@ describe("a run that is followed", () => {
   });
 });
 
-it("images are scaled down to the tokens that it is told", async () => {
+it("scales images down to the tokens of the option", async () => {
   const { model, projector } = visionPairs.find(({ name }) => name === "Qwen2.5-VL")!;
   const mmproj = join(models.folder, "mmproj.gguf");
   await makeTinyProjector(mmproj, projector);

@@ -7,7 +7,7 @@ it("a rising curve goes from the lower left to the upper right, without gaps", (
   expect(drawPlot([0, 1], size)).toEqual(["⠀⠀⡠⠊", "⡠⠊⠀⠀"]);
 });
 
-it("steep pieces are lines; what is beyond the range lies at its edge", () => {
+it("steep pieces are lines; values beyond the range lie at its edge", () => {
   expect(drawPlot([0, 0, 0, 0, 9, 9, 9, 9], { ...size, range: [0, 1] })).toEqual(["⠀⠀⡏⠉", "⣀⣀⠇⠀"]);
 });
 

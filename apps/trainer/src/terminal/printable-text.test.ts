@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { makePrintable, makePrintableLine } from "./printable-text.js";
 
 describe("text for a terminal", () => {
-  it("leaves what people write as it is", () => {
+  it("stays as people write it", () => {
     const text = "Größe: 12,5 €\n\tnaïve — 日本 👩‍👩‍👧 עברית \\x1b";
     expect(makePrintable(text)).toBe(text);
   });
@@ -16,15 +16,15 @@ describe("text for a terminal", () => {
     ["a\b\0\x7f\u0085", "a\\x08\\x00\\x7f\\x85"],
     ["\u202egpj.exe\u2066\u200f\u2028", "\\u202egpj.exe\\u2066\\u200f\\u2028"],
     ["\ud800 \udc00", "\\ud800 \\udc00"],
-  ])("writes out what would act on it: %j", (text, printed) => {
+  ])("has control characters written out: %j", (text, printed) => {
     expect(makePrintable(text)).toBe(printed);
   });
 
-  it("keeps to one line where that is asked", () => {
+  it("stays on one line if asked", () => {
     expect(makePrintableLine("a\n\tb\r\u2028c")).toBe("a\\n\\tb\\x0d\\u2028c");
   });
 
-  it("gives the same in pieces as in one", () => {
+  it("is the same in pieces as in one", () => {
     const text = "a\x1b[2Jb\r\n\x9bc\u202ed";
     expect([...text].map(makePrintable).join("")).toBe(makePrintable(text));
   });

@@ -31,7 +31,7 @@ describe("the progress bar", () => {
     expect(line.includes("grad 0.09")).toBe(width >= 100);
   });
 
-  it("is whole where nothing is redrawn, and leaves a clean line to other text", () => {
+  it("prints whole lines without redrawing, and leaves a clean line for other text", () => {
     expect(draw({ isTTY: false }, (progress) => progress.update(120, note))).toMatch(/grad 0\.09\n$/);
     const written = draw({ isTTY: true, columns: 80 }, (progress) => {
       progress.update(1, note);

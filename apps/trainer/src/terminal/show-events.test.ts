@@ -46,7 +46,7 @@ it("a training has a curve of its success on a terminal, and the share of tool c
   expect(plain).not.toMatch(/[▁▅]/);
 });
 
-it("says how success was sampled, where a validation was not sampled as steps are", () => {
+it("names the sampling of a validation that differs from the steps'", () => {
   const validated = { type: "validated", step: 0, success: 0, loss: null, failed: 0, conversations: 4 } as const;
   const greedy = show({ isTTY: false }, (report) => {
     report({ type: "progress", work: "validate", done: 0, total: 4, unit: "items", isEnd: false });
@@ -62,7 +62,7 @@ it("says how success was sampled, where a validation was not sampled as steps ar
   expect(sampled).toContain("success 1.00 (held out 0.13)");
 });
 
-it("where reward and success are one number it stands there once", () => {
+it("prints reward and success once if they are equal", () => {
   const metrics = { "reward/score/mean": 0.5, "critic/rewards/mean": 0.5, "perf/throughput": 10 };
   const plain = show({ isTTY: false }, (report) => {
     report({ type: "progress", work: "train", done: 0, total: 1, unit: "items", isEnd: false });

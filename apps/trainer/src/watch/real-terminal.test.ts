@@ -32,7 +32,7 @@ async function watch() {
 }
 
 describe.skipIf(!hasScript)("cria watch in a real terminal", () => {
-  it("gives it back on q, and the exit code is 0", async () => {
+  it("restores it on q, and the exit code is 0", async () => {
     const { child, ended, read } = await watch();
     child.stdin.write("q");
     expect((await ended)[0]).toBe(0);
@@ -44,7 +44,7 @@ describe.skipIf(!hasScript)("cria watch in a real terminal", () => {
     ["SIGTERM", 143],
     ["SIGHUP", 129],
   ] as const)(
-    "gives it back on %s, and the exit code is %i",
+    "restores it on %s, and the exit code is %i",
     async (signal, code) => {
       const { ended, process: id, read } = await watch();
       process.kill(id, signal);

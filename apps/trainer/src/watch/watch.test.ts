@@ -66,7 +66,7 @@ function openTerminal(folder: string, size = { columns: 80, rows: 24 }) {
 }
 
 describe("cria watch in a terminal", () => {
-  it("draws on a page of its own, changes panes by keys, and gives the terminal back on q", async () => {
+  it("draws on a page of its own, changes panes by keys, and restores the terminal on q", async () => {
     const terminal = openTerminal(writeRun(3));
     await terminal.waitFor("[1 overview]");
     expect(terminal.read().startsWith(ENTER)).toBe(true);
@@ -87,7 +87,7 @@ describe("cria watch in a terminal", () => {
     expect(terminal.input.listenerCount("data")).toBe(0);
   });
 
-  it("gives it back on Ctrl-C, when it is ended from outside, and when reading fails", async () => {
+  it("restores it on Ctrl-C, when it is ended from outside, and when reading fails", async () => {
     const typed = openTerminal(writeRun(2));
     await typed.waitFor("overview");
     typed.input.write("\x03");
@@ -103,7 +103,7 @@ describe("cria watch in a terminal", () => {
     for (const { read } of [typed, ended, failing]) expect(read().endsWith(LEAVE)).toBe(true);
   });
 
-  it("gives it back when the process ends without a word", async () => {
+  it("restores it when the process ends suddenly", async () => {
     const before = process.listeners("exit");
     const terminal = openTerminal(writeRun(2));
     await terminal.waitFor("overview");
@@ -128,7 +128,7 @@ describe("cria watch in a terminal", () => {
   });
 });
 
-describe("what is drawn", () => {
+describe("the screen", () => {
   it.each([
     [80, 24],
     [40, 10],
@@ -142,7 +142,7 @@ describe("what is drawn", () => {
     }
   });
 
-  it("has success, loss, rewards, a conversation, tools and what is wrong", async () => {
+  it("has success, loss, rewards, a conversation, tools and problems", async () => {
     const view = await new ViewReader(writeRun(5)).refresh();
     const text = stripVTControlCharacters(
       drawView(view, { width: 80, height: 24, pane: "overview", scroll: 0 }).join("\n"),
@@ -166,7 +166,7 @@ describe("what is drawn", () => {
     expect(stripVTControlCharacters(groups([0, 0]).join("\n"))).toContain("rewards of step 5: all are 0");
   });
 
-  it("does nothing that a model or a folder says: control characters are written out", async () => {
+  it("has control characters of models and folders written out", async () => {
     const folder = writeRun(2, (line) => {
       line.uid = "\x1b[2Jrow";
       line.messages = [
@@ -183,7 +183,7 @@ describe("what is drawn", () => {
     expect(drawView(view, { width: 80, height: 24, pane: "overview", scroll: 0 }).join("\n")).toContain("\\x1b[31mred");
   });
 
-  it("empty, damaged and missing runs have a screen too", async () => {
+  it("exists for empty, damaged and missing runs too", async () => {
     const empty = join(work, "empty");
     mkdirSync(empty);
     const damaged = writeRun(2);
@@ -273,11 +273,11 @@ describe("workers of a run that shares its work", () => {
   };
   const draw = (view: ClusterView) => drawWorkers(view).map(stripVTControlCharacters);
 
-  it("are counted, with what is done where", () => {
+  it("are counted, with their work", () => {
     expect(draw(cluster)).toEqual(["workers 1 ready · no audit failed · 7 jobs here, 42 elsewhere · 3 redelivered"]);
   });
 
-  it("that are shut out are named with the reason, as text; what went wrong is said", () => {
+  it("that are shut out are named with the reason, as text, and so are errors", () => {
     const out = Array.from({ length: 5 }, (_, i): WorkerView => ({ ...worker, id: `w${i}`, state: "shut-out" }));
     out[0] = { ...out[0]!, reason: "its logprobs\x1b[2J differ", audits: { passed: 4, failed: 1 } };
     expect(draw({ ...cluster, workers: out, jobs: { ...cluster.jobs, abandoned: 2 } })).toEqual([
@@ -286,7 +286,7 @@ describe("workers of a run that shares its work", () => {
     ]);
   });
 
-  it("that fail or are stuck are named with what is known of them, as text", () => {
+  it("that fail or are stuck are named with their details, as text", () => {
     const failing: WorkerView = { ...worker, state: "failing", lastFailure: "rollout: no memory\x1b[2J", failed: 5 };
     const stuck: WorkerView = { ...worker, id: "rack", state: "stuck", oldest: 300 };
     expect(draw({ ...cluster, workers: [failing, stuck] })).toEqual([

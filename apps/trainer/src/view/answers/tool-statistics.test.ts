@@ -23,7 +23,7 @@ function makeLine(expression: string): DumpLine {
   return line as DumpLine;
 }
 
-it("an argument with more values than are counted apart is missing in no call", () => {
+it("an argument with too many values to count apart is missing in no call", () => {
   const all = new ToolStatistics(getToolFormat("hermes").parse);
   for (const part of [0, 1]) {
     const some = new ToolStatistics(getToolFormat("hermes").parse);

@@ -192,7 +192,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await other.context().close();
   });
 
-  it("what a training writes appears by itself", async () => {
+  it("shows new data of a training without a reload", async () => {
     writeLive(folder, {});
     const { page, complaints } = await open("#/runs/running/live");
     await shown(page, "1,234");

@@ -58,7 +58,7 @@ const lines = [
 const dump = lines.map((line) => makeDumpLine(line)).join("");
 
 describe("the index of a dump", () => {
-  it("has of each line what lists show", async () => {
+  it("has the values of each line that lists show", async () => {
     const index = await open("rows.jsonl", dump);
     expect(await page(index)).toEqual({
       groups: [
@@ -106,7 +106,7 @@ describe("the index of a dump", () => {
     expect(index.neighbours(0)).toEqual({ previous: null, next: 1 });
   });
 
-  it("measures how far sampler and trainer disagree, where the dump says it", async () => {
+  it("measures the difference of sampler and trainer, if the dump has it", async () => {
     const text = makeDumpLine({
       rollout_logprobs: [0, 0, Math.log(0.5), Math.log(0.2)],
       old_logprobs: [0, 0, Math.log(0.5), Math.log(0.3)],
@@ -163,7 +163,7 @@ describe("the index of a dump", () => {
     expect(index.rows.map(({ line }) => line)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it("passes over what is no conversation", async () => {
+  it("skips lines that are not conversations", async () => {
     const hostile = [
       "no JSON",
       "",
@@ -196,7 +196,7 @@ describe("the index of a dump", () => {
     expect((await open("empty.jsonl", "")).rows).toEqual([]);
   });
 
-  it("stays in memory where nothing can be written", async () => {
+  it("stays in memory if its file cannot be written", async () => {
     const folder = join(root, "read-only");
     mkdirSync(folder);
     writeFileSync(join(folder, "1.jsonl"), dump);
@@ -209,7 +209,7 @@ describe("the index of a dump", () => {
     chmodSync(folder, 0o755);
   });
 
-  it("of a dump that is removed is an error, and of the one that comes in its place anew", async () => {
+  it("of a removed dump is an error; a dump in its place is indexed anew", async () => {
     const index = await open("removed.jsonl", dump);
     rmSync(index.file);
     await expect(index.update()).rejects.toThrow(/ENOENT/);
@@ -220,7 +220,7 @@ describe("the index of a dump", () => {
 });
 
 describe("lists", () => {
-  it("are sorted, down or up, with what has no value last", async () => {
+  it("are sorted, down or up, with missing values last", async () => {
     const index = await open(
       "sorted.jsonl",
       dump + makeDumpLine({ uid: "f", reward: null, error: "x", advantage: null }),
@@ -236,7 +236,7 @@ describe("lists", () => {
     expect(await order("errors", true)).toEqual(["a/0", "b/1", "f"]);
   });
 
-  it("are filtered by what the index knows, and else by the lines; searched in the text of messages", async () => {
+  it("are filtered by the index, else by the lines; searched in the text of messages", async () => {
     const index = await open("filtered.jsonl", dump);
     const select = async (filter: string, search = "") => (await page(index, { filter, search })).selected;
     expect(await select("reward<1")).toEqual([1, 2]);
@@ -255,7 +255,7 @@ describe("lists", () => {
     await expect(select("rewrd<1")).rejects.toMatchObject({ code: "config/bad-filter", subject: "filter" });
   });
 
-  it("by the index alone are those of a filter on the lines", async () => {
+  it("filtered by the index alone are those filtered by the lines", async () => {
     const index = await open("same.jsonl", dump);
     for (const filter of [
       "score>0",
@@ -285,7 +285,7 @@ describe("lists", () => {
     }
   });
 
-  it("end when nobody waits for them any more", async () => {
+  it("end when their request is aborted", async () => {
     const index = await open("ended.jsonl", dump);
     await expect(page(index, { search: "x", signal: AbortSignal.abort(new Error("gone")) })).rejects.toThrow("gone");
   });

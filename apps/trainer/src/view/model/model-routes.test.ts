@@ -69,7 +69,7 @@ async function readEvents(response: Response): Promise<ForkEvent[]> {
 }
 
 describe("questions to a model", () => {
-  it("tell what else could have stood there, and load the model once", async () => {
+  it("list alternative tokens, and load the model once", async () => {
     const token = lines[0]!.response_mask.indexOf(1);
     const response = await ask("alternatives", { token, count: 5 });
     const { token: told, choices } = (await response.json()) as Alternatives;
@@ -178,7 +178,7 @@ describe("a model that is kept", () => {
   };
   const never = new AbortController().signal;
 
-  it("makes room for that of another run, and goes after a while", async () => {
+  it("makes room for that of another run, and is freed after a while", async () => {
     vi.useFakeTimers();
     try {
       const { replays, open } = makeFake();
@@ -199,7 +199,7 @@ describe("a model that is kept", () => {
     }
   });
 
-  it("answers one question after the other, not those whose asker is gone, and ends with the viewer", async () => {
+  it("answers one question after the other, skips aborted ones, and ends with the viewer", async () => {
     const { replays, open } = makeFake();
     const models = new ModelKeeper({ open });
     const order: string[] = [];

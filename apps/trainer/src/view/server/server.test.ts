@@ -173,7 +173,7 @@ describe("the viewer's server", () => {
     expect(await get("runs/p~e/environment?from=2")).toMatchObject({ conversations: 5 });
   });
 
-  it("says what it does not know, and what is wrong with what was asked", async () => {
+  it("reports unknown addresses and wrong parameters", async () => {
     writeRun("unknown/e");
     const { ask } = open([join(root, "unknown")]);
     for (const [path, status, message] of [
@@ -244,7 +244,7 @@ describe("the viewer's server", () => {
     expect((await post("9/episodes/0/alternatives")).status).toBe(404);
   });
 
-  it("gives the app's files alone, and headers under which text of models does nothing", async () => {
+  it("serves the app's files alone, with headers that keep text of models from running", async () => {
     const { ask } = open([root]);
     const page = await ask("/?token=x");
     expect(await page.text()).toContain("the app");
@@ -268,7 +268,7 @@ describe("the viewer's server", () => {
     );
   });
 
-  it("lets in its own pages alone", async () => {
+  it("accepts requests of its own pages alone", async () => {
     const { ask } = open([root]);
     const status = async (headers: Record<string, string>) => (await ask("/api/runs", headers)).status;
     expect(await status({ host: "127.0.0.1:7411", origin: "http://127.0.0.1:7411" })).toBe(200);
@@ -279,7 +279,7 @@ describe("the viewer's server", () => {
     expect(await status({ "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" })).toBe(200);
   });
 
-  it("beyond this machine asks for its token, which a cookie has from then on", async () => {
+  it("asks other machines for its token, and keeps it in a cookie", async () => {
     const { ask } = open([root], { host: "0.0.0.0", token: "t0ken" });
     for (const path of ["/", "/api/runs", "/api/runs?token=other", "/api/runs?token="]) {
       const response = await ask(path);
@@ -352,7 +352,7 @@ describe("a viewer that listens", () => {
     return { headers, until, events };
   }
 
-  it("tells of runs as they come, grow and go", async () => {
+  it("reports new, growing and removed runs", async () => {
     const folder = writeRun("live/e");
     const viewer = await listenViewer({
       folders: [join(root, "live")],
@@ -384,7 +384,7 @@ describe("a viewer that listens", () => {
     await until((event) => event.type === "removed" && event.run === "e");
   });
 
-  it("takes another port where its own is taken, prints a token beyond loopback, and ends at once", async () => {
+  it("takes another port if its own is taken, prints a token beyond loopback, and ends at once", async () => {
     const options = { folders: [root], host: "127.0.0.1", assets };
     const first = await listenViewer({ ...options, port: null });
     closers.push(first.close);

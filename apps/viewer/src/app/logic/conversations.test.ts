@@ -85,7 +85,7 @@ describe("a conversation as a chat", () => {
     expect(shown[4]!.turn).toMatchObject({ start: 10 });
   });
 
-  it("of an older dump takes answers that begin as errors do for failures", () => {
+  it("of an older dump takes answers that begin like errors for failures", () => {
     const old = { ...line, turns: [], messages: [{ role: "tool" as const, content: "error: no such tool" }] };
     expect(splitConversation({ ...old, prompt_messages: 0 })[0]!.failure).toBe("error");
   });
@@ -112,7 +112,7 @@ describe("conversations of a group", () => {
   const b = make([1, 2, 5], ["x", "yy", "q"]);
   const c = make([1, 2, 3, 6], ["x", "yy", "z", "v"]);
 
-  it("begin with the tokens that all have", () => {
+  it("begin with the tokens of all", () => {
     expect(countShared([a, b, c])).toBe(2);
     expect(readPrefix(a, 2)).toBe("xyy");
     expect(countShared([])).toBe(0);
@@ -137,7 +137,7 @@ describe("conversations of a group", () => {
     ]);
   });
 
-  it("are cut where they leave the one that they are compared with", () => {
+  it("are cut at the first difference from the compared one", () => {
     expect(alignText(c, 2, a)).toEqual([
       { same: true, sampled: true, text: "z" },
       { same: false, sampled: true, text: "v" },

@@ -9,7 +9,7 @@ import { showControls, splitControls } from "./visible-text.js";
 fc.configureGlobal({ seed: Number(process.env["CRIA_SEED"] ?? 1) });
 
 describe("smoothing", () => {
-  it("keeps a constant, keeps gaps, and follows what comes", () => {
+  it("keeps a constant, keeps gaps, and follows new values", () => {
     expect(smooth([2, null, 2, 2], 0.9)).toEqual([2, null, 2, 2]);
     expect(smooth([0, 1], 0.5)).toEqual([0, 2 / 3]);
     expect(smooth([1, 5, 3], 0)).toEqual([1, 5, 3]);
@@ -17,7 +17,7 @@ describe("smoothing", () => {
 });
 
 describe("differences of texts", () => {
-  it("are what was removed and what was added, word by word", () => {
+  it("are the removed and the added text, word by word", () => {
     expect(diffWords("the cat sat", "the big cat sits")).toEqual([
       { kind: "same", text: "the" },
       { kind: "added", text: " big" },
@@ -27,7 +27,7 @@ describe("differences of texts", () => {
     ]);
   });
 
-  it("give both texts back, whatever they are", () => {
+  it("give both texts back, for any texts", () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.array(fc.constantFrom("a", "b", " ", "\n", "🎉")).map((l) => l.join("")),
@@ -42,14 +42,14 @@ describe("differences of texts", () => {
     );
   });
 
-  it("of long texts come at once", () => {
+  it("of long texts take little time", () => {
     const parts = diffWords("a ".repeat(20_000), "b ".repeat(20_000));
     expect(parts.map(({ kind }) => kind)).toEqual(["removed", "added", "same"]);
   });
 });
 
 describe("text of others", () => {
-  it("shows what could not be seen", () => {
+  it("shows invisible characters", () => {
     expect(showControls("a\u001b[2J\u0000\u202Eb\u007f\nc\td")).toBe("a␛[2J␀⟨202E⟩b␡\nc\td");
     expect(splitControls("a\u0007\u0008b")).toEqual([
       { text: "a", control: false },

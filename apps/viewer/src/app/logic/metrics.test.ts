@@ -32,7 +32,7 @@ describe("the curves that people look at first", () => {
     expect(describeCurves(drawn.title, drawn.series)).toBe("Loss by step: training from 3 to 2, held out 2.5");
   });
 
-  it("are none where neither was measured, whatever else was", () => {
+  it("are none if neither was measured", () => {
     expect(chooseMainMetric(["training/global_step", "val-core/task/failed_ratio"])).toBeNull();
     expect(drawProgress(table({}))).toBeNull();
   });

@@ -24,7 +24,7 @@ const makeWorker = (id: string, state: WorkerState, audits = { passed: 3, failed
 });
 
 describe("workers", () => {
-  it("who needs a look comes first, who left last", () => {
+  it("that need attention come first, those that left last", () => {
     const states = ["gone", "ready", "draining", "shut-out", "ready", "stuck", "failing"] as const;
     const sorted = sortWorkers(states.map((state, i) => makeWorker(`w${9 - i}`, state)));
     expect(sorted.map(({ id, state }) => `${id} ${state}`)).toEqual([
@@ -38,7 +38,7 @@ describe("workers", () => {
     ]);
   });
 
-  it("are counted by what they do now and what they did", () => {
+  it("are counted by current and past work", () => {
     const workers = [
       makeWorker("a", "ready"),
       makeWorker("b", "draining"),
@@ -49,7 +49,7 @@ describe("workers", () => {
     expect(sums).toEqual({ ready: 1, slots: 10, doing: 4, done: 4820, rate: 20, passed: 10, failed: 2 });
   });
 
-  it("that are there for nothing are named with the reason", () => {
+  it("without any work are named with the reason", () => {
     const workers: WorkerView[] = [
       makeWorker("a", "ready"),
       { ...makeWorker("b", "failing"), failed: 5, lastFailure: "rollout: no memory" },
@@ -66,7 +66,7 @@ describe("workers", () => {
     ]);
   });
 
-  it("have their jobs in words", () => {
+  it("have descriptions of their jobs", () => {
     const { slots, doing, done } = makeWorker("a", "ready");
     expect(describeKinds(done)).toBe("1,200 conversations, 5 gradients");
     expect(describeKinds(none)).toBe("none");

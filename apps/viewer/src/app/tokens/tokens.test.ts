@@ -37,7 +37,7 @@ describe("cells", () => {
     ]);
   });
 
-  it("of an image are one, that names it", () => {
+  it("of an image are one, which names it", () => {
     const image = { hash: "ab", width: 3, height: 4, mime_type: "image/png" as const, start: 1, length: 3 };
     const spans = [line.spans[0]!, { start: 1, mask: 0 as const, text: "<start><end>", image: 0 }];
     const { cells, exact } = cutCells({ ...line, token_ids: [5, 6, -1, 7], images: [image], spans });
@@ -45,7 +45,7 @@ describe("cells", () => {
     expect(cells[1]).toEqual({ token: 1, count: 3, text: "image 3 tokens", sampled: false, image });
   });
 
-  it("are spans where the dump does not say where tokens end", () => {
+  it("are spans if the dump lacks the ends of tokens", () => {
     const old = { ...line, spans: line.spans.map(({ ends: _, ...span }) => span) };
     const { cells, exact } = cutCells(old);
     expect(exact).toBe(false);
@@ -57,7 +57,7 @@ describe("cells", () => {
 });
 
 describe("colours", () => {
-  it("of a teacher's opinion are there where a run had one", () => {
+  it("of a teacher's logprobs exist if the run had a teacher", () => {
     expect(find(listColorings({ line, clip, now: null }), "teacher")).toBeUndefined();
     const taught = { ...line, teacher_logprobs: [0, -0.12, -3, -0.5] };
     const advice = find(listColorings({ line: taught, clip, now: null }), "teacher");
@@ -84,7 +84,7 @@ describe("colours", () => {
     );
   });
 
-  it("have no values for what was not sampled, and say why there are none at all", () => {
+  it("have no values for tokens that were not sampled, and explain missing values", () => {
     const colorings = listColorings({ line, clip, now: null });
     expect(find(colorings, "old").values).toEqual([null, -0.12, -0.5, -2]);
     expect(find(colorings, "ref")).toMatchObject({ values: null, about: "This run did not compute it." });
@@ -94,7 +94,7 @@ describe("colours", () => {
     expect(find(older, "advantage").values).toEqual([null, 0.2, 0.2, 0.2]);
   });
 
-  it("mark what is clipped, and grow with the value", () => {
+  it("mark clipped tokens, and grow with the value", () => {
     const { look } = find(listColorings({ line, clip, now: null }), "ratio");
     expect([look(1, 0), look(1.1, 0), look(1.3, 0), look(0.5, 0)]).toEqual([
       "heat-0",
@@ -120,7 +120,7 @@ describe("lines of tokens", () => {
   const lines = (texts: readonly string[], columns: number) =>
     layOut(cells(texts), columns).map((row) => row.map(({ text }) => text));
 
-  it("end at newlines and where no token fits any more; what is longer goes over several", () => {
+  it("end at newlines and at the full width; a longer token takes several", () => {
     expect(lines(["ab", "c\n", "d"], 10)).toEqual([["ab", "c⏎"], ["d"]]);
     expect(lines(["abc", "def", "g"], 5)).toEqual([["abc"], ["def", "g"]]);
     expect(lines(["abcdefgh"], 3)).toEqual([["abc"], ["def"], ["gh"]]);
