@@ -51,7 +51,7 @@ describe("a report", () => {
     expect(writeHeadline([report]).join("\n")).toContain("no ratio to PyTorch");
   });
 
-  it("says in which setting each side was", () => {
+  it("names the setting of each side", () => {
     const used = (setting: string) => ({ used: setting, tried: {} });
     const settings = { ours: used("flash attention off, 2 threads"), other: used("flash attention on, 1 thread") };
     const table = formatRows(makeReport("decode", { rows: [{ ...row, settings }] }, machine, "abc1234"));
@@ -79,7 +79,7 @@ describe("the headline", () => {
     },
   ];
 
-  it("is about cases with the better setting of each side, says which, and what deterministic costs", () => {
+  it("compares the better settings of each side, and names them and the cost of deterministic", () => {
     const both = { ours: off, "llama-batched-bench": on, "node-llama-cpp": on };
     const single = { used: on.used, tried: {} };
     const old = { ours: single, "llama-batched-bench": single, "node-llama-cpp": single };

@@ -32,7 +32,7 @@ function makeContender(side: string, setting: string, figures: Record<string, nu
 }
 
 describe("each side runs in its better setting", () => {
-  it("measures what is close to the best of its own side, case by case, and takes the best median", async () => {
+  it("measures settings close to the best of its own side, case by case, and takes the best median", async () => {
     const on = makeContender("ours", "on", { one: [100], many: [50] });
     // Behind in the trial of `many`, but close; ahead when measured.
     const off = makeContender("ours", "off", { one: [60], many: [45, 70, 70, 10] });
@@ -54,7 +54,7 @@ describe("each side runs in its better setting", () => {
     for (const contender of contenders) expect(contender.disposals).toBe(1);
   });
 
-  it("tries again what may be the best, and counts the better trial", async () => {
+  it("tries settings again that may be the best, and counts the better trial", async () => {
     const cold = makeContender("ours", "on", { one: [60, 100] });
     const warm = makeContender("ours", "off", { one: [80] });
     const hopeless = makeContender("ours", "1 thread", { one: [30] });

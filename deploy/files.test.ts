@@ -84,12 +84,12 @@ describe("Compose", () => {
   const errors = (value: unknown) => (check(value) ? [] : check.errors!.map((e) => `${e.instancePath} ${e.message}`));
   const { coordinator, worker, nats } = compose.services;
 
-  it.each(["compose.yaml", "compose.tls.yaml"])("%s is what the specification's schema asks for", (file) => {
+  it.each(["compose.yaml", "compose.tls.yaml"])("%s fits the schema of the specification", (file) => {
     expect(errors(parse(read(file)))).toEqual([]);
     expect(errors({ ...parse(read(file)), service: {} })).not.toEqual([]);
   });
 
-  it("names only files, secrets, volumes and networks that there are", () => {
+  it("names only existing files, secrets, volumes and networks", () => {
     expect(existsSync(join(here, compose.configs["nats.conf"].file))).toBe(true);
     const secrets = Object.keys(composeTls.secrets);
     for (const service of Object.values<{ secrets?: (string | { source: string })[] }>(composeTls.services))
@@ -125,7 +125,7 @@ describe("Kubernetes", () => {
   const pod = deployment.spec.template.spec;
   const [container] = pod.containers;
 
-  it("is what Kubernetes' types ask for", () => {
+  it("fits the types of Kubernetes", () => {
     expect(checkKubernetes(objects)).toEqual([]);
     const { replicas, ...spec } = deployment.spec;
     const wrong = checkKubernetes([{ ...deployment, spec: { ...spec, replica: replicas, selector: undefined } }]);

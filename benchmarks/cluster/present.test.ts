@@ -4,7 +4,7 @@ import { inputMetrics, toInputs, toRows } from "./inputs.js";
 import { formatTable } from "./present.js";
 
 describe("measured inputs", () => {
-  it("are read from rows as they were written to them", () => {
+  it("are read from the rows to which they were written", () => {
     const inputs = Object.fromEntries(Object.keys(inputMetrics).map((name, i) => [name, i + 1]));
     expect(toInputs(toRows(inputs))).toEqual(inputs);
   });
@@ -14,7 +14,7 @@ describe("measured inputs", () => {
   });
 });
 
-it("the page refuses a part that there is not", () => {
+it("the page refuses an unknown part", () => {
   const report = [...readResults().values()].flat().find(({ name }) => name === "cluster")!;
   expect(() => formatTable(report, "nothing")).toThrow("no part nothing");
 });

@@ -54,7 +54,7 @@ describeWithNats("jwt-server.conf: a server that knows an account, and JWTs for 
       expect(statSync(place(file)).mode & 0o077, file).toBe(0);
   });
 
-  it("lets each do its part, and no other", async () => {
+  it("lets each role do its own part only", async () => {
     const coordinator = await open("coordinator", "trainer");
     const worker = await open("worker", "anna");
     const observer = await open("observer", "me");
@@ -94,13 +94,13 @@ describeWithNats("jwt-server.conf: a server that knows an account, and JWTs for 
     }
   });
 
-  it("lets in nobody without a JWT, and nobody with another operator's", async () => {
+  it("refuses clients without a JWT, and with another operator's", async () => {
     const { credsFile: _, ...nobody } = reach("none");
     await expect(openNatsBus({ ...nobody, role: "observer" })).rejects.toMatchObject({ code: "cluster/refused" });
     await expect(open("coordinator", "elsewhere/trainer")).rejects.toMatchObject({ code: "cluster/refused" });
   });
 
-  it("shuts out who is revoked, and whose JWT has ended, and nobody else", async () => {
+  it("shuts out revoked keys and JWTs that have ended, and no others", async () => {
     const [anna, ben] = [await open("worker", "anna"), await open("worker", "ben")];
     await runScript("make-jwts.mjs", server.folder, "worker=late", "--days=-1", "--revoke", "ben");
     server.reload(config);

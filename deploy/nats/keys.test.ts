@@ -58,7 +58,7 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
     await expect(runScript("make-key.mjs", place("anna.nk"))).rejects.toThrow("EEXIST");
   });
 
-  it("gives nothing to who speaks without TLS", async () => {
+  it("refuses connections without TLS", async () => {
     const socket = dial(server.port, "127.0.0.1");
     let answer = "";
     socket.on("data", (text) => {
@@ -70,7 +70,7 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
     expect(answer).not.toMatch(/PONG|MSG/);
   });
 
-  it("is refused where another authority than its own is trusted", async () => {
+  it("is refused by a client that trusts another authority", async () => {
     const wrong = openAs("anna", { caFile: place("other/ca.pem") });
     await expect(wrong).rejects.toMatchObject({
       code: "cluster/tls",
@@ -79,7 +79,7 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
     await expect(openAs("anna", { caFile: undefined })).rejects.toMatchObject({ code: "cluster/tls" });
   });
 
-  it("lets a key be the worker that it is for, and no other", async () => {
+  it("lets a key act as its own worker only", async () => {
     const coordinator = await openAs("trainer", { role: "coordinator", times: quickTimes, bounds: smallBounds });
     const anna = await openAs("anna");
     const worker = await joinBus(anna, "anna", double);
@@ -92,7 +92,7 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
     await worker.drain();
   });
 
-  it("lets a key give results of its worker, and in no other's name", async () => {
+  it("lets a key give results in the name of its own worker only", async () => {
     const coordinator = await openAs("trainer", { role: "coordinator", times: quickTimes, bounds: smallBounds });
     const connection = await connect({
       servers: `localhost:${server.port}`,
@@ -139,7 +139,7 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
     expect(await coordinator.submit(rollout, { row: 2 })).toMatchObject({ value: { answer: 4 }, worker: "anna" });
   });
 
-  it("asks for a client's certificate where it is told to, beside the key", async () => {
+  it("asks for a client's certificate beside the key, if configured", async () => {
     server.reload(await writeConfig({ coordinator: ["trainer"], worker: ["anna"] }, "certs/ca.pem"));
     const own = (folder: string) => ({
       certFile: place(`${folder}/anna.pem`),

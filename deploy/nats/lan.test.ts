@@ -6,7 +6,7 @@ import { double, join as joinBus, rollout } from "../../packages/cluster/src/tes
 import { smallBounds as bounds, describeWithNats, NatsServer } from "../../packages/cluster/src/testing/nats-server.js";
 
 describeWithNats("lan.conf: a server without security", () => {
-  it("lets in whoever reaches it", async () => {
+  it("accepts every client that reaches it", async () => {
     const server = new NatsServer();
     await server.start(readFileSync(join(import.meta.dirname, "lan.conf"), "utf8"));
     const coordinator = await openNatsBus({ servers: server.url, role: "coordinator", bounds });

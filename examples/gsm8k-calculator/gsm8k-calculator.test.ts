@@ -13,7 +13,7 @@ const natalia =
   "Natalia sold 48/2 = <<48/2=24>>24 clips in May.\nNatalia sold 48+24 = <<48+24=72>>72 clips altogether in April and May.\n#### 72";
 
 describe("solutions", () => {
-  it("become steps: what is said, what the calculator is asked, and its value", () => {
+  it("become steps: text, the calculator's expression, and its value", () => {
     expect(readSteps(natalia, "72")).toEqual([
       { text: "Natalia sold", expression: "48/2", value: "24" },
       { text: "clips in May.\nNatalia sold", expression: "48+24", value: "72" },
@@ -83,7 +83,7 @@ describe("demonstrations", () => {
 });
 
 describe("calls", () => {
-  it("are what stands in double brackets, and the rest is content", () => {
+  it("are the texts in double brackets, and the rest is content", () => {
     expect(parse(`Natalia sold ${writeCall("48/2")}`)).toEqual({
       content: "Natalia sold ",
       calls: [{ name: "calculator", arguments: { expression: "48/2" } }],

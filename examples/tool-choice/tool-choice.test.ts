@@ -30,7 +30,7 @@ describe("questions", () => {
     expect(new Set(ask("train", "two").map(({ text }) => text)).size).toBeGreaterThan(80);
   });
 
-  it("need what they say, of tools that are offered, three to five of them", () => {
+  it("need their tools, among three to five offered ones", () => {
     for (const { need, calls, offered, answer } of all) {
       expect(calls).toHaveLength({ one: 1, two: 2, none: 0 }[need]);
       expect(new Set(offered).size).toBe(offered.length);
@@ -85,7 +85,7 @@ describe("questions", () => {
     expect(ask("seen", "one").filter(({ text }) => texts.has(text))).toEqual([]);
   });
 
-  it("have no gap left, and the second call takes what the first gave", () => {
+  it("have no gap left, and the second call takes the result of the first", () => {
     for (const question of all) expect(question.text).not.toMatch(/[{}]|undefined/);
     expect(listChains(designs.filter(({ isHeldOut }) => !isHeldOut)).length).toBeGreaterThan(5);
     for (const { calls } of ask("unseen", "two")) {

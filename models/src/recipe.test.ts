@@ -109,7 +109,7 @@ describe("the embedded policy", () => {
   });
   afterAll(() => model.dispose());
 
-  it("is what the model card says", () => {
+  it("agrees with the model card", () => {
     expect(model.info).toMatchObject({
       architecture: "qwen3",
       vocabSize: 640,

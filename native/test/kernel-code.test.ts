@@ -65,7 +65,7 @@ describe("findRoundedProducts", () => {
   };
   const sum = "V f(V a, V b, V c) { return a * b + c; }";
 
-  it.skipIf(!isX86)("sees what a compiler fuses, and what it does not", () => {
+  it.skipIf(!isX86)("tells fused products from others", () => {
     expect(compile(sum, "-ffp-contract=fast")).toEqual({ fused: 1, additions: [] });
     expect(compile(sum, "-ffp-contract=off").additions).toHaveLength(1);
     const loop =
@@ -74,7 +74,7 @@ describe("findRoundedProducts", () => {
     expect(compile(loop, "-ffp-contract=fast").additions).toEqual([]);
   });
 
-  it("follows products through copies and the stack, and forgets what is overwritten", () => {
+  it("follows products through copies and the stack, and forgets overwritten ones", () => {
     const read = (...lines: string[]) =>
       findRoundedProducts(["0000 <f>:", ...lines.map((l, i) => `   ${i}:\t${l}`)].join("\n")).additions.length;
     expect(read("vmulps %ymm0,%ymm1,%ymm2", "vaddps %ymm2,%ymm3,%ymm4")).toBe(1);

@@ -24,7 +24,7 @@ function makeSetup(changes: Partial<StepSetup> = {}): StepSetup {
 const instant = { speed: 1e12 };
 
 describe("a step's estimate", () => {
-  it("is that of one process where nothing travels, and as many times faster as there are workers", () => {
+  it("is that of one process without transfers, divided by the number of workers", () => {
     for (const workers of [1, 4, 64]) {
       const step = estimateStep(makeSetup({ workers }), makeInputs());
       expect(step.speedup).toBeCloseTo(workers, 6);
@@ -54,7 +54,7 @@ describe("a step's estimate", () => {
     expect(findLimit(step)).toBe("audits");
   });
 
-  it("waits for the last gradient where there are fewer than workers", () => {
+  it("waits for the last gradient if there are fewer than workers", () => {
     const [one, two, four] = [1, 2, 4].map((gradients) => {
       const setup = makeSetup({ workers: 64, microBatchTokens: tokens / gradients });
       return estimateStep(setup, makeInputs()).seconds.jobs!;
@@ -63,7 +63,7 @@ describe("a step's estimate", () => {
     expect(two! - four!).toBeGreaterThan(0);
   });
 
-  it("is never faster than its workers, of any result that is kept", () => {
+  it("is never faster than its workers, for all kept results", () => {
     const reports = [...readResults().values()].flat().filter(({ name }) => name === "cluster");
     expect(reports.length).toBeGreaterThan(0);
     for (const { rows } of reports)

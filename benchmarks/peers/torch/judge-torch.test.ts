@@ -37,7 +37,7 @@ describe("whether PyTorch is a peer", () => {
 });
 
 describe("OpenBLAS' folder", () => {
-  it("is found by its own libblas.so.3, not by a link to whatever was chosen", () => {
+  it("is found by its own libblas.so.3, not by the system's link", () => {
     const root = mkdtempSync(join(tmpdir(), "cria-blas-"));
     try {
       const make = (...path: string[]) => {

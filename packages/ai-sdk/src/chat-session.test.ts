@@ -164,7 +164,7 @@ describe("an agent on the policy's session", () => {
     }
   });
 
-  it("a training's sampling stays, and it says so", async () => {
+  it("keeps a training's sampling, and warns", async () => {
     const warnings: string[] = [];
     const { model } = open({
       enforceSampling: true,

@@ -48,7 +48,7 @@ const agentScript: Script = ({ messages }, call) =>
         .join(" and ")}.`;
 
 describe("generateText", () => {
-  it("gives text, reasoning, usage and what only the policy knows", async () => {
+  it("gives text, reasoning, usage and the policy's own metadata", async () => {
     const { model, chat } = open(() => "<think>Hm.</think>\nHello!");
     const result = await generateText({
       model,
@@ -96,7 +96,7 @@ describe("generateText", () => {
     });
   });
 
-  it("warns of what has no effect", async () => {
+  it("warns of settings without effect", async () => {
     const { model } = open(() => "Hi");
     const { warnings } = await generateText({
       model,
@@ -147,7 +147,7 @@ describe("generateText", () => {
     ]);
   });
 
-  it("answers a broken call with an error, and knows it again", async () => {
+  it("answers a broken call with an error, and recognizes it later", async () => {
     const broken = '<tool_call>{"name": "calculator", "arguments": {"expression": }}</tool_call>';
     const { model, chat } = open((_, call) => (call === 0 ? broken : "Sorry."));
     const tools: ToolSet = { calculator };
@@ -226,7 +226,7 @@ describe("structured output", () => {
 });
 
 describe("streamText", () => {
-  it("streams reasoning, text and calls as they come, and what only the policy knows at the end", async () => {
+  it("streams reasoning, text and calls as they come, and the policy's own metadata at the end", async () => {
     const { model } = open(agentScript);
     const tools: ToolSet = { clock, calculator };
     const result = streamText({ model, tools, prompt: "What?", stopWhen: stepCountIs(5) });
@@ -256,7 +256,7 @@ describe("streamText", () => {
     expect(await result.providerMetadata).toMatchObject({ cria: { node: "node1", policyVersion: 3 } });
   });
 
-  it("sends its stream back as one message, whatever parts it had", async () => {
+  it("sends its stream back as one message, for any parts", async () => {
     const { model, chat } = open((_, call) =>
       call === 0 ? `a <think>b</think>c${writeCall("calculator", { expression: "1" })}` : "done",
     );

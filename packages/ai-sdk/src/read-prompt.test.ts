@@ -85,7 +85,7 @@ describe("readPrompt", () => {
     );
   });
 
-  it("results of tools that the provider ran follow the message; approvals say nothing", () => {
+  it("results of tools that the provider ran follow the message; approvals add nothing", () => {
     expect(
       readPrompt([
         {

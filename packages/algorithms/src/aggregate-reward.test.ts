@@ -59,7 +59,7 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
     );
   });
 
-  it("a thousand tokens do not underflow to nothing", () => {
+  it("a thousand tokens do not underflow to 0", () => {
     const responseMask = new Uint8Array(100_000).fill(1);
     const inputs = { responseMask, score: 1, toolRewards: [], turnScores: [] };
     const options = { ...defaultRewardAggregation, strategy: "exponential_decay", gamma: 0.5 };
@@ -92,7 +92,7 @@ describe("semantic 5: a reward on an observation lands on the last sampled token
 });
 
 describe("semantic 6: a trajectory without a sampled token", () => {
-  it("is worth nothing, whatever was earned", () => {
+  it("is worth 0 with any rewards", () => {
     const step = [{ value: 3, tokenIndex: 1 }];
     const inputs = { responseMask: [0, 0], score: 1, toolRewards: step, turnScores: step, toolCalls: step };
     const tokenLevel = new Float64Array(2);
@@ -108,7 +108,7 @@ describe("semantic 6: a trajectory without a sampled token", () => {
 });
 
 describe("tool calls", () => {
-  it("are looked for only where a bonus or the strategy asks for them", () => {
+  it("are searched only if a bonus or the strategy needs them", () => {
     let asked = 0;
     const inputs = {
       responseMask: [1, 1],

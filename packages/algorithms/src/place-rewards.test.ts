@@ -38,7 +38,7 @@ describe("placeRewards", () => {
 });
 
 describe("maskedWhiten", () => {
-  it("gives mean 0 and variance 1, whatever stands outside the mask", () => {
+  it("gives mean 0 and variance 1, for any values outside the mask", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: -50, max: 50 }), fc.boolean()), { minLength: 4, maxLength: 30 }),

@@ -352,7 +352,7 @@ describe("policy filtration", () => {
     expect(draw([1, 1, 3, 0], "max_random")).toEqual(shares(1 / 7, 1 / 7, 4 / 7, 1 / 7));
   });
 
-  it("draws evenly where scores say nothing, and survives scores that overflow", () => {
+  it("draws evenly if all scores are 0, and survives scores that overflow", () => {
     expect(draw([0, 0], "pow")).toEqual(shares(0.5, 0.5));
     expect(draw([1e200, 1], "pow")).toEqual([1, 0]);
     expect(draw([], "pow")).toEqual([]);

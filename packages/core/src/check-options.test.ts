@@ -40,7 +40,7 @@ describe("options", () => {
     expect(refuse({ toString: 1 })).toMatchObject({ code, expected: "learningRate, lora" });
   });
 
-  it("that hold something else are refused", () => {
+  it("with a value of a wrong type are refused", () => {
     const code = "config/bad-value";
     expect(refuse({ learningRate: "1" })).toMatchObject({ code, subject: "train: learningRate", received: '"1"' });
     expect(refuse({ lora: { rank: 0 } })).toMatchObject({ code, subject: "train: lora.rank" });
@@ -55,7 +55,7 @@ it("a name is near another that is spelled alike, or that alone has all of its w
   ).toEqual(["total_epochs", "total_training_steps", undefined, "totalGoals", undefined]);
 });
 
-it("an error that is printed says what it knows once, and its code", () => {
+it("a printed error has each detail once, and its code", () => {
   const printed = inspect(refuse({ lerningRate: 1 }));
   expect(printed.split("learningRate")).toHaveLength(2);
   expect(printed).toContain("config/unknown-key");

@@ -25,7 +25,7 @@ describe("a file's hash", () => {
     expect(await hashFiles(files)).toBe(sha256(large, small));
   });
 
-  it("tells what was read, and ends when told to", async () => {
+  it("reports its progress, and ends by its signal", async () => {
     const read: number[] = [];
     await hashFiles(files, { onRead: (bytes) => read.push(bytes) });
     expect(read.length).toBeGreaterThan(2);
@@ -36,7 +36,7 @@ describe("a file's hash", () => {
     ).rejects.toMatchObject({ name: "AbortError" });
   });
 
-  it("throws what reading throws", async () => {
+  it("passes errors of reading on", async () => {
     await expect(hashFile(join(folder, "none"))).rejects.toMatchObject({ code: "ENOENT" });
   });
 });

@@ -8,12 +8,12 @@ import { readOrThrow } from "./read-or-throw.js";
 const details = { subject: "my.yaml", expected: "a readable YAML file" };
 
 describe("readOrThrow", () => {
-  it("gives what was read, at once or later", async () => {
+  it("returns the value, at once or later", async () => {
     expect(readOrThrow(() => 3, ConfigError, details)).toBe(3);
     expect(await readOrThrow(async () => 4, DataError, details)).toBe(4);
   });
 
-  it("says what could not be read, and why", async () => {
+  it("names the subject and the reason", async () => {
     const remedy = () => "look elsewhere";
     const fields = { ...details, received: expect.stringContaining("ENOENT"), remedy: "look elsewhere" };
     const read = () => readOrThrow(() => readFileSync("/none/such", "utf8"), ConfigError, { ...details, remedy });
@@ -22,7 +22,7 @@ describe("readOrThrow", () => {
     await expect(later).rejects.toMatchObject({ code: "data/unreadable", name: "DataError", ...fields });
   });
 
-  it("may call it otherwise, and asks for no remedy where nothing failed", () => {
+  it("may take another name, and asks for no remedy if nothing failed", () => {
     const own = new DataError("is damaged", { code: "data/bad-row", subject: "row 3" });
     const read = () => {
       throw own;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Registry } from "./registry.js";
 
 describe("a registry", () => {
-  it("takes entries of users, and names what there is", () => {
+  it("takes entries of users, and lists its names", () => {
     const sizes = new Registry<number>("size", { small: 1, none: 0 });
     sizes.register("large", 9);
     expect(sizes.get("large")).toBe(9);
@@ -22,7 +22,7 @@ describe("a registry", () => {
       );
   });
 
-  it("says where the name stood, what else may stand there, and what to do", () => {
+  it("refuses an unknown name with its place, the known names and a remedy", () => {
     const errors = { subject: "box.size", alternative: "./mine.ts#size", remedy: "measure it" };
     const sizes = new Registry<number>("open size", { small: 1 }, errors);
     for (const registry of [sizes, sizes.extend()])

@@ -31,7 +31,7 @@ describe("CRIA_CPU_KERNEL", () => {
     await expect(loadModel({ path: "none.gguf" })).rejects.toMatchObject(bad);
   });
 
-  it("one that this CPU lacks is refused by its name; one that it has is taken, with its build of ggml", async () => {
+  it("refuses a kernel that this CPU lacks, by its name; takes another one, with its build of ggml", async () => {
     const usable = (() => {
       process.env.CRIA_CPU_KERNEL = "none";
       return ["avx512", "avx2", "portable"].filter((name) => catchError(getRuntimeInfo).expected?.includes(name));

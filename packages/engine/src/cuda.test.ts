@@ -82,7 +82,7 @@ describe.skipIf(hasDriver)(title, () => {
     compile("runtime", "libcublas.so.13", "int cublasCreate_v2(void *) { return 0; }");
   });
 
-  it("nothing is there: each part says so", () => {
+  it("reports each missing part", () => {
     const found = inspect({ search: [] });
     expect(Object.keys(found)).toEqual([
       "driver",
@@ -99,14 +99,14 @@ describe.skipIf(hasDriver)(title, () => {
     expect(found).toMatchObject({ package: "not installed", backend: "not reached", device: "not reached" });
   });
 
-  it("a driver that does not start, and one that is too old", () => {
+  it("reports a driver that does not start, and one that is too old", () => {
     const broken = compile("broken", "libcuda.so.1", driver(100, 13000));
     expect(inspect({ search: [broken] }).driver).toBe("the driver does not start: cuInit gives error 100");
     const old = compile("old", "libcuda.so.1", driver(0, 12080));
     expect(inspect({ search: [old] }).driver).toBe("the driver is for CUDA 12.8, CUDA 13.0 is needed");
   });
 
-  it("libraries are found in folders that are named, and a backend that is none is refused", () => {
+  it("finds libraries in named folders, and refuses a file that is not a backend", () => {
     const good = compile("good", "libcuda.so.1", driver(0, 13010));
     const backend = compile("backend", "libggml-cuda.so", "int nothing;");
     const found = inspect({ folder: backend, search: [good, runtime] });
@@ -178,7 +178,7 @@ describe.skipIf(hasDriver)(title, () => {
     await model.dispose();
   });
 
-  it("another device than these is none", async () => {
+  it("refuses an unknown device", async () => {
     await expect(loadModel({ path: "none", device: "npu" as "cpu" })).rejects.toThrow();
   });
 });

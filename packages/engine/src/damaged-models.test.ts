@@ -30,7 +30,7 @@ const set = (key: string, value: GgufValue) => (file: GgufFile) => {
 const u32 = (value: number) => ({ type: "uint32", value }) as const;
 
 // Each of these files once triggered an assertion of llama.cpp, which ends the process.
-describe("a model file with metadata that cannot be is refused", () => {
+describe("a model file with impossible metadata is refused", () => {
   const cases: [string, (file: GgufFile) => void, object][] = [
     [
       "two tokens with one text",

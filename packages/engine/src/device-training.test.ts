@@ -153,7 +153,7 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
 });
 
 // As in docs/devices.md: on the CPU, forward products over quantised weights round activations too.
-describe("what separates devices over quantised weights", () => {
+describe("differences of devices over quantised weights", () => {
   const shape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
   const lora = { rank: 4, alpha: 8 };
 
@@ -240,7 +240,7 @@ describe("a device that lacks an operation", () => {
     await model.dispose();
   });
 
-  it("is told by the optimizer's operation too, before anything is trained", async () => {
+  it("is refused for the optimizer's operation too, before anything is trained", async () => {
     const path = await write({});
     const device = { refused: ["OPT_STEP_ADAMW"] };
     await expect(loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, device)).rejects.toMatchObject({

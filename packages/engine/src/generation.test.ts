@@ -347,7 +347,7 @@ describe("sequences", () => {
     }
   });
 
-  it("refuses what cannot fit, with numbers", async () => {
+  it("refuses requests that cannot fit, with numbers", async () => {
     const model = await models.load();
     const sequence = model.createSequence();
     await expect(sequence.generate(randomTokens(100, 1), { maxTokens: 40 })).rejects.toMatchObject({

@@ -32,7 +32,7 @@ async function scoreAll(tokens: readonly number[], temperature: number): Promise
   return Float64Array.from(scores, ({ logprobs }) => logprobs[tokens.length]!);
 }
 
-describe("what is sampled", () => {
+describe("sampled text", () => {
   const cases: [string, string, RegExp][] = [
     ["alternatives", 'root ::= "yes" | "no" | "maybe"', /^(yes|no|maybe)$/],
     [
@@ -61,7 +61,7 @@ describe("what is sampled", () => {
     expect(finished.finishReason).toBe("stop");
   });
 
-  it("ends where nothing can follow, by an end token with logprobs over the end tokens", async () => {
+  it("ends if nothing can follow, by an end token with logprobs over the end tokens", async () => {
     const { text, tokenIds, finishReason, constrained, logprobs } = await generate({ grammar: 'root ::= "ok"' });
     expect([text, finishReason]).toEqual(["ok", "stop"]);
     expect([...tokenIds].slice(0, 2)).toEqual([...Buffer.from("ok")]);
@@ -139,7 +139,7 @@ describe("logprobs", () => {
     }
   });
 
-  it("says 0 where the grammar took nothing, and then samples as without it", async () => {
+  it("reports 0 if the grammar removed nothing, and then samples as without it", async () => {
     // All tokens with noticeable probability are allowed; the end token and bytes that begin no character are not.
     const sharp = await models.load({ embeddingScale: 30, tied: true }, { contextSize: 256 });
     const free = await generate({ seed: 3, maxTokens: 20, stopTokens: [] }, sharp);
@@ -223,7 +223,7 @@ describe("wrong grammars", () => {
     sequence.dispose();
   });
 
-  it("refuses what is no text", async () => {
+  it("refuses a grammar that is not text", async () => {
     await expect(generate({ grammar: 5 as never })).rejects.toMatchObject({
       code: "engine/bad-option",
       subject: "generate.grammar",

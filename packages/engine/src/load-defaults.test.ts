@@ -5,7 +5,7 @@ import { TinyModels } from "./testing/index.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-describe("what loadModel takes where an option is left out", () => {
+describe("defaults of loadModel", () => {
   it.each([
     [512, 512],
     [4096, 4096],

@@ -298,7 +298,7 @@ describe("resident sequences", () => {
     }
   });
 
-  it("whatever is asked in whatever order, results are those of a model without reuse", async () => {
+  it("have the results of a model without reuse, for any requests in any order", async () => {
     const options = { maxSequences: 4, contextSize: 256, prefillChunk: 24 };
     const model = await models.load({}, options);
     const fresh = await models.load({}, { ...options, prefixReuse: false });

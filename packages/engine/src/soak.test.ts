@@ -39,7 +39,7 @@ describe("measureMemoryTrend", () => {
     expect(warm.slope).toBe(0);
   });
 
-  it("says nothing about a few samples", () => {
+  it("reports nothing for a few samples", () => {
     expect(measureMemoryTrend([])).toBeNull();
     expect(measureMemoryTrend([{ seconds: 1, rss: 1, heap: 0, external: 0 }])).toBeNull();
   });

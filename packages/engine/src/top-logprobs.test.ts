@@ -68,7 +68,7 @@ describe("topLogprobs", () => {
     expect(few.topLogprobs).toEqual(result.topLogprobs!.map((list) => list.slice(0, 3)));
   });
 
-  it("with a grammar: what it allows, and all of that where it is less", async () => {
+  it("with a grammar: allowed tokens only, and all of them if they are fewer", async () => {
     const [result, free] = await Promise.all([
       generate({ grammar: 'root ::= ("d" | "b" | "a") .*', maxTokens: 1, topLogprobs: count }),
       scoreAll(prompt, 1),
@@ -88,7 +88,7 @@ describe("topLogprobs", () => {
   });
 });
 
-it("says which text ended a turn", async () => {
+it("names the text that ended a turn", async () => {
   const letters = { maxTokens: 20, grammar: "root ::= [a-z]{20}" };
   const { text } = await generate(letters);
   const [first, second] = [text.slice(4, 6), text.slice(8, 10)];

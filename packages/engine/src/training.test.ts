@@ -210,7 +210,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["Q8_0, LoRA", 5e-3, { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(trees)(
-    "packed with what they share at any depth, or each sequence alone: %s",
+    "packed with shared tokens at any depth, or each sequence alone: %s",
     async (_, most, tiny, options) => {
       const model = await models.load(tiny, options);
       const batch = makeTreeBatch();
@@ -417,7 +417,7 @@ describe("bad input", () => {
     expect((await train({})).gradNorm).toBeGreaterThan(0);
   });
 
-  it("a micro-batch whose rows are no trees", async () => {
+  it("refuses a micro-batch whose rows are not trees", async () => {
     const native = await loadNative({ path: await models.write(), lora: { rank: 4 }, threads: 1 }, {});
     const train = (ends: number[]) =>
       native.forward(
@@ -452,7 +452,7 @@ describe("bad input", () => {
     await native.dispose();
   });
 
-  it("files and options", async () => {
+  it("refuses wrong files and options", async () => {
     const missing = { code: "engine/file-not-found" };
     await expect(loadModel({ path: "no/such/model.gguf" })).rejects.toMatchObject({
       ...missing,

@@ -40,7 +40,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("has what was heard last, though nobody answered it, and a prompt that nobody answered", () => {
+  it("keeps the last messages, also without an answer, and a prompt without an answer", () => {
     const conversation = begin([90], 10);
     expect(conversation.layOut()).toMatchObject({
       tokenIds: Int32Array.of(90),

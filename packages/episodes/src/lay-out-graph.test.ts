@@ -35,7 +35,7 @@ describe("tokens that a grammar chose", () => {
     expect([...rolloutLogprobs]).toEqual([0, 0, -1, 0, -3, -4, 0]);
   });
 
-  it("are taught where a task says so", () => {
+  it("are trained on if a task says so", () => {
     const { responseMask } = layOutGraph(makeGraph(), {
       credit: "all_branches",
       trainOnConstrained: true,

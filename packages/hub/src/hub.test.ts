@@ -219,7 +219,7 @@ describe("refuses an unknown address, with a remedy", () => {
     expect(await data("hf:openai/gsm8k/main/test", { offline: true })).toEqual([rows("c")]);
   });
 
-  it("when nobody answers", async () => {
+  it("when no server answers", async () => {
     const gone = await HubServer.start();
     const { endpoint } = gone;
     await gone.stop();
@@ -354,7 +354,7 @@ describe("a dataset's address", () => {
     ],
     ["hf:me/none/train", { code: "hub/not-authorised", subject: "dataset me/none" }],
     ["hf:me", { code: "hub/bad-address", subject: "hf:me", expected: expect.stringContaining("<split>") }],
-  ])("%s says what there is", async (address, error) => {
+  ])("%s lists the existing names", async (address, error) => {
     await expect(data(address)).rejects.toMatchObject(error);
   });
 });

@@ -94,7 +94,7 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
   const estimate = (rows: readonly Row[], options: Partial<AdvantageInputs> = {}) =>
     advantageEstimators.get(name)({ ...flatten(rows), ...options });
 
-  it("gives masked tokens nothing, and takes nothing from them", () => {
+  it("gives masked tokens no advantage, and ignores their values", () => {
     fc.assert(
       fc.property(batches, finite(-9, 9), (rows, noise) => {
         const plain = estimate(rows);
@@ -242,7 +242,7 @@ describe("hand-computed advantages", () => {
       expect(new Set(advantageEstimators.get(name)(equal).advantages), name).toEqual(new Set([0]));
   });
 
-  it("max_rl: in units of the pass rate, so that the rare success counts more; nothing where nobody earns", () => {
+  it("max_rl: in units of the pass rate, so that the rare success counts more; 0 without any success", () => {
     const { advantages } = advantageEstimators.get("max_rl")(
       inputs([1, 0, 0, 0, 1, 1, 1, 0, 0, 0, -1, 0], [..."aaaabbbbccdd"]),
     );
@@ -255,7 +255,7 @@ describe("hand-computed advantages", () => {
     expectNear(estimateRloo(inputs([1, 0, 5], ["a", "a", "a"])).advantages, [-1.5, -3, 4.5], 1e-6);
   });
 
-  it("optimal_token_baseline: weighs by what was uncertain so far, counts sampled tokens alone, and stops with the second", () => {
+  it("optimal_token_baseline: weighs by the uncertainty so far, counts sampled tokens alone, and stops with the second", () => {
     const sure = Math.log(1 - 1e-9);
     const { advantages } = estimateOptimalTokenBaseline({
       // A tool speaks inside of the first trajectory; the second one is shorter.

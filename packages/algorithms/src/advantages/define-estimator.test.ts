@@ -36,7 +36,7 @@ describe("defineEstimator", () => {
     expect(defineEstimator({ name: "mine", comparesGroup: false, estimate: halved }).name).toBe("mine");
   });
 
-  it("what it needs is there, by its type", () => {
+  it("the types of its needs are not optional", () => {
     const own = defineEstimator({
       comparesGroup: false,
       needs: ["values", "sumPiSquared"],
@@ -52,7 +52,7 @@ describe("defineEstimator", () => {
     expectTypeOf(own.needs).toEqualTypeOf<readonly CostlyInput[] | undefined>();
   });
 
-  it("has turns: those that were given, else each stretch of sampled tokens, along the segments", () => {
+  it("has turns: the given ones, else each stretch of sampled tokens, along the segments", () => {
     const seen: AdvantageInputs["turns"][] = [];
     const own = defineEstimator({
       comparesGroup: false,
@@ -94,7 +94,7 @@ describe("defineEstimator", () => {
     expect(() => defineEstimator(definition as never)).toThrow(expect.objectContaining({ code: "config/bad-value" }));
   });
 
-  it("refuses a field that there is not", () => {
+  it("refuses an unknown field", () => {
     const definition = { comparesGroup: true, estimate: rewards, need: [] };
     expect(() => defineEstimator(definition as never)).toThrow(expect.objectContaining({ code: "config/unknown-key" }));
   });

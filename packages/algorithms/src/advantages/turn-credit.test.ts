@@ -82,7 +82,7 @@ describe("gigpo", () => {
     expect(byTurn(estimateGigpo(layOut(episodes, { turnWeight: 0 })))).toEqual([1, 1, -1, -1]);
   });
 
-  it("a later turn's reward counts gamma times: 0 + 4 / 2 is what the other one had at once", () => {
+  it("a later turn's reward counts gamma times: 0 + 4 / 2 equals the other's reward at once", () => {
     const episodes = [
       [at("A", 0), at("B", 4)],
       [at("A", 2), at("C", 0)],
@@ -90,7 +90,7 @@ describe("gigpo", () => {
     expect(byTurn(estimateGigpo(layOut(episodes, { gamma: 0.5 })))).toEqual([1, 1, -1, -1]);
   });
 
-  it("a state that comes again in an episode is compared there, one of another group never", () => {
+  it("compares a state with its repetitions in an episode, never with those of another group", () => {
     const episodes = [[at("A", 1), at("A", 2)], [at("A", 9)]];
     expect(byTurn(estimateGigpo(layOut(episodes, { groups: ["a", "b"] })))).toEqual([3.5, 2.5, 9]);
   });
@@ -139,7 +139,7 @@ describe("gigpo", () => {
     expect(byTurn(estimateGigpo(layOut(named, { tokenIds: [1, 1, 1, 1, 1, 1] })))).toEqual([-1, 1]);
   });
 
-  it("along branches a turn is worth the mean of what follows it", () => {
+  it("along branches a turn is worth the mean of its paths", () => {
     const turn = (start: number, segment: number, parent: number, state: string): EstimatorTurn => ({
       ...{ start, end: start + 1, segment, parent, tools: 0, scores: 0, state },
     });
@@ -264,7 +264,7 @@ describe("mt_grpo", () => {
     expect(byTurn({ advantages })).toEqual([-1 - 1, -1 + 0.5, -1, 1 + 1, 1 - 0.5]);
   });
 
-  it("is grpo where nothing tells which part the episode earned", () => {
+  it("is grpo if the rewards of turns and outcome are mixed", () => {
     const inputs = two({ episodeRewards: undefined });
     expect(estimateMtGrpo(inputs)).toEqual(advantageEstimators.get("grpo")(inputs));
   });

@@ -332,7 +332,7 @@ describe("single tokens", () => {
     expect(kept).toEqual([1, 0]);
   });
 
-  it("dro pulls back to the old policy with any advantage, and must be told how hard", () => {
+  it("dro pulls back to the old policy with any advantage, and requires its coefficient", () => {
     expect(listGradients(evaluateOne(compose("dro"), -1, -3, 0))).toMatchObject({
       loss: expect.closeTo(0.1, 6),
       dLogprobs: [expect.closeTo(0.1, 6)],
@@ -492,7 +492,7 @@ describe("correction by the policy as it is now", () => {
 });
 
 describe("mistakes", () => {
-  it("unknown names are refused with what there is, when the loss is composed", () => {
+  it("refuses unknown names when the loss is composed, and lists the known ones", () => {
     const unknown = (received: string, known: string) =>
       expect.objectContaining({ code: "config/unknown-name", expected: expect.stringContaining(known), received });
     expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossMode: "vanila" })).toThrow(unknown("vanila", "vanilla"));

@@ -126,7 +126,7 @@ describe(`losses and their gradients by TRL ${trlValues.trl}`, () => {
     expect([...new Set([...compared, ...Object.keys(notHere)])].sort()).toEqual([...trlValues.loss_types].sort());
   });
 
-  it("are told of every setting that TRL reads on the way to them", () => {
+  it("have a row in docs/differences-trl.md for every setting that TRL reads", () => {
     const page = readFileSync(join(import.meta.dirname, "..", "..", "..", "..", "docs", "differences-trl.md"), "utf8");
     const missing = trlValues.settings.filter((name) => !ofNoLoss.includes(name) && !page.includes(`\`${name}`));
     expect(missing).toEqual([]);
@@ -223,7 +223,7 @@ describe("losses that differ from TRL's on purpose", () => {
     expectClose(multiply(unweighted, [...weights]), evaluate(c).d_logprobs);
   });
 
-  it("have all a test", () => {
+  it("have a test each", () => {
     const tested = ["clamp", "large KL", "corrected KL", "entropy bonus", "empty rows", "micro-batches"];
     const told = new Set(trlValues.losses.flatMap((c) => c.deviates ?? []));
     expect([...told].sort()).toEqual([...tested, "weights of a sequence's tokens"].sort());

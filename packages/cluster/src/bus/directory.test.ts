@@ -30,7 +30,7 @@ async function open() {
   return { store, problems, directory, changed, say };
 }
 
-it("hears of a bounded number of workers, says so once, and takes others when there is room", async () => {
+it("lists a bounded number of workers, warns once, and takes others when there is room", async () => {
   const { store, problems, directory, changed, say } = await open();
   const ids = Array.from({ length: 2 * MOST_WORKERS }, (_, i) => `w${i}`);
   await Promise.all(ids.map((id) => say(describeWorker(id))));
@@ -48,7 +48,7 @@ it("hears of a bounded number of workers, says so once, and takes others when th
   await store.close();
 });
 
-it("refuses a worker that says more slots than any has", async () => {
+it("refuses a worker that reports too many slots", async () => {
   const { store, problems, directory, say } = await open();
   await say(describeWorker("many", MOST_SLOTS + 1));
   await say(describeWorker("most", MOST_SLOTS));

@@ -157,7 +157,7 @@ describe("an agent's conversation that a worker held", () => {
     expect(await auditConversation(machine, work, told, true)).toMatchObject({ is: "different" });
   });
 
-  it("stays open where its agent asks otherwise each time, and is found where the policy's words differ", async () => {
+  it("stays open if its agent asks otherwise each time, and is found if the policy's words differ", async () => {
     const machine = open({ isMoody: true });
     const held = await hold(machine);
     expect(await findContradiction(machine, work, held)).toBeNull();

@@ -111,7 +111,7 @@ describe("a conversation that a worker held", () => {
       expect(await auditConversation(machine, work, told, isOwnClass)).toMatchObject({ is: "different" });
   });
 
-  it("is found with tokens and logprobs that the policy does not give, where it says its own class", async () => {
+  it("is found with tokens and logprobs of another policy, if it reports its own class", async () => {
     const machine = open();
     const held = await hold(machine);
     const logprobs = { rolloutLogprobs: held.rolloutLogprobs.map((value) => value * 1.001 - 1e-6 * Math.sign(-value)) };
@@ -123,7 +123,7 @@ describe("a conversation that a worker held", () => {
       });
   });
 
-  it("of another class has turns that end as turns do", async () => {
+  it("of another class must have turns with a valid end", async () => {
     const machine = open();
     const held = await hold(machine);
     const { timeline } = held;
@@ -134,7 +134,7 @@ describe("a conversation that a worker held", () => {
     expect(await auditConversation(machine, work, none, false)).toMatchObject({ is: "different" });
   });
 
-  it("stays open where a tool answers otherwise each time, and is found where more than that differs", async () => {
+  it("stays open if only a tool's answers differ, and is found if more differs", async () => {
     const machine = open({ isMoody: true });
     const held = await hold(machine);
     for (const isOwnClass of [true, false]) {
@@ -144,7 +144,7 @@ describe("a conversation that a worker held", () => {
     }
   });
 
-  it("is held again whatever the share where its messages are not its tokens", async () => {
+  it("is held again for any share, if its messages are not its tokens", async () => {
     const machine = open();
     const held = await hold(machine);
     const contradict = (lie: Partial<UnjudgedTrajectory>) => findContradiction(machine, work, { ...held, ...lie });
@@ -157,7 +157,7 @@ describe("a conversation that a worker held", () => {
     expect(await contradict({ timeline: { ...held.timeline!, turns: whole } })).not.toBeNull();
   });
 
-  it("whose turns were rewritten is compared bit by bit, and only in its own class", async () => {
+  it("with rewritten turns is compared bit by bit, and only in its own class", async () => {
     const machine = open({ production: true });
     const held = await hold(machine);
     expect(await auditConversation(machine, work, held, true)).toEqual({ is: "same" });

@@ -217,7 +217,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("holds as many conversations of a row as it says", async () => {
+  it("holds the row's own number of conversations", async () => {
     const rows = prompts.map((content, index) => ({
       data_source: "test",
       prompt: [{ role: "user", content }],
@@ -356,7 +356,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("does all of it alone where nobody comes", async () => {
+  it("trains alone if no worker joins", async () => {
     await withWorkers([], async (bus) => {
       const { sha, sum } = await trainIt("nobody", { bus });
       expect(sha).toBe(plain);
@@ -364,7 +364,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("sends nothing else where the weights are too large for a blob", async () => {
+  it("sends nothing else if the weights are too large for a blob", async () => {
     await withWorkers([], async (bus) => {
       const put: number[] = [];
       const small = {
@@ -579,7 +579,7 @@ describe("a training with workers", () => {
     }
   });
 
-  it("shuts out a worker that says another class, and tokens and logprobs that the policy does not give", async () => {
+  it("shuts out a worker that reports another class, and tokens and logprobs of another policy", async () => {
     const invent = ({ tokenIds, promptLength, rolloutLogprobs, responseMask, ...held }: Held) => ({
       ...held,
       promptLength,
@@ -608,7 +608,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("takes no metrics of a worker that nothing here counts", async () => {
+  it("ignores metrics of a worker that are unknown here", async () => {
     const names = ["../../x", "reward_failed", "tool/unknown/y", "other_class"];
     const invented = Object.fromEntries(names.map((name) => [name, 7]));
     const invent = (record: { metrics: object }) => ({ ...record, metrics: { ...record.metrics, ...invented } });
@@ -646,7 +646,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("takes nothing that is no result, and asks again", async () => {
+  it("refuses an invalid result, and asks again", async () => {
     let lies = 0;
     const lie = (found: object) => (lies++ < 3 ? { ...found, gradient: "a lot" } : found);
     await withWorkers([{ id: "one", change: cheat("gradient", lie) }], async (bus) => {
@@ -656,7 +656,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("holds the conversations itself that workers fail at", async () => {
+  it("holds the conversations itself if workers fail at them", async () => {
     const fail = () => {
       throw new Error("the machine burns");
     };
@@ -674,7 +674,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("has done elsewhere what a worker that is alive and stuck does not end", async () => {
+  it("gives the job of a stuck worker to another", async () => {
     /** Begins jobs, and ends none. */
     const stuck = (bus: JobBus): JobBus => ({
       ...bus,
@@ -717,7 +717,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("lets workers of another class hold conversations, weighs them, and wants no gradients of theirs", async () => {
+  it("lets workers of another class hold conversations, weighs them, and takes no gradients of theirs", async () => {
     const other = (bus: JobBus): JobBus => ({
       ...bus,
       work: (options) =>

@@ -37,7 +37,7 @@ function open({ takesPart = true, conversationsHere = 4 } = {}) {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("Dispatcher", () => {
-  it("does all here without workers, as much at once as fits", async () => {
+  it("does all jobs here without workers, as many at once as fit", async () => {
     const { begun, ends, run, dispatcher } = open({ takesPart: false, conversationsHere: 2 });
     const all = ["a", "b", "c"].map((name) => run(name));
     await settle();
@@ -50,7 +50,7 @@ describe("Dispatcher", () => {
     expect(await Promise.all(all)).toEqual(["a here", "b here", "c here"]);
   });
 
-  it("begins what comes first in order, and of equals what came first", async () => {
+  it("begins jobs in order, and equal ones in the order of their arrival", async () => {
     const { begun, ends, run } = open({ conversationsHere: 1 });
     for (const [name, order] of [
       ["a", 2],
@@ -77,7 +77,7 @@ describe("Dispatcher", () => {
     expect(begun).toEqual(["a here", "b away", "c away", "d here", "e away", "f away"]);
   });
 
-  it("does nothing here where it takes no part, and counts only workers that may and do not drain", async () => {
+  it("does no job here if it takes no part, and counts only allowed workers that do not drain", async () => {
     const { begun, run, dispatcher } = open({ takesPart: false });
     dispatcher.setWorkers([
       worker("w", { rollout: 1 }),
@@ -107,7 +107,7 @@ describe("Dispatcher", () => {
     expect(await Promise.all([lost, refused])).toEqual(["lost here", "refused here"]);
   });
 
-  it("has what takes far longer than the rest done by another worker, and then here; the first counts", async () => {
+  it("gives a slow job to another worker, and then does it here; the first result counts", async () => {
     const { begun, ends, run, dispatcher, clock } = open({ takesPart: false });
     dispatcher.setWorkers([worker("stuck", { rollout: 2 }), worker("good", { rollout: 2 })]);
     const all = ["a", "b", "c", "d", "e"].map((name) => run(name));
@@ -139,7 +139,7 @@ describe("Dispatcher", () => {
     expect(await Promise.all(all)).toEqual(["a copy", "b away", "c away", "d away", "e away"]);
   });
 
-  it("tells who was overtaken, and ends its own copy before it gives what another was first with", async () => {
+  it("reports an overtaken worker, and ends its own copy before it gives another's result", async () => {
     const { begun, ends, run, dispatcher, clock } = open({ takesPart: false });
     dispatcher.setWorkers([worker("stuck", { rollout: 1 })]);
     let reason: unknown;
@@ -215,7 +215,7 @@ describe("Dispatcher", () => {
     expect(await count(4096)).toBeLessThan(1.1 * few);
   });
 
-  it("passes on what failed", async () => {
+  it("passes failures on", async () => {
     const { run, dispatcher } = open({ takesPart: false });
     dispatcher.setWorkers([worker("w", { rollout: 2 })]);
     await expect(run("bad", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");

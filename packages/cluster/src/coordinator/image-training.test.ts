@@ -192,7 +192,7 @@ describe("a training with images over a bus", () => {
     });
   });
 
-  it("does so with three, of which one dies in the middle of a conversation", async () => {
+  it("trains it with three workers, of which one dies in the middle of a conversation", async () => {
     let begun = 0;
     const die = (bus: JobBus, kill: () => void) =>
       changeJobs("rollout", async (run) => {
@@ -209,7 +209,7 @@ describe("a training with images over a bus", () => {
     });
   });
 
-  it("takes no result whose images stand elsewhere, and asks again", async () => {
+  it("refuses a result with images at other places, and asks again", async () => {
     const lies = [
       (images: Sent[]) => images.map(({ start, ...rest }) => ({ ...rest, start: start + 1 })),
       (images: Sent[]) => images.map(({ length, ...rest }) => ({ ...rest, length: length + 10_000 })),

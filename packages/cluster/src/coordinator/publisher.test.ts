@@ -48,7 +48,7 @@ it("keeps the live weights alone on the bus, without lag", async () => {
   }
 });
 
-it("keeps as many weights that sample as the lag needs, and the live ones", async () => {
+it("keeps the versions that the lag needs, and the live weights", async () => {
   const { publisher, advance, list } = await open(2);
   for (const step of [1, 2, 3, 4]) {
     // Two optimizer steps per update: sampling uses the weights after the second.

@@ -38,7 +38,7 @@ const invalid = () => {
   throw new ClusterError("has an invalid result", { code: "cluster/invalid-result", subject: "a job" });
 };
 
-it("gives work out again whose result on the bus cannot be used, and does it here in the end", async () => {
+it("repeats a job whose result cannot be used, and does it here in the end", async () => {
   let asked = 0;
   const meta = { class: "ours", seconds: 0 };
   const once = open(({ work }) => (asked++ === 0 ? invalid() : { value: { result: work }, meta, worker: "one" }));
@@ -59,7 +59,7 @@ it("names as many workers to avoid as a job may, however many are shut out", asy
   expect(avoided).toHaveLength(MOST_AVOIDED);
 });
 
-it("keeps the work of jobs on the bus until nobody needs it", async () => {
+it("keeps the work of jobs on the bus as long as it is needed", async () => {
   const blobs: string[] = [];
   const ends: (() => void)[] = [];
   const { ask, jobs, bus } = open(async ({ work }) => {

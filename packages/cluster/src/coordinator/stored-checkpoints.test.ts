@@ -146,7 +146,7 @@ describe("checkpoints on the bus", () => {
   it.each([
     ["its own", "own", [2, 3]],
     ["nothing, and begins anew", "none", [1, 2, 3]],
-  ])("that are damaged are not used, which is said: the run goes on from %s", async (_, disk, steps) => {
+  ])("are not used if they are damaged, with a warning: the run goes on from %s", async (_, disk, steps) => {
     const hub = new LocalHub();
     await trainOn(hub, `${disk}-first`, { stopAfter: 1 });
     if (disk === "own") cpSync(join(folder, `${disk}-first`), join(folder, disk), { recursive: true });
@@ -181,7 +181,7 @@ describe("checkpoints on the bus", () => {
     }
   });
 
-  it("of who lost the lead are not stored", async () => {
+  it("of a coordinator that lost the lead are not stored", async () => {
     const hub = new LocalHub();
     const bus = openLocalBus({ hub });
     const leader = new Leader(bus);

@@ -37,7 +37,7 @@ function openImages(limits: ImageLimits = {}, kept = { bytes: 1000, milliseconds
 const has = (hub: LocalHub, ...images: LoadedImage[]) => images.map(({ hash }) => hub.blobs.entries.has(hash));
 
 describe("images of messages", () => {
-  it("stand there by their hash, and travel once, however often they are shown", async () => {
+  it("are named by their hash, and travel once, however often they are shown", async () => {
     const { bus, coordinator, worker, put, get } = openImages();
     const value = { a: cat, b: [dog, cat, { c: structuredClone({ ...cat }) }] };
     const packed = await send(bus, value, coordinator);
@@ -72,7 +72,7 @@ describe("images of messages", () => {
     expect(put).toHaveBeenCalledTimes(2);
   });
 
-  it("leave the bus where there are too many, after an hour, and at the end", async () => {
+  it("leave the bus if there are too many, after an hour, and at the end", async () => {
     const { hub, coordinator, wait, put } = openImages({}, { bytes: cat.bytes.length, milliseconds: 1000 });
     await coordinator.put(cat);
     await coordinator.put(dog);
@@ -105,7 +105,7 @@ describe("images of messages", () => {
     expect(has(hub, cat, dog)).toEqual([false, false]);
   });
 
-  it("are fetched again where there was no room for them", async () => {
+  it("are fetched again if there was no room for them", async () => {
     const { bus, coordinator, get } = openImages();
     const small = new WorkerImages(bus.blobs, {}, cat.bytes.length);
     await Promise.all([coordinator.put(cat), coordinator.put(dog)]);
@@ -113,7 +113,7 @@ describe("images of messages", () => {
     expect(get).toHaveBeenCalledTimes(3);
   });
 
-  it("are refused where they are missing, damaged, beyond the limits, or none", async () => {
+  it("are refused if they are missing, damaged, beyond the limits, or not images", async () => {
     const { hub, bus, coordinator, worker } = openImages({ maxBytes: 100, maxPixels: 600 });
     const arrive = async (bytes: Uint8Array, change?: Uint8Array) => {
       const hash = await bus.blobs.put(bytes);

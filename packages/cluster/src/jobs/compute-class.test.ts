@@ -5,7 +5,7 @@ import { computeClass } from "./compute-class.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-it("the class of bits is that of images' vectors too, whatever was shown before", async () => {
+it("the class of bits is that of images' vectors too, after any other images", async () => {
   const options = { path: await models.write(), lora: { rank: 2 }, contextSize: 128 };
   const find = (engine: Awaited<ReturnType<typeof models.load>>) => computeClass(engine, "a".repeat(64));
   const first = await models.loadWithStub({}, options);

@@ -67,7 +67,7 @@ describe("a conversation's images", () => {
     expect(() => showIds(make(), here, refuse)).toThrow(expect.objectContaining(refusal));
   });
 
-  it("are refused by a model that sees none, and where the projector does not take them", () => {
+  it("are refused by a model without a projector, and if the projector does not take them", () => {
     const sent = hideIds(makeConversation(there), there);
     expect(() => showIds(sent, new FakeEngine({ reply: () => "" }), refuse)).toThrow(
       expect.objectContaining({ code: "cluster/invalid-message", subject: "it", received: "3 images" }),

@@ -59,7 +59,7 @@ const describeModel = (content: string, more: Partial<RunDescription["model"]> =
 });
 
 describe("models", () => {
-  it("are known by the SHA-256 of what they hold, which is remembered until they change", async () => {
+  it("are identified by the SHA-256 of their content, which is remembered until they change", async () => {
     const path = write("m.gguf", "abc");
     expect(await hashModel(path)).toEqual({ name: "m.gguf", sha256: sha("abc"), bytes: 3 });
     // Recognized by size and modification time, without reading it again.
@@ -77,7 +77,7 @@ describe("models", () => {
     expect(readdirSync(folder)).toEqual(["m.gguf"]);
   });
 
-  it("in parts are all of them", async () => {
+  it("in several files have one hash of all of them", async () => {
     write("big-00002-of-00002.gguf", "two");
     const path = write("big-00001-of-00002.gguf", "one");
     expect(await hashModel(path)).toMatchObject({ sha256: sha("one", "two"), bytes: 6 });
@@ -122,7 +122,7 @@ describe("models", () => {
     expect(readdirSync(store)).toEqual([]);
   });
 
-  it("that are nowhere are missed in words", async () => {
+  it("that are missing everywhere cause an error that says so", async () => {
     const wanted = describeModel("abc", { name: "my\u001b[31m.gguf", blobs: ["0".repeat(64)] });
     await expect(findModel(wanted, { bus, modelDir: folder })).rejects.toMatchObject({
       code: "cluster/no-model",

@@ -15,6 +15,6 @@ it.each([
   ["tls://localhost:4222", "localhost", "DNS:localhost", true],
   ["tls://nats.example.org:4222", "nats.example.org", "DNS:nats.example.org", true],
   ["tls://nats.example.org:4222", "nats.example.org", "DNS:other.example.org", false],
-])("whoever dials %s (as %s) gets a certificate for %s: trusted %s", (servers, dialled, names, trusted) => {
+])("a client that dials %s (as %s) gets a certificate for %s: trusted %s", (servers, dialled, names, trusted) => {
   expect(expectServer(servers)(dialled, certificateOf(names)) === undefined).toBe(trusted);
 });

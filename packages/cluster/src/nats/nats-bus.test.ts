@@ -120,7 +120,7 @@ describeWithNats("a bus over NATS", () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it("says once that its queue is full, and does what waits for room", async () => {
+  it("warns once that its queue is full, and does the waiting jobs later", async () => {
     const problems: ClusterError[] = [];
     const bus = await openNatsBus({
       // Longer than the test: nothing is checked in between.

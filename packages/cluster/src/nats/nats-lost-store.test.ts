@@ -138,7 +138,7 @@ describeWithNats("a server that lost its store", () => {
     await (await given).release();
   });
 
-  it("says what was asked and answered to who waits for the lead, and gives it once the bus is there", async () => {
+  it("tells a waiting coordinator the requests and answers, and gives the lead once the bus is there", async () => {
     const { bus } = await open("coordinator");
     await server.kill();
     const reasons: string[] = [];
@@ -149,7 +149,7 @@ describeWithNats("a server that lost its store", () => {
     for (const reason of reasons) expect(reason).toMatch(/^the bus was asked .+, and answered: ./);
   });
 
-  it("whose disk is gone while it runs is not waited for without a word", async () => {
+  it("warns of waiting if its disk is gone while it runs", async () => {
     const { bus, problems } = await open("coordinator");
     await bus.blobs.put(new Uint8Array(1000));
     server.removeStore();

@@ -58,7 +58,7 @@ describeWithNats("a server with TLS and a role for each key", () => {
     await server.dispose();
   });
 
-  it("lets each do its part, and no other", async () => {
+  it("lets each role do its own part only", async () => {
     const coordinator = await open("coordinator");
     const worker = await open("worker");
     const observer = await open("observer");

@@ -65,7 +65,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
   });
 
   describe("jobs", () => {
-    it("are done once each, by whoever is free", async () => {
+    it("are done once each, by a free worker", async () => {
       const done: number[] = [];
       for (const id of ["a", "b", "c"]) {
         await join(
@@ -291,7 +291,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       await waitFor(() => expect(bus.stats).toMatchObject({ outstanding: 0, waiting: 0, done: 4, failed: 1 }));
     });
 
-    it("are withdrawn by a signal and by their deadline, from the queue and from who does them", async () => {
+    it("are withdrawn by a signal and by their deadline, from the queue and from their worker", async () => {
       const abort = new AbortController();
       const queued = failure(coordinator.submit(rollout, { row: 1 }, { signal: abort.signal }));
       await waitFor(() => expect(coordinator.stats.outstanding).toBe(1));
@@ -345,7 +345,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(error.received).toContain("an invalid value");
     });
 
-    it("are not believed: a result that is invalid, or not what its worker says itself, is refused, and replaced by the next", async () => {
+    it("are checked: a result that is invalid, or not its worker's own report, is refused, and replaced by the next", async () => {
       const { store } = await connect();
       const id = jobId("rollout", { row: 1 });
       const stored = (value: unknown, hash: string, meta: unknown = null) => {
@@ -406,7 +406,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       watching.abort();
     });
 
-    it("say where they are in texts that are cleaned; older ones do not say it, and are listed too", async () => {
+    it("report their place in texts that are cleaned; older workers without it are listed too", async () => {
       const { store } = await connect();
       const record = { protocol: 1, class: "test", versions: {}, slots: {}, doing: [], draining: false };
       const write = (id: string, more: object) =>
@@ -423,7 +423,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       await waitFor(() => expect(problems).toMatchObject([{ code: "cluster/invalid-message" }]));
     });
 
-    it("that do nothing are seen, with what they lack", async () => {
+    it("without work are listed, with their missing part", async () => {
       const { bus } = await connect();
       const lacks = ["the model\u001b[31m", ...Array.from({ length: 30 }, () => "x".repeat(1000))];
       const worker = await bus.work({ id: "idle", class: "", versions: {}, jobs: [], lacks });
@@ -540,7 +540,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
   });
 
   describe("the policy", () => {
-    it("is replaced only by who saw the newest, and watched", async () => {
+    it("is replaced only by a writer that saw the newest, and is watched", async () => {
       const { bus } = await connect();
       const seen: PublishedPolicy[] = [];
       const watching = new AbortController();
@@ -568,7 +568,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
     // Run names may have any characters.
     const run = "a project/ein Läuf *.>";
 
-    it("of each run is what was named last, and who names it learns what it replaces", async () => {
+    it("of each run is the last one named, and naming it returns the replaced one", async () => {
       const { bus } = await connect();
       const first = { run, term: 1, step: 1, manifest: manifest("a") };
       const second = { run, term: 1, step: 2, manifest: manifest("b") };
@@ -581,7 +581,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(await failure(invalid)).toMatchObject({ code: "cluster/invalid-message" });
     });
 
-    it("is not replaced by who had the lease before", async () => {
+    it("is not replaced by a former holder of the lease", async () => {
       const { bus } = await connect();
       const old = { run, term: 1, step: 1, manifest: manifest("a") };
       await coordinator.nameCheckpoint(old);

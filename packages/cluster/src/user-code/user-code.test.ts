@@ -80,7 +80,7 @@ describe("user code", () => {
     expect(await identify()).toEqual(before);
   });
 
-  it("of names and contents that only together are the same is another", async () => {
+  it("is another if only names and contents together are the same", async () => {
     write("ab.txt", "c");
     const before = await identify();
     rmSync(join(folder, "ab.txt"));
@@ -105,7 +105,7 @@ describe("user code", () => {
     });
   });
 
-  it("without code of the user is everybody's", async () => {
+  it("without code of the user is the same everywhere", async () => {
     const config = makeConfig({});
     const id = await identify(config);
     expect(id).toEqual({ kind: "package", name: "cria", version, folder: "" });

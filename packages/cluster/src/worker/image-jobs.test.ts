@@ -130,7 +130,7 @@ async function reason(work: unknown, kind = scoreJob): Promise<string> {
 }
 
 describe("a worker of a training with images", () => {
-  it("scores what shows them, to the bits of the coordinator", async () => {
+  it("scores sequences with images, to the bits of the coordinator", async () => {
     await begin();
     const worker = await startOne();
     expect(worker.status.lacks).toEqual([]);
@@ -169,7 +169,7 @@ describe("a worker of a training with images", () => {
     expect(await reason(scoring)).toBe("done");
   });
 
-  it("follows no path of a row, and holds no conversation over what is no image", async () => {
+  it("follows no path of a row, and refuses an image that is not loaded", async () => {
     await begin();
     await startOne();
     const { image } = scoring.images![0]!;
@@ -184,7 +184,7 @@ describe("a worker of a training with images", () => {
     expect(await reason(makeConversation(image), rolloutJob)).toBe("done");
   });
 
-  it("survives nonsense about images", async () => {
+  it("survives malformed images", async () => {
     await begin();
     const worker = await startOne();
     const random = makeRandom(14);

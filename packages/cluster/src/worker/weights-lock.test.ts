@@ -76,7 +76,7 @@ describe("the lock on an engine's weights", () => {
     await expect(old.result).resolves.toBe("old");
   });
 
-  it("lets nobody overtake who waits with other weights of the same version", async () => {
+  it("lets no job overtake one that waits with other weights of the same version", async () => {
     const { log, begin } = open();
     const first = begin("first", "a", 0);
     await settle();
@@ -94,7 +94,7 @@ describe("the lock on an engine's weights", () => {
     await late.result;
   });
 
-  it("fails jobs whose weights cannot be had, and no others", async () => {
+  it("fails only jobs whose weights are missing", async () => {
     const { begin } = open((weights) => weights === "gone");
     const lost = [begin("lost", "gone", 1), begin("lost too", "gone", 1)];
     const fine = begin("fine", "a", 0);
@@ -104,7 +104,7 @@ describe("the lock on an engine's weights", () => {
     await expect(fine.result).resolves.toBe("fine");
   });
 
-  it("forgets who was taken away while it waited", async () => {
+  it("forgets a job that was aborted while it waited", async () => {
     const { log, begin } = open();
     const first = begin("first", "a", 0);
     await settle();

@@ -260,7 +260,7 @@ describe("a worker", () => {
     expect(await refused({ run })).toBe("done");
   });
 
-  it("with other bits holds conversations alone, or nothing where the config says so", async () => {
+  it("with other bits only holds conversations, or does nothing if the config says so", async () => {
     await begin({ class: "0123456789abcdef" });
     const worker = await startOne();
     await working(worker);
@@ -435,7 +435,7 @@ async function trainABit(): Promise<Uint8Array> {
 }
 
 describe("a worker survives", () => {
-  it("descriptions of all kinds of nonsense", async () => {
+  it("malformed descriptions of all kinds", async () => {
     const { description } = await begin();
     const worker = await startOne();
     await working(worker);
@@ -454,7 +454,7 @@ describe("a worker survives", () => {
     await expect(submit(scoreJob, scoring)).resolves.toBeDefined();
   });
 
-  it("work of all kinds of nonsense", async () => {
+  it("malformed work of all kinds", async () => {
     await begin();
     const worker = await startOne();
     await working(worker);

@@ -40,7 +40,7 @@ describe("an image's source", () => {
     expect(toImageSource(given)).toEqual(expected);
   });
 
-  it("is a path where strings are paths, but for addresses and what has a media type", () => {
+  it("is a path if strings are paths, except addresses and values with a media type", () => {
     const asPath = (given: unknown) => toImageSource(given, { strings: "path" });
     expect(asPath("images/a.png")).toEqual({ path: "images/a.png" });
     expect(asPath({ image: "images/a.png" })).toEqual({ path: "images/a.png" });
@@ -96,7 +96,7 @@ describe("a part of a message", () => {
     expect(toContentPart(given)).toEqual(expected);
   });
 
-  it("is a path where strings are, unless its media type says base64", () => {
+  it("is a path if strings are, unless its media type says base64", () => {
     const asPath = (given: unknown) => toContentPart(given, { strings: "path" });
     expect(asPath({ type: "image", image: "a.png" })).toEqual({ type: "image", image: { path: "a.png" } });
     expect(asPath({ type: "image", image: data, mediaType: "image/png" })).toEqual({

@@ -44,7 +44,7 @@ describe("an image is loaded", () => {
     expect(await loadImage({ bytes })).toMatchObject({ width: 5, height: 3, mimeType });
   });
 
-  it.each([1, 3, 6, 8, 0, 9])("as a JPEG is shown, whose camera was held as EXIF's %i says", async (orientation) => {
+  it.each([1, 3, 6, 8, 0, 9])("as a JPEG, turned by EXIF's orientation %i", async (orientation) => {
     const entry = [0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0];
     const exif = [...Buffer.from("Exif\0\0MM\0*"), 0, 0, 0, 8, 0, 1, ...entry, 0, 0, 0, 0];
     const bytes = Uint8Array.from([0xff, 0xd8, 0xff, 0xe1, 0, exif.length + 2, ...exif, ...jpeg.subarray(2)]);
@@ -63,14 +63,14 @@ describe("an image is loaded", () => {
 });
 
 describe("an image is refused", () => {
-  it("where its source is not allowed", async () => {
+  it("if its source is not allowed", async () => {
     expect(await code(loadImage({ path: "a.png" }))).toBe("data/image-refused");
     expect(await code(loadImage({ url: "https://example.org/a.png" }, { folder }))).toBe("data/image-refused");
     const record = { hash: "ab", width: 1, height: 1, mimeType: "image/png" } as const;
     expect(await code(loadImage(record, { folder }))).toBe("data/image-refused");
   });
 
-  it("that is missing, none, or beyond the limits, naming whose it is", async () => {
+  it("if it is missing, not an image, or beyond the limits, with the name of its owner", async () => {
     const options = { folder, subject: "row 3", fetch: () => answer(png, 404) };
     const bad = (fields: object) => ({ code: "data/bad-image", subject: "row 3", ...fields });
     await expect(loadImage({ path: "b.png" }, options)).rejects.toMatchObject(

@@ -124,7 +124,7 @@ describe("writing", () => {
     { type: "string", value: 5 },
     { type: "array", of: "int32", value: ["a"] },
     { type: "uint8", value: 1 },
-  ])("%j is no value", async (value) => {
+  ])("refuses %j as a value", async (value) => {
     const written = async () => writeGguf(file("wrong.gguf"), { metadata: { key: value as never }, tensors: [] });
     await expect(written()).rejects.toMatchObject({ code: "engine/bad-option", subject: 'metadata["key"]' });
   });

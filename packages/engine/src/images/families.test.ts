@@ -87,7 +87,7 @@ describe.each(visionPairs)("$name", (pair) => {
     expect(largestDifference((await generate(showing(other))).logprobs, expected.logprobs)).toBeGreaterThan(0.1);
   });
 
-  it("has the same bits alone, among others, behind what is cached and in a second turn; scoring agrees", async () => {
+  it("has the same bits alone, among others, behind a cached prefix and in a second turn; scoring agrees", async () => {
     const prompt = showing(image);
     const sampled = { temperature: 0.9, seed: 4 };
     await model.flushCache();

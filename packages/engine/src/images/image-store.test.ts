@@ -80,7 +80,7 @@ describe("ImageStore", () => {
     expect(store.stats()).toMatchObject({ held: 0, heldBytes: 0, encoded: 2, encodedAgain: 1 });
   });
 
-  it("holds what is pinned beyond the limit, and frees it afterwards", async () => {
+  it("holds pinned images beyond the limit, and frees them afterwards", async () => {
     const { native, store } = open(1);
     const placed = pictures.map((picture) => store.place(picture));
     const release = await store.pin(placed);
@@ -92,7 +92,7 @@ describe("ImageStore", () => {
     expect(store.stats()).toMatchObject({ held: 1, heldBytes: 12 });
   });
 
-  it("encodes an image once for all who ask meanwhile", async () => {
+  it("encodes an image once for all callers at once", async () => {
     const { projector, store } = open(6);
     let openGate = () => {};
     projector.gate = new Promise((resolve) => {
@@ -117,7 +117,7 @@ describe("ImageStore", () => {
     expect(store.stats()).toMatchObject({ held: 1, encoded: 1 });
   });
 
-  it("does not encode what nobody waits for any more", async () => {
+  it("does not encode an image for aborted requests", async () => {
     const { store, projector } = open(6);
     let openGate = () => {};
     projector.gate = new Promise((resolve) => {

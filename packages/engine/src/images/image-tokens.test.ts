@@ -229,7 +229,7 @@ describe("vectors of images among tokens", () => {
     expectSameBits(await ask(alone, placeIn(alone)), results[1]!);
   });
 
-  it("have no text, and are refused where nobody holds them", async () => {
+  it("have no text, and are refused if their image was released", async () => {
     const model = await models.loadWithStub();
     const prompt = makePrompt(model, cat, []);
     const { vocabSize } = model.info;
@@ -359,7 +359,7 @@ describe("loadModel with a projector", () => {
     expect(await images.decode(two)).toMatchObject({ width: 48, height: 32 });
   });
 
-  it("says why it cannot", async () => {
+  it("gives the reason if it cannot", async () => {
     const path = await models.write();
     const missing = join(models.folder, "none.gguf");
     await expect(models.load({}, { path, mmproj: missing })).rejects.toMatchObject({

@@ -74,7 +74,7 @@ const encode = async ({ native }: OpenedProjector, file: Uint8Array) =>
   (await callNative(() => native.encode(file, 2 ** 20, 1))).vectors;
 
 describe("a projector", () => {
-  it("says what it is, and how images stand in a prompt", async () => {
+  it("describes itself, and the places of images in a prompt", async () => {
     const path = await write();
     const projector = await open(path);
     expect(projector.info).toEqual({ path, type: "mlp", hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
@@ -97,7 +97,7 @@ describe("a projector", () => {
       });
   });
 
-  it("computes what its family's formula says", async () => {
+  it("computes the formula of its family", async () => {
     // A tower with one layer has none: llama.cpp leaves the last layer out.
     const file = describeTinyProjector({ layers: 1 });
     const projector = await open(await write({ layers: 1 }));
@@ -111,7 +111,7 @@ describe("a projector", () => {
     expect(Math.max(...differences)).toBeLessThan(5e-3);
   });
 
-  it("gives the same bits with any number of threads, and whatever was encoded before", async () => {
+  it("gives the same bits with any number of threads, and after any other image", async () => {
     const path = await write();
     const [first, second] = [await makePng(40, 30, 1), await makePng(300, 20, 2)];
     const alone = await encode(await open(path, { threads: 1 }), first);
@@ -123,7 +123,7 @@ describe("a projector", () => {
     }
   });
 
-  it("encodes one image after the other while layouts are asked for; what waits when it is disposed of is dropped", async () => {
+  it("encodes one image after the other while it answers questions of layout; dispose drops waiting ones", async () => {
     const { native } = await openProjector(model, info, { path: await write() });
     const file = await makePng(500, 500, 3);
     const all = Promise.allSettled(Array.from({ length: 20 }, () => native.encode(file, 2 ** 20, 1)));

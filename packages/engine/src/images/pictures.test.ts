@@ -58,7 +58,7 @@ describe("a picture is decoded as libvips decodes it", () => {
     });
   }
 
-  it("and what encodePng writes comes back", async () => {
+  it("and so are files of encodePng", async () => {
     const rgb = Uint8Array.from({ length: 50 * 33 * 3 }, (_, i) => (i * 2654435761) >>> 13);
     expect(await decode(encodePng({ width: 50, height: 33, rgb }))).toEqual({ width: 50, height: 33, rgb });
   });

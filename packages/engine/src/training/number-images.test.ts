@@ -14,7 +14,7 @@ type Shown = { first: number; count: number; image: ReturnType<typeof makeStubIm
 const show = ({ first, count }: Shown) => Array.from({ length: count }, (_, i) => first + i);
 
 describe("numberByPlace", () => {
-  it("gives an image that comes again the ids of its first place, whatever stood between", () => {
+  it("gives a repeated image the ids of its first place", () => {
     const tokens = Int32Array.from([7, ...show(a), 8, ...show(b), ...show(a), 9, ...show(c), ...show(b), ...show(a)]);
     const shown = numberByPlace(tokens, [b, a, c]);
     expect(shown).toEqual([

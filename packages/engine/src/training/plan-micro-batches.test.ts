@@ -155,7 +155,7 @@ describe("micro-batches", () => {
     );
   });
 
-  it("score once what sequences share, for all of them; gradients add up", () => {
+  it("score shared tokens once, for all sequences; gradients add up", () => {
     const scored = Int32Array.of(1, 2, 3);
     const given = [
       [5, 6, 7, 8],
