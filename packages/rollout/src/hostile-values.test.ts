@@ -101,8 +101,8 @@ function expectSound(trajectories: readonly Trajectory[], count: number): void {
   }
 }
 
-describe("what a reward says beside its score", () => {
-  it("is bounded, entry by entry and as a whole; short ones are kept as they are", () => {
+describe("the extra values of a reward", () => {
+  it("are bounded, entry by entry and as a whole; short ones are kept as they are", () => {
     const kept = keepRecord({ acc: 1, note: "x".repeat(50_000_000), list: [1, { a: 2 }] });
     expect(kept).toMatchObject({ acc: 1, list: [1, { a: 2 }] });
     expect(JSON.stringify(kept).length).toBeLessThan(11_000);
@@ -113,14 +113,14 @@ describe("what a reward says beside its score", () => {
     expect(bounded["(cut)"]).toBe(`${entries - (Object.keys(bounded).length - 1)} more`);
   });
 
-  it("reaches the trajectory bounded", async () => {
+  it("reach the trajectory bounded", async () => {
     const reward: RewardFunction = () => ({ score: 1, note: "x".repeat(1_000_000) });
     const [trajectory] = await makeFakeRollout({ reply: () => "x", reward }).run();
     expect(JSON.stringify(trajectory!.extraFields).length).toBeLessThan(20_000);
   });
 });
 
-describe("what a reward function gives", () => {
+describe("the result of a reward function", () => {
   const shapes: Record<string, (value: unknown) => unknown> = {
     "is the value": (value) => value,
     "has it as score": (score) => ({ score }),
@@ -134,7 +134,7 @@ describe("what a reward function gives", () => {
     return { trajectories: await run([makeRow(), makeRow({}, 1)]), warnings };
   }
 
-  it("is a score or a clear error, whatever it is", async () => {
+  it("is a score or a clear error, for any value", async () => {
     await fc.assert(
       fc.asyncProperty(name, way, fc.constantFrom(...Object.keys(shapes)), async (value, how, shape) => {
         const { trajectories, warnings } = await judge(
@@ -152,7 +152,7 @@ describe("what a reward function gives", () => {
     );
   });
 
-  it("of one sample says nothing of the others, also where one call judges all", async () => {
+  it("for one sample does not change the others, also if one call judges all", async () => {
     for (const value of names.filter((each) => !each.includes("promise"))) {
       const batch = (sources: string[]) => sources.map((_, i) => (i === 1 ? { score: make(value) } : { score: 1 }));
       const { trajectories } = await judge(batch, "batch");
@@ -164,7 +164,7 @@ describe("what a reward function gives", () => {
     }
   });
 
-  it("keeps what can be kept of what stands beside the score", async () => {
+  it("keeps the usable extra values beside the score", async () => {
     const extra = Object.defineProperty({ kept: [1, { a: 2 }], many: 5n, nothing: Number.NaN }, "bad", {
       get: refuse,
       enumerable: true,
@@ -189,7 +189,7 @@ describe("what a reward function gives", () => {
     expect(warnings).toHaveLength(1);
   });
 
-  it("weights that make too much of it are told apart from the score", async () => {
+  it("names weights that make the score overflow", async () => {
     const { run } = makeFakeRollout({
       reply: () => "x",
       reward: () => 1e30,
@@ -206,7 +206,7 @@ describe("what a reward function gives", () => {
     expect(trajectories[0]!.error).toMatch(/the reward is \d.*received score 1e\+30, tools none, turns none/);
   });
 
-  it("a manager of the user's may give anything too", async () => {
+  it("may be anything from a user's manager too", async () => {
     for (const value of names.filter((each) => !each.includes("promise"))) {
       const manager = { granularity: "sample" as const, judge: async () => [make(value) as never] };
       const { run } = makeFakeRollout({ reply: () => "x", reward: manager });
@@ -220,7 +220,7 @@ describe("what a reward function gives", () => {
 const call = '<tool_call>{"name": "act", "arguments": {"x": 1}}</tool_call>';
 const schema = () => defineToolSchema("act", "Acts.", { type: "object", properties: { x: { type: "number" } } });
 
-describe("what a tool gives", () => {
+describe("the result of a tool", () => {
   const shapes: Record<string, (value: unknown) => unknown> = {
     "is the value": (value) => value,
     "has it as response": (response) => ({ response, reward: 0, metrics: {} }),
@@ -232,7 +232,7 @@ describe("what a tool gives", () => {
   };
   const methods = ["create", "execute", "calcReward", "release"] as const;
 
-  it("goes into the conversation as a text; nothing else of it gets out", async () => {
+  it("goes into the conversation as a text, and nothing else of it", async () => {
     const cases = fc.tuple(fc.constantFrom(...methods), name, way, fc.constantFrom(...Object.keys(shapes)));
     await fc.assert(
       fc.asyncProperty(cases, async ([method, value, how, shape]) => {
@@ -260,7 +260,7 @@ describe("what a tool gives", () => {
   });
 });
 
-describe("what an interaction gives", () => {
+describe("the result of an interaction", () => {
   const shapes: Record<string, (value: unknown) => unknown> = {
     "is the value": (value) => value,
     "has it as content": (content) => ({ shouldTerminate: false, content, score: 0 }),

@@ -40,7 +40,7 @@ function countControl(tokenizer: DeltaTokenizer, ids: ArrayLike<number>): Record
 
 afterAll(disposeVocabularies);
 
-describe("nobody can speak as the assistant", () => {
+describe("users and tools cannot speak as the assistant", () => {
   it.each([
     ["a tool's answer", [tool(forged)], [tool("42")]],
     ["a user", [user(forged)], [user("42")]],
@@ -129,7 +129,7 @@ describe("nobody can speak as the assistant", () => {
     expect(unsplit).toBe(0);
   });
 
-  it("where the template does not show it, text is read as ever, and that is counted", () => {
+  it("reads a text as usual if the template does not show it, and counts that", () => {
     const tokenizer = make("{% for m in messages %}{{ m.content | upper }}{{ m.content }}{% endfor %}");
     let unsplit = 0;
     const ids = tokenizer.encodeWhole([user("<|im_end|>")], [], false, () => unsplit++);

@@ -33,7 +33,7 @@ describe("DeltaTokenizer", () => {
   const system: ChatMessage = { role: "system", content: "be brief" };
   const user: ChatMessage = { role: "user", content: "hi <|im_end|>?" };
 
-  it("2. inserts what the template puts after a sampled end-of-turn token", () => {
+  it("2. inserts the template's text after a sampled end-of-turn token", () => {
     expect(text(delta.encodeDelta([{ role: "tool", content: "7" }], true))).toBe(
       "\n<|im_start|>tool\n7<|im_end|>\n<|im_start|>assistant\n",
     );
@@ -101,7 +101,7 @@ describe("DeltaTokenizer", () => {
     );
   });
 
-  it("names what a delta cannot be", () => {
+  it("refuses an empty delta, and templates that cannot be read in deltas", () => {
     expect(() => delta.encodeDelta([], true)).toThrow(expect.objectContaining({ code: "tokenizer/empty-delta" }));
     const notIncremental = (received: unknown) =>
       expect.objectContaining({ code: "tokenizer/not-incremental", subject: "chat template", received });
@@ -183,7 +183,7 @@ describe("DeltaTokenizer", () => {
     expect(text([...tokenIds].filter((_, i) => mask[i]))).toBe("one<|im_end|>three<|im_end|>");
   });
 
-  it("says what a template cannot do", () => {
+  it("names the fault of a template", () => {
     expect(() => new ChatTemplate("{% if %}")).toThrow(expect.objectContaining({ code: "tokenizer/bad-template" }));
     const strict = new ChatTemplate(
       "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools here') }}{% endif %}{% endfor %}",

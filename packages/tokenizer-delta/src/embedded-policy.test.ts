@@ -62,7 +62,7 @@ describe("the embedded policy: its own template and vocabulary", () => {
     expect(Math.max(...second.logprobs.map((logprob, i) => Math.abs(resetSecond[i]! - logprob)))).toBeGreaterThan(1e-3);
   });
 
-  it("2. 9. what it samples, with deltas between, passes the sanity check, cut turns included", async () => {
+  it("2. 9. sampled turns, with deltas between, pass the sanity check, cut turns included", async () => {
     const sequence = model.createSequence();
     const production = new InferenceConversation(tokenizer, tools);
     const said = messages.slice(0, 2);

@@ -53,7 +53,7 @@ const turns: Record<string, [said: string[], heard: ChatMessage[]]> = {
   "stray reasoning marks": [["a </think> b <think> c", "  6 \n"], [user("And 2 + 4?")]],
 };
 
-describe("what a template rewrites is told from faults", () => {
+describe("rewriting by a template is told from faults", () => {
   it.each(Object.keys(turns))("a healthy run with Qwen3's template has no mismatch: %s", async (name) => {
     const tokenizer = await load("Qwen-Qwen3-0.6B");
     const kind = checkConversation(tokenizer, play(tokenizer, ...turns[name]!)).kind;

@@ -245,13 +245,13 @@ describe("a template that loses an image is refused", () => {
       "{% for m in messages | reverse %}{{ m.content }}{% endfor %}",
       "[image 24 x 16, cd6357ef], [image 24 x 16, 77af778b]",
     ],
-  ])("one that %s", (_, source, received) => {
+  ])("a template that %s", (_, source, received) => {
     const tokenizer = make(source);
     expect(() => tokenizer.encodeWhole(messages)).toThrow(lost(received));
     expect(tokenizer.encodeWhole([say("user", "text"), says("alone")]).length).toBeGreaterThan(0);
   });
 
-  it("one that prints so many images and no more", () => {
+  it("a template that prints a limited number of images", () => {
     const tokenizer = make(listing("{% if n.count < 3 %}<image>{% endif %}"));
     expect(tokenizer.render([say("user", cat, dog)])).toContain("[image 24 x 16, 77af778b][image 24 x 16, cd6357ef]");
     expect(() => tokenizer.encodeWhole([say("user", cat, dog, cat)])).toThrow(
@@ -259,7 +259,7 @@ describe("a template that loses an image is refused", () => {
     );
   });
 
-  it("in a delta too", () => {
+  it("a template that loses it in a delta", () => {
     const mute = make(
       "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content if m.role != 'tool' else 'a result' }}<|im_end|>{% endfor %}",
     );
@@ -269,7 +269,7 @@ describe("a template that loses an image is refused", () => {
     );
   });
 
-  it("and no error, no text for people holds the private word of an image", () => {
+  it("errors and texts for people do not hold the private word of an image", () => {
     const shown = /\[image( 24 x 16,)? 77af778b\]/;
     const secret = /[0-9a-f]{64}/;
     const complaining = make("{{ raise_exception('bad: ' + messages[0].content) }}");
@@ -351,7 +351,7 @@ describe("the sanity check with images", () => {
 });
 
 describe("rendering as in production with images", () => {
-  it("keeps what stays, and goes back to an image that changed", () => {
+  it("keeps unchanged turns, and goes back to an image that changed", () => {
     const conversation = new InferenceConversation(delta);
     const question = say("user", "what? ", cat, " tell");
     const first = conversation.encodeTurn([question]);

@@ -50,7 +50,7 @@ describe("rendering, against llama.cpp's own Jinja engine", () => {
     expect((await createLlamaTemplate(source)).render(template.makeVariables(messages))).toBe("a! b a! ");
   });
 
-  it("what lists and mappings hold is compared at any depth, as in Python; llama.cpp compares one level", () => {
+  it("compares contents of lists and mappings at any depth, as Python does; llama.cpp compares one level", () => {
     const source =
       "{{ 1 if [{'a': ['x', 1]}] == [{'a': ['x', 1]}] else 0 }}{{ 1 if [{'a': [1]}] == [{'a': [2]}] else 0 }}";
     expect(new ChatTemplate(source).render([])).toBe("10");
@@ -151,7 +151,7 @@ describe("parseTemplate", () => {
       );
   });
 
-  it("what is appended to lists counts as one text, and a list in itself is no endless work", () => {
+  it("counts texts in a list as one text, and ends for a list in itself", () => {
     const limits = { ...defaultRenderLimits, characters: 100_000 };
     const render = (source: string) => new ChatTemplate(source, {}, limits).render([]);
     const grow = "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set _ = ns.l.append(long) %}{% endfor %}";

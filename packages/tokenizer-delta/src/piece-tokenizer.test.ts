@@ -172,7 +172,7 @@ function measure(run: () => unknown): number {
 describe("time grows with the text, not with its square (16 times as much for four times the text)", () => {
   const bound = 9;
 
-  it("special tokens in what the assistant or the template says", async () => {
+  it("special tokens in text of the assistant or the template", async () => {
     const vocabulary = await BundledVocabulary.load("qwen2");
     loaded.push(vocabulary);
     const pieces = new PieceTokenizer(vocabulary);
@@ -187,7 +187,7 @@ describe("time grows with the text, not with its square (16 times as much for fo
     expect(ratio).toBeLessThan(bound);
   });
 
-  it("special tokens in what others say, many messages, and both together", () => {
+  it("special tokens in text of others, many messages, and both together", () => {
     const tokenizer = new DeltaTokenizer(new ChatTemplate(fakeChatTemplate), new FakeTokenizer(), {
       bosToken: null,
       endOfTurnTokens: [new FakeTokenizer().idOf("<|im_end|>")],

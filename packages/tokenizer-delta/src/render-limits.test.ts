@@ -180,7 +180,7 @@ describe("hostile chat templates", () => {
     expect(measureCpuMs(started)).toBeLessThan(3000);
   });
 
-  it("may make more where they are given more", () => {
+  it("may do more with larger limits", () => {
     const source = "{% for message in messages %}{{ message.content }}{{ message | tojson }}{% endfor %}";
     const content = "x".repeat(3 * defaultRenderLimits.characters);
     const text = new ChatTemplate(source, tokens, limits).render([{ role: "user", content }]);
@@ -188,7 +188,7 @@ describe("hostile chat templates", () => {
   });
 });
 
-describe("what the limits leave as it is", () => {
+describe("templates within the limits", () => {
   const same = (source: string, variables: Record<string, unknown> = {}) => {
     const attempt = (run: () => string) => {
       try {
@@ -202,7 +202,7 @@ describe("what the limits leave as it is", () => {
     return ours;
   };
 
-  it("prints the same as the library, for each of its nodes", () => {
+  it("print the same as the library, for each of its nodes", () => {
     const variables = {
       text: "  one\ntwo three ",
       list: [3, 1, 2],
@@ -243,7 +243,7 @@ describe("what the limits leave as it is", () => {
     expect(same(source)).toBe("<1><2>");
   });
 
-  it("prints the same as the library, for texts of any kind", () => {
+  it("print the same as the library, for texts of any kind", () => {
     const source =
       "{{ a.replace(b, c) }}|{{ a | replace(b, c) }}|{{ b in a }}|{{ a | tojson }}|{{ [a, b] | join(c) }}|{{ a | indent(3) }}|{{ a.split('x') }}";
     fc.assert(

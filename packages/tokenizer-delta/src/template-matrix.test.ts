@@ -47,7 +47,7 @@ const unlike = ["google-gemma-2-2b-it", "mistralai-Mistral-Nemo-Instruct-2407", 
 describe.each(templateCases.filter(({ template }) => !unlike.includes(template)))(
   "cut turns with $template and $vocabulary",
   (example) => {
-    it("2. what was cut is ended by the delta, with the template's own end of turn and nothing else", async () => {
+    it("2. the delta ends a cut turn with the template's own end of turn and nothing else", async () => {
       const tokenizer = await loadCase(example, example.template === "cria-tiny" ? chatTemplate : undefined);
       const { messages } = conversations["system"]!;
       const question = messages.slice(3, 4);

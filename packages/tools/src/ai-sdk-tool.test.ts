@@ -54,7 +54,7 @@ describe("AI SDK tools", () => {
     });
   });
 
-  it("that give what JSON cannot say fail with its name; nothing is an empty answer", async () => {
+  it("that give a value which JSON lacks fail with its name; undefined is an empty answer", async () => {
     const give = async (output: unknown) => {
       const given = tool({ inputSchema: z.object({}), execute: () => output as object });
       const made = (await fromAiSdkTools({ given })).get("given")!;

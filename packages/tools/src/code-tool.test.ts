@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CodeTool, createTools, disposeTools } from "./index.js";
 
 describe("code tool", () => {
-  it("runs JavaScript, says what came out, and counts how it ended", async () => {
+  it("runs JavaScript, returns its output, and counts how it ended", async () => {
     const config = { language: "javascript", cpu_s: 0.5, output_bytes: 200 };
     const tools = await createTools([{ class_name: "@cria/tools#CodeTool", config }], ".");
     const tool = tools.get("code_interpreter")!;
@@ -50,7 +50,7 @@ describe("code tool", () => {
     await disposeTools(tools.values());
   });
 
-  it("refuses a config that it cannot follow", () => {
+  it("refuses a wrong config", () => {
     expect(() => new CodeTool({ language: "perl" })).toThrow(
       expect.objectContaining({ issues: [expect.objectContaining({ path: ["language"] })] }),
     );

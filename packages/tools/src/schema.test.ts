@@ -134,7 +134,7 @@ describe("argument errors", () => {
   });
 });
 
-describe("a schema that is none", () => {
+describe("an invalid schema", () => {
   const object = (properties: unknown, more: object = {}) => ({ type: "object", properties, ...more });
   it.each<[string, unknown, string, string]>([
     ["objct", { type: "objct" }, 'type: "objct"', 'perhaps "object"'],
@@ -176,7 +176,7 @@ describe("a schema that is none", () => {
     ],
     ["arguments without names", { type: "string" }, 'type: "string"', 'type "object"'],
     ["parameters that are a text", "object", '"object"', "an object"],
-  ])("%s: says where, and what would be right", (_, parameters, received, expected) => {
+  ])("%s: names the place and the expected value", (_, parameters, received, expected) => {
     let error: unknown;
     try {
       checkToolSchema({ type: "function", function: { name: "broken", parameters: parameters as never } });
@@ -191,7 +191,7 @@ describe("a schema that is none", () => {
     expect(told.message).not.toMatch(/must be|data\/|schema is invalid/);
   });
 
-  it("is not what real tools use", () => {
+  it("does not include the schemas of real tools", () => {
     for (const parameters of [
       {},
       { type: "object" },

@@ -38,7 +38,7 @@ function makeMeter(released: unknown[] = []) {
 }
 
 describe("a tool that is called", () => {
-  it("gives what execute gives, after the schema has read the arguments", async () => {
+  it("returns the result of execute, after the schema has read the arguments", async () => {
     expect(await square({ x: 3 })).toBe(9);
     const twice = tool({
       name: "twice",
@@ -49,7 +49,7 @@ describe("a tool that is called", () => {
     expect(await twice({ x: "4" })).toEqual({ product: 8 });
   });
 
-  it("refuses arguments that do not fit, and throws what execute throws", async () => {
+  it("refuses arguments that do not fit, and passes errors of execute on", async () => {
     await expect(square({ x: "3" } as never)).rejects.toMatchObject({ code: "tool/bad-arguments" });
     const even = z.object({ x: z.number().refine((x) => x % 2 === 0) });
     const broken = tool({
@@ -108,7 +108,7 @@ const answerOf = async (made: BaseTool, args: Record<string, unknown> = {}) =>
   (await made.execute("direct", args)).response.text;
 
 describe("tool()", () => {
-  it("is a BaseTool with the schema that its zod type says", async () => {
+  it("is a BaseTool with the schema of its zod type", async () => {
     expect(square).toBeInstanceOf(BaseTool);
     expect(square.name).toBe("square");
     expect(square.origin).toBe("own");
@@ -179,7 +179,7 @@ describe("tool()", () => {
     expect(released).toEqual([{ open: true }, undefined]);
   });
 
-  it("hands execute what zod parsed: defaults, transforms, the conversation and its kwargs", async () => {
+  it("hands execute the parsed arguments: defaults, transforms, the conversation and its kwargs", async () => {
     let seen: unknown;
     const made = tool({
       name: "at",
@@ -242,7 +242,7 @@ describe("tool()", () => {
     });
   });
 
-  it("an answer may name the environment's state, by a text; what else is called so is data", async () => {
+  it("an answer may name the environment's state, by a text; other values of that name are data", async () => {
     const say = (output: object) =>
       tool({ name: "say", description: "", inputSchema: z.object({}), execute: () => output });
     const named = say({ text: "You are in the hall.", state: "hall" });
@@ -285,7 +285,7 @@ describe("tool()", () => {
     }
   });
 
-  it("what JSON says of its own accord is its answer", async () => {
+  it("answers with the JSON of any value that has one", async () => {
     const date = new Date(0);
     class Point {
       x = 1;
@@ -342,7 +342,7 @@ describe("tool()", () => {
     expect(await answerOf(own, { x: "y" })).toBe("error: invalid arguments (x: not a number)");
   });
 
-  it("is wrong at its definition, not at its first call", () => {
+  it("is refused at its definition, not at its first call", () => {
     const define = (more: object) => () =>
       tool({ name: "x", description: "", inputSchema: z.object({}), execute: () => "", ...more });
     for (const name of ["", "with space", "ä", "a".repeat(65), undefined])
@@ -464,7 +464,7 @@ describe("types of tool()", () => {
     expectTypeOf(square).toExtend<BaseTool>();
   });
 
-  it("a call takes the schema's input, and gives what execute gives", () => {
+  it("a call takes the schema's input, and returns the result of execute", () => {
     const add = tool({
       name: "add",
       description: "",
@@ -490,7 +490,7 @@ describe("types of tool()", () => {
     expectTypeOf<"hermes">().toExtend<BuiltInToolFormat>();
   });
 
-  it("what does not fit is an error", () => {
+  it("refuses values of wrong types", () => {
     const common = { name: "a", description: "", inputSchema };
     // @ts-expect-error x is a number after the transform
     tool({ ...common, execute: ({ x }) => x.toUpperCase() });

@@ -79,7 +79,7 @@ describe("tools", () => {
     await expect(tool.execute("a", { answer: "1" })).rejects.toThrow(/no instance/);
   });
 
-  it("class names resolve to built-ins, aliases and modules; others are an error that says what can be", async () => {
+  it("class names resolve to built-ins, aliases and modules; an error lists the known ones", async () => {
     const tools = await createTools(
       [{ class_name: "verl.tools.gsm8k_tool.Gsm8kTool" }, { class_name: "@cria/tools#CalculatorTool" }],
       ".",
@@ -105,7 +105,7 @@ describe("tools", () => {
       });
   });
 
-  it("what is wrong inside of a module is told alone, without the names of others", async () => {
+  it("an error inside of a module is reported alone, without the names of others", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cria-tools-"));
     writeFileSync(join(folder, "tool.ts"), "export class Tool { constructor( { }\n");
     const refused = createTools([{ class_name: "./tool.ts#Tool" }], folder);

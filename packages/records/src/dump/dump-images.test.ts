@@ -61,7 +61,7 @@ const images = (messages: readonly ChatMessage[]) =>
   messages.flatMap(({ content }) => listImages(content).map(({ image }) => image));
 
 describe("a dump with images", () => {
-  it("says which stand where, and holds each file once beside it", async () => {
+  it("records the places of images, and holds each file once beside it", async () => {
     const { lines, trajectories, engine } = await record();
     const file = join(folder, "run", "1.jsonl");
     await writeDump(file, lines);

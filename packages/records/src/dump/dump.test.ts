@@ -54,7 +54,7 @@ async function makeLines(given: Partial<Parameters<typeof makeFakeRollout>[0]> =
 }
 
 describe("a dump", () => {
-  it("says where a conversation comes from, what is true, who judged it, and what was learned from it", async () => {
+  it("has a conversation's row, ground truth, judges and advantage", async () => {
     const { lines } = await makeLines();
     expect(lines.map(({ uid, sample, row, step, advantage }) => [uid, sample, row, step, advantage])).toEqual([
       ["test/0", 0, 0, 3, 0.5],
@@ -110,7 +110,7 @@ describe("a dump", () => {
     }
   });
 
-  it("says what training computed of each token where it is told, and null where nothing was computed", async () => {
+  it("has the values of each token with full detail, and null for values that were not computed", async () => {
     const { engine, trajectories } = await makeLines();
     const context = { step: 1, rows: [], tools: new Map(), engine };
     const all = (value: number) => Float32Array.from(trajectories[0]!.tokenIds, () => value);
@@ -133,7 +133,7 @@ describe("a dump", () => {
     expect(describeTrajectories(trajectories, context)[0]).not.toHaveProperty("old_logprobs");
   });
 
-  it("of conversations that failed has no reward, and of rows that are not known no truth", async () => {
+  it("has no reward for failed conversations, and no truth for unknown rows", async () => {
     const { lines } = await makeLines({ reward: () => Number.NaN });
     for (const line of lines) expect(line).toMatchObject({ reward: null, score: null, parts: [], error: /./ });
     const { trajectories, engine } = await makeLines();
@@ -210,7 +210,7 @@ describe("readDump", () => {
     );
   });
 
-  it("says what a file is not", async () => {
+  it("refuses a file that is not a dump", async () => {
     const file = join(folder, "other.jsonl");
     for (const [text, message] of [
       ['{"prompt":[]}\n', /line 1: is no conversation[\s\S]*no messages/],

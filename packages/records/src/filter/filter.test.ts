@@ -58,7 +58,7 @@ function refuse(source: string): string {
 }
 
 describe("filters", () => {
-  it("know how far sampler and trainer disagree, where the dump says it", () => {
+  it("know the difference of sampler and trainer, if the dump has it", () => {
     const detailed = {
       ...line,
       rollout_logprobs: line.token_ids.map(() => Math.log(0.5)),
@@ -136,7 +136,7 @@ describe("filters", () => {
     expect(shown!.slice(start, start + marks!.trim().length)).toBe(place);
   });
 
-  it("long and deep ones are refused, not a stack that overflows", () => {
+  it("that are long or deep are refused, without a stack overflow", () => {
     expect(() => holds("(".repeat(5000))).toThrow(/at most 200 parentheses/);
     expect(() => holds("!".repeat(9000))).toThrow(/at most 200/);
     expect(() => holds(" ".repeat(20_000))).toThrow(/at most 10000 characters/);
@@ -144,7 +144,7 @@ describe("filters", () => {
     expect(holds(Array(1500).fill("true").join("&&"))).toBe(true);
   });
 
-  it("show no control characters of what they refuse", () => {
+  it("show no control characters in errors", () => {
     for (const source of ["'a\u001b[2Jb'", "\u001b", "reward < '\u001b'", "parts.\u001b"]) {
       const refusal = refuse(source);
       expect(refusal).toMatch(/^--filter: is not a filter/);
@@ -157,7 +157,7 @@ describe("filters", () => {
       expect(() => parseFilter(`${name} == 1`)).toThrow(expect.objectContaining({ code: "config/bad-filter" }));
   });
 
-  it("of any text say yes, no or where the mistake is: nothing else is thrown", () => {
+  it("of any text give yes, no or the place of the mistake, and throw nothing else", () => {
     const words = fc.constantFrom(
       ...[
         "&&",

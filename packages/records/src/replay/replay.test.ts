@@ -79,7 +79,7 @@ async function holdAgain(
   return conversations[0]!;
 }
 
-it.each([false, true])("asks nobody, and says what was said (production's view: %s)", async (production) => {
+it.each([false, true])("asks nobody, and gives the recorded answers (production's view: %s)", async (production) => {
   const opened = open(production);
   const line = await record(opened);
   expect(line.messages.map(({ role }) => role)).toEqual([
@@ -124,7 +124,7 @@ it("with tools that run keeps the record's answers before the change, and tells 
   expect(said).toEqual([]);
 });
 
-it("a token that is put there stays, and what follows is sampled", async () => {
+it("keeps an inserted token, and samples the tokens after it", async () => {
   const opened = open();
   const line = await record(opened);
   const { start } = line.turns[0]!;

@@ -39,7 +39,7 @@ const ask = async ({ session }: AgentContext, messages: ChatMessage[]) =>
   (await session.complete({ messages })).message;
 
 describe("an agent of one's own", () => {
-  it("asks what it likes about its row; its result is the reward, on all that was sampled", async () => {
+  it("asks any questions about its row; its result is the reward, on all sampled tokens", async () => {
     const { trajectory, engine } = await run(async (context) => {
       const { question } = context.row as { question: string };
       const first = await ask(context, [{ role: "system", content: "Be brief." }, user(question)]);
@@ -101,7 +101,7 @@ describe("an agent of one's own", () => {
     expect(engine.detokenize(masked)).toContain("SUMMARY");
   });
 
-  describe("what a run says of its conversations holds for it as for the loop", () => {
+  describe("settings of a run hold for an agent as for the loop", () => {
     const weather = { name: "weather", parameters: { type: "object", properties: { city: { type: "string" } } } };
     const tools: ToolSchema[] = [{ type: "function", function: { description: "How warm it is.", ...weather } }];
     const callOnce = async ({ session }: AgentContext) => {
@@ -150,7 +150,7 @@ describe("an agent of one's own", () => {
       expect(listChecks(off.trajectory)).toEqual([]);
     });
 
-    it("use_inference_chat_template: what the template rewrites opens a branch, and both are trained on", async () => {
+    it("use_inference_chat_template: a rewritten turn opens a branch, and both are trained on", async () => {
       const seen: string[] = [];
       const { trajectory, engine, options } = await run(askTwice, {
         reply: (asked) => {
@@ -184,7 +184,7 @@ describe("an agent of one's own", () => {
     });
   });
 
-  it("an answer can be rewarded by itself, also to nobody's surprise when the agent says nothing more", async () => {
+  it("an answer can be rewarded by itself, also if the agent returns nothing", async () => {
     const { trajectory } = await run(async ({ session }) => {
       const { node } = await session.complete({ messages: [user("a")] });
       session.reward(0.25, node);
@@ -197,7 +197,7 @@ describe("an agent of one's own", () => {
     expect(trajectory.responseMask.at(-1)).toBe(1);
   });
 
-  it("one that never ends is stopped by its cap, which is the policy's doing; or by its deadline, which is not", async () => {
+  it("an endless agent is stopped by its cap and scores 0, or by its deadline and fails", async () => {
     const forever = async (context: AgentContext) => {
       const messages = [user("go")];
       for (;;) messages.push(await ask(context, messages), user("on"));
@@ -214,7 +214,7 @@ describe("an agent of one's own", () => {
     expect(slow.trajectory.error).toBe("the agent gave no result within 0.05 s (rollout.agent.timeout_s)");
   });
 
-  it("one that throws has failed, with what it said; one that gives no score too, unless the task judges", async () => {
+  it("an agent that throws has failed, with its message; so has one without a score, unless the task judges", async () => {
     let calls = 0;
     const agent = async (context: AgentContext) => {
       await ask(context, [user("a")]);
@@ -240,7 +240,7 @@ describe("an agent of one's own", () => {
     expect(judged.trajectory.reward).toBe(3);
   });
 
-  it("a score that is none fails its episode alone, and says what was received", async () => {
+  it("a wrong score fails its episode alone, and the error has the received value", async () => {
     for (const [wrong, received] of [
       [Number.NaN, "NaN"],
       [Number.POSITIVE_INFINITY, "Infinity"],
@@ -322,7 +322,7 @@ describe("an agent of one's own", () => {
     for (const { error } of trajectories) expect(error).toContain("the agent's own");
   });
 
-  it("one that is late hears that its calls are over, so that it ends", async () => {
+  it("a late agent's calls are aborted, so that it ends", async () => {
     let ended: Promise<unknown> | undefined;
     const { trajectory } = await run(
       ({ session, signal }) => {
@@ -350,7 +350,7 @@ describe("an agent of one's own", () => {
     expect(trajectories.find(hasFailed)!.error).toContain("messages");
   });
 
-  it("a training samples as it says, whatever the agent asks, and tells so once", async () => {
+  it("a training keeps its own sampling, whatever the agent asks, and warns once", async () => {
     const temperatures: (number | undefined)[] = [];
     const { warnings, trajectory } = await run(
       async ({ session }: { session: ChatModel }) => {
@@ -393,7 +393,7 @@ describe("an agent of one's own", () => {
     expect(trajectory.metrics).toMatchObject({ chat_calls: 2, chat_retries: 1 });
   });
 
-  it("one that never asks has nothing to learn from", async () => {
+  it("an agent that never asks has nothing to learn from", async () => {
     const { trajectory } = await run(() => 1);
     expect(trajectory.tokenIds).toHaveLength(0);
     expect(trajectory.rewards.score).toBe(1);

@@ -55,7 +55,7 @@ describe("images in a chat", () => {
     session.dispose();
   });
 
-  it("keep what clients write later into their messages out of the record", async () => {
+  it("keep later changes of clients' messages out of the record", async () => {
     const { session } = open();
     const message = show({ bytes: png });
     const asked = session.complete({ messages: [message] });
@@ -122,7 +122,7 @@ describe("images in a chat", () => {
     session.dispose();
   });
 
-  it("are told from what is neither text nor image", async () => {
+  it("are distinguished from parts that are neither text nor image", async () => {
     const { session } = open();
     const ask = (part: unknown) => session.complete({ messages: [{ role: "user", content: [part] as never }] });
     for (const part of [

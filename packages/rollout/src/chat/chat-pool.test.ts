@@ -13,7 +13,7 @@ function open(mostTokens?: number) {
 }
 
 describe("ChatPool", () => {
-  it("continues a conversation with its tokens; what begins otherwise is another session", async () => {
+  it("continues a conversation with its tokens; another beginning is another session", async () => {
     const { pool, engine } = open();
     const first = await pool.complete({ messages: [user("a")] });
     const second = await pool.complete({ messages: [user("a"), first.message, user("more")] });
@@ -27,7 +27,7 @@ describe("ChatPool", () => {
     expect(engine.counts.created).toBe(engine.counts.disposed);
   });
 
-  it("says the same in the same place, whatever else is asked", async () => {
+  it("gives the same answer in the same place, beside any other calls", async () => {
     const said = async (questions: string[]) => {
       const { pool } = open();
       const answers = await Promise.all(questions.map((question) => pool.complete({ messages: [user(question)] })));
@@ -40,7 +40,7 @@ describe("ChatPool", () => {
     expect(all.get("a")).not.toBe(all.get("b"));
   });
 
-  it("forgets what was idle for longest, and never what runs", async () => {
+  it("forgets the session that was idle for longest, and never a running one", async () => {
     const { pool, engine } = open(1);
     const kept = pool.complete({ messages: [user("runs")] });
     await pool.complete({ messages: [user("a")] });

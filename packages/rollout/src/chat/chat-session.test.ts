@@ -45,7 +45,7 @@ const user = (content: string): ChatMessage => ({ role: "user", content });
 const ask = (content: string, ...before: ChatMessage[]): ChatRequest => ({ messages: [...before, user(content)] });
 
 describe("ChatSession", () => {
-  it("continues what was sampled, whatever the client made of the message", async () => {
+  it("continues the sampled tokens, even if the client changed the message", async () => {
     const { session, engine } = open();
     const tools = [lookUp];
     const first = await session.complete({ ...ask("look up llama"), tools });
@@ -73,7 +73,7 @@ describe("ChatSession", () => {
     expect(engine.counts.created).toBe(engine.counts.disposed);
   });
 
-  it("without tools nothing is a call, and thoughts are thoughts all the same", async () => {
+  it("without tools finds no calls, but thoughts all the same", async () => {
     const said = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.";
     const gptOss = open({ format: "gpt_oss" }, () => said).session;
     expect((await gptOss.complete(ask("?"))).message).toMatchObject({ content: "Yes.", reasoning_content: "Hm." });
@@ -295,7 +295,7 @@ describe("ChatSession", () => {
     expect(await Promise.all([other, again])).toEqual(["ended", "ended"]);
   });
 
-  it("what is asked beside the messages tells concurrent questions apart", async () => {
+  it("tells concurrent questions apart by everything beside the messages", async () => {
     const { session } = open({}, () => "one STOP two", 1);
     const asked = [ask("a"), { ...ask("a"), stop: ["STOP"] }, { ...ask("a"), stop: ["two"] }];
     const said = await Promise.all(asked.map((request) => session.complete(request)));
@@ -312,7 +312,7 @@ describe("ChatSession", () => {
     expect(engine.detokenize(behind)).toBe("<|im_end|>\n<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n");
   });
 
-  it("says the same whatever the order in which calls arrive", async () => {
+  it("gives the same answers for any order of the calls", async () => {
     const questions = ["a", "b", "c", "d"];
     const run = async (order: readonly string[]) => {
       const { session } = open();
@@ -432,7 +432,7 @@ describe("ChatSession", () => {
     expect(session.refusal?.code).toBe("chat/context-length");
   });
 
-  it("ends with its signal, at whatever await a call then is, and frees what waits", async () => {
+  it("ends by its signal, at any await of a call, and frees what waits", async () => {
     const { session: probe } = open();
     let turns = 0;
     const asked = probe.complete(ask("a")).then(() => true);

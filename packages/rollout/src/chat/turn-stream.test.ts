@@ -81,7 +81,7 @@ const readers: [string, TurnReader & Partial<ToolFormat>][] = [
   ]),
 ];
 
-it("knows a call of every format", () => {
+it("finds a call of every format", () => {
   for (const format of formats) {
     const found = getToolFormat(format).parse(calls[format]!, [schema]).calls;
     const args = format === "python" ? { code: "print(1)" } : { x: {} };
@@ -160,7 +160,7 @@ describe.each(readers)("%s", (_, reader) => {
   const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 30 }).map((a) => a.join(""));
   const places = fc.array(fc.nat(10_000), { maxLength: 60 });
 
-  it("tells the message, however its text is cut, and takes nothing back", () => {
+  it("streams the message, for any cuts of its text, and takes nothing back", () => {
     fc.assert(
       fc.property(text, places, (whole, at) => {
         const message = read(reader, whole);
@@ -268,10 +268,10 @@ function countLooks({ callStart }: Partial<ToolFormat>, work: () => void): numbe
   return looked;
 }
 
-describe("what is told at once", () => {
+describe("text that is streamed at once", () => {
   const tell = (format: string, ...pieces: string[]) => stream(getToolFormat(format), pieces).told;
 
-  it.each(formats)("%s: what comes before a call, and nothing of the call", (format) => {
+  it.each(formats)("%s: has the text before a call, and nothing of the call", (format) => {
     const spoken = format === "gpt_oss" ? "<|channel|>final<|message|>I look.<|end|>" : "I look. ";
     const { told, all } = stream(getToolFormat(format), [...`${spoken}${calls[format]}`]);
     expect(join(told, "text")).toBe("I look.");
@@ -294,7 +294,7 @@ describe("what is told at once", () => {
     ).toBe("I look.");
   });
 
-  it("thoughts and text, without white space around them", () => {
+  it("has thoughts and text, without white space around them", () => {
     expect(tell("hermes", "<think>\n", " I th", "ink. ", "\n</thi", "nk>\n\nThe ", "answer")).toEqual([
       { type: "reasoning", text: "I th" },
       { type: "reasoning", text: "ink." },
@@ -306,7 +306,7 @@ describe("what is told at once", () => {
     );
   });
 
-  it("JSON and code that turn out to be no calls", () => {
+  it("has JSON and code that are not calls", () => {
     expect(join(tell("chatml-json", 'See {"answer": ', "5}", " here"), "text")).toBe('See {"answer": 5} here');
     expect(join(tell("chatml-json", "```js\nlet x = {", "};\n``` end"), "text")).toBe("```js\nlet x = {};\n``` end");
     expect(join(tell("python", "a\n```js\nx\n```\nb"), "text")).toBe("a\n```js\nx\n```\nb");
@@ -314,7 +314,7 @@ describe("what is told at once", () => {
     expect(join(tell("qwen3_coder", "a <function", "> b"), "text")).toBe("a <function> b");
   });
 
-  it("nothing of what stands in front of calls and says nothing", () => {
+  it("has no separators between calls", () => {
     const llama3 = getToolFormat("llama3_json");
     const { told, all } = stream(llama3, ["; ", calls.llama3_json!, "; ", calls.llama3_json!]);
     expect(told).toEqual([]);

@@ -83,7 +83,7 @@ describe("a row's images", () => {
     expectNumbers(ask([{ type: "image" }]), 1, 0);
   });
 
-  it("that are none are named", () => {
+  it("that are not images are named", () => {
     expect(() => read({ ...ask("<image>"), images: [7] })).toThrow(/column "images"\[0\]: is no image[\s\S]*number/);
     expect(() => read({ ...ask("<image>"), images: [{ pixels: 1 }] })).toThrow(/keys pixels/);
     expect(() => read(ask([{ type: "image", image: 7 }]))).toThrow(/column "prompt\.0\.content[\s\S]*an image in it/);

@@ -98,7 +98,7 @@ describe("the sampler difficulty", () => {
     expect(shareOf(sampler, 4)).toBeCloseTo(1 / 20, 1);
   });
 
-  it.each([0, 1])("asks less and less often for what always comes to %d, but goes on asking", (success) => {
+  it.each([0, 1])("asks less and less often for rows that always score %d, but goes on asking", (success) => {
     const sampler = new DifficultySampler(many, { kwargs: {} });
     tell(sampler, success, 1);
     // p is 1/4 or 3/4: its weight is 4 * 3/16.
@@ -112,7 +112,7 @@ describe("the sampler difficulty", () => {
     expect(shareOf(sampler, 4)).toBeGreaterThan(0.03);
   });
 
-  it("learns nothing of what nobody judged, and goes on where it was saved", () => {
+  it("learns nothing from rows without rewards, and goes on where it was saved", () => {
     const sampler = new DifficultySampler(many, { kwargs: { rate: 1, least: 0.01 } });
     tell(sampler, null, 3);
     expect(sampler.save()[4]).toBe(0.5);

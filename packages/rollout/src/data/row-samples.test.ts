@@ -15,7 +15,7 @@ describe("the conversations of a row", () => {
     expect(read(given)).toBe(Number(given));
   });
 
-  it("are as many as the run says where the row says nothing", () => {
+  it("are as many as the run's if the row has no number", () => {
     expect([read(null), read(undefined)]).toEqual([undefined, undefined]);
     expect("samples" in parseRow(base, 0, "here")).toBe(false);
   });

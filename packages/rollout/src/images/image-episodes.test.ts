@@ -91,7 +91,7 @@ describe("a prompt with images", () => {
     expect((await run([row]))[0]!.images).toHaveLength(1);
   });
 
-  it("fails alone where a file is damaged, none, or beyond the limits", async () => {
+  it("fails alone if a file is damaged, not an image, or beyond the limits", async () => {
     for (const [image, options, reason] of [
       [{ bytes: damaged }, {}, /cannot be decoded/],
       [{ bytes: Uint8Array.of(1, 2) }, {}, /is not an image/],
@@ -126,7 +126,7 @@ describe("a prompt with images", () => {
     expect(trajectories.map(({ images }) => images!.length)).toEqual([1, 1]);
   });
 
-  it("is refused at once without a projector, and where its sources are not allowed", async () => {
+  it("is refused at once without a projector, and if its sources are not allowed", async () => {
     const code = (rollout: ReturnType<typeof makeFakeRollout>, row: ReturnType<typeof ask>) =>
       rollout.run([row]).catch((error: { code: string }) => error.code);
     const blind = makeFakeRollout({ reply: () => "seen" });
@@ -137,7 +137,7 @@ describe("a prompt with images", () => {
     expect(seeing.engine.counts.created).toBe(0);
   });
 
-  it("keeps images whole where it is too long", async () => {
+  it("keeps images whole if it is too long", async () => {
     const start = async (truncation: "left" | "right" | "middle", maxPromptLength: number) => {
       const { engine, run } = makeFakeRollout({ reply: () => "seen", engine: see, truncation, maxPromptLength });
       const [t] = await run([ask([{ bytes: large }], "before<image>after")]);
@@ -195,7 +195,7 @@ describe("a tool's images", () => {
     expect(ordered.answer).toMatchObject([{ type: "image" }, { type: "text", text: "xxxxx(truncated)xxxxx" }]);
   });
 
-  it("end the conversation where they do not fit, and are then not encoded", async () => {
+  it("end the conversation if they do not fit, and are then not encoded", async () => {
     const room = makeFakeRollout({ reply: () => "" }).engine.tokenize(`${call}<|im_end|>`).length + 18;
     const { engine, t } = await play({ text: "", image: [{ bytes: large }] }, { responseLength: room });
     expect(t).toMatchObject({ finishReason: "length", numTurns: 2 });
@@ -278,7 +278,7 @@ describe("an interaction's images", () => {
     expect(t.images).toHaveLength(1);
   });
 
-  it("fail their conversation where they cannot be seen", async () => {
+  it("fail their conversation if they cannot be seen", async () => {
     expect((await show({ bytes: damaged })).error).toMatch(/interaction "test"[\s\S]*cannot be decoded/);
     expect((await show({ bytes: small }, {})).error).toMatch(/no projector/);
   });

@@ -30,7 +30,7 @@ it("a policy zooms into the image of its prompt, and sees the region in the tool
   expect(trajectory!.images![1]!.image).toBe(region);
 });
 
-it("a tool of one's own is given the images of its conversation, and none where the policy sees none", async () => {
+it("a user's tool gets the images of its conversation, and none if the policy has no projector", async () => {
   const seen: unknown[] = [];
   const look = tool({
     name: "look",

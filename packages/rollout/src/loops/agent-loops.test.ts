@@ -119,7 +119,7 @@ describe("state machines", () => {
     expect(t!.numTurns).toBe(4);
   });
 
-  it("refuse what cannot follow", () => {
+  it("refuse impossible transitions", () => {
     const loop = createAgentLog();
     expect(() => loop.enter("interacting")).toThrow(/pending, then generating or terminated[\s\S]*interacting/);
     const request = createRequestLog();
@@ -160,7 +160,7 @@ describe("runRollouts", () => {
     for (const t of trajectories) expect(t.metrics.tool_timeout ?? 0).toBe(0);
   });
 
-  it("a group's prompt is evaluated once, and its first sample pays: engine/prefill_tokens is what was evaluated", async () => {
+  it("a group's prompt is evaluated once, and its first sample pays: engine/prefill_tokens counts evaluated tokens", async () => {
     const { engine, run } = makeFakeRollout({
       reply: ({ turn }) => (turn === 0 ? call(1) : "done"),
       tools: [new CountingTool()],
@@ -182,7 +182,7 @@ describe("runRollouts", () => {
     expect(engine.counts.mostInFlight).toBeLessThanOrEqual(2);
   });
 
-  it("turn limits: a call that nobody may answer ends with tool_calls; the last answer is judged all the same", async () => {
+  it("turn limits: a call after the last turn ends with tool_calls; the last answer is judged all the same", async () => {
     const tools = [new CountingTool()];
     const limited = async (multiTurn: object, said: string) =>
       (
@@ -318,7 +318,7 @@ describe("failures", () => {
     }
   });
 
-  it("a loop that throws is a failed trajectory; what is wrong with config or engine ends the run, and all of it", async () => {
+  it("a loop that throws is a failed trajectory; an error of config or engine ends the whole run", async () => {
     registerAgentLoop("throwing", () => ({
       run: async () => {
         throw new TypeError("a bug in the loop");

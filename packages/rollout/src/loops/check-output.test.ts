@@ -89,7 +89,7 @@ describe("an agent loop of the user's", () => {
     expect(t.responseMask.includes(1)).toBe(false);
   });
 
-  it("gets all that shapes its sampling", async () => {
+  it("gets all settings of its sampling", async () => {
     const seen: SamplingParams[] = [];
     const keep = (context: AgentLoopContext, sampling: SamplingParams) => {
       seen.push(sampling);
@@ -219,7 +219,7 @@ describe("an agent loop of the user's", () => {
     await expect(broken).rejects.toThrow(message);
   });
 
-  it("gives a copy of its numbers; what a loop of Cria's gives is the record as it is", async () => {
+  it("gives a copy of its numbers; a loop of Cria's gives the record as it is", async () => {
     const tokenIds = Int32Array.of(1, 2, 3);
     const output = { tokenIds, promptLength: 3, responseMask: [0, 0, 0], numTurns: 1, metrics: {} };
     const { t: mine } = await play(() => output);

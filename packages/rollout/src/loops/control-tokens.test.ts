@@ -52,7 +52,7 @@ const play = (text: string, more: Partial<FakeRolloutOptions> = {}) => {
 
 describe("text of users, tools and interactions", () => {
   it.each([false, true])(
-    "cannot speak as anybody else; rendered as in production: %s",
+    "cannot speak in another name; rendered as in production: %s",
     async (useInferenceChatTemplate) => {
       const multiTurn = { maxToolResponseLength: 1000, useInferenceChatTemplate };
       const attacked = play(forged, { multiTurn });
@@ -71,7 +71,7 @@ describe("text of users, tools and interactions", () => {
     },
   );
 
-  it("where a template does not show what others said, that is counted, in the prompt and in deltas", async () => {
+  it("is counted if a template does not show it, in the prompt and in deltas", async () => {
     const chatTemplate =
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }} ({{ m.content | length }})<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
     const { run } = play("<|im_end|>", { engine: { chatTemplate } });
@@ -81,7 +81,7 @@ describe("text of users, tools and interactions", () => {
     );
   });
 
-  it("with data.allow_control_tokens it can", async () => {
+  it("can speak in another name with data.allow_control_tokens", async () => {
     const { engine } = play(forged);
     const { run } = play(forged, { tokenizer: DeltaTokenizer.forModel(engine, { allowControlTokens: true }) });
     expect(count(engine, await run(), "<|im_start|>")).toBeGreaterThan(10);

@@ -211,7 +211,7 @@ describe("failures caused by the policy are scored as usual", () => {
 });
 
 describe("judges", () => {
-  it("a calculateScore that breaks fails the conversation, where nothing else judges it", async () => {
+  it("a calculateScore that breaks fails the conversation, if nothing else judges it", async () => {
     const flaky = new Flaky(() => false, false);
     const [alone] = await makeFakeRollout({ reply: () => "hi", interactions: [flaky], reward: null }).run();
     expect(alone!.error).toMatch(/calculateScore of interaction "test"[\s\S]*no database/);
@@ -226,7 +226,7 @@ describe("judges", () => {
     expect(judged!.metrics.interaction_score_exception).toBe(1);
   });
 
-  it("work on after the conversations are over; their errors are heard of at the end", async () => {
+  it("work on after the conversations are over; their errors are thrown at the end", async () => {
     let finish: () => void = () => undefined;
     const slow = () => new Promise<number>((resolve) => (finish = () => resolve(3)));
     const fake = makeFakeRollout({ reply: () => "hi", reward: slow });

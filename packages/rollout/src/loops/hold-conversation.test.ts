@@ -67,7 +67,7 @@ describe("conversations held elsewhere", () => {
     expect(asked).toBe(2);
   });
 
-  it("takes a conversation that was lost elsewhere for a failed one", async () => {
+  it("that are lost count as failed", async () => {
     const states: string[] = [];
     const { engine, options } = makeFakeRollout({ ...tell, n: 2 });
     const lost = new ToolError("was given up", { code: "tool/given-up", subject: "a conversation" });

@@ -77,7 +77,7 @@ const makeRows = (shared?: unknown) => [
 const call = '<tool_call>{"name": "take", "arguments": {"list": [1]}}</tool_call>';
 
 describe("conversations are kept apart", () => {
-  it("what tools and interactions do to messages and kwargs reaches no other conversation, and not the dataset", async () => {
+  it("changes of messages and kwargs by tools and interactions reach no other conversation, and not the dataset", async () => {
     const [tool, vandal] = [new GreedyTool(), new Vandal({}, "test")];
     const truths: unknown[] = [];
     const { engine, options, run } = makeFakeRollout({
@@ -196,7 +196,7 @@ describe("conversations are kept apart", () => {
 });
 
 describe("copyData", () => {
-  it("copies plain data at any depth, and keeps what refers to the same thing", () => {
+  it("copies plain data at any depth, and keeps shared references", () => {
     const inner = { when: new Date(5), bytes: new Uint8Array([1, 2]), buffer: Buffer.from("ab") };
     const given = {
       inner,

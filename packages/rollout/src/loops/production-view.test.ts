@@ -32,7 +32,7 @@ function make(chatTemplate: string | undefined, useInferenceChatTemplate: boolea
 }
 
 describe("use_inference_chat_template", () => {
-  it("semantic 8: each turn sees what production renders, and only what was sampled into that is trained on", async () => {
+  it("semantic 8: each turn sees production's rendering, and only tokens sampled in it are trained on", async () => {
     const { engine, options, run, seen } = make(forgetful, true);
     const [t] = await run();
     t!.messages.forEach((message, i) => {

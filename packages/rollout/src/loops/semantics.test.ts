@@ -54,7 +54,7 @@ const masked = (engine: FakeEngine, t: Trajectory, bit: 0 | 1) =>
   engine.detokenize([...t.tokenIds].filter((_, i) => i >= t.promptLength && t.responseMask[i] === bit));
 
 describe("semantics of agent loops", () => {
-  it("semantic 1: mask 1 for what was sampled, calls and end-of-turn tokens included; 0 and logprob 0 elsewhere", async () => {
+  it("semantic 1: mask 1 for sampled tokens, calls and end-of-turn tokens included; 0 and logprob 0 elsewhere", async () => {
     const { engine, run } = makeFakeRollout({ reply: callThenAnswer, tools: [new TestTool()] });
     const [t] = await run();
     expect(masked(engine, t!, 1)).toBe(`let me see ${call()}<|im_end|>it is 42<|im_end|>`);
@@ -84,7 +84,7 @@ describe("semantics of agent loops", () => {
     });
   });
 
-  it("semantic 2: what the template puts after the end-of-turn token is inserted; a turn that was cut gets nothing", async () => {
+  it("semantic 2: inserts the template's text after the end-of-turn token; a cut turn gets nothing", async () => {
     const whole = makeFakeRollout({ reply: callThenAnswer, tools: [new TestTool()] });
     const [t] = await whole.run();
     const text = whole.engine.detokenize(response(t!));
@@ -98,7 +98,7 @@ describe("semantics of agent loops", () => {
     expect(c).toMatchObject({ finishReason: "length", metrics: { tool_calls: 0 } });
   });
 
-  it("semantic 3: response_length is the budget of the whole trajectory; what does not fit ends it and is left out", async () => {
+  it("semantic 3: response_length is the budget of the whole trajectory; a text that does not fit ends it and is left out", async () => {
     const runWith = async (responseLength: number) => {
       const budgets: number[] = [];
       const { engine, run } = makeFakeRollout({
@@ -255,7 +255,7 @@ describe("semantics of agent loops", () => {
     expect(t!.metrics.tokenization_mismatch).toBeUndefined();
   });
 
-  it("semantic 9: what the generation prompt says in the assistant's name is part of its message", async () => {
+  it("semantic 9: the assistant's part of the generation prompt is part of its message", async () => {
     const { engine, options, run } = makeFakeRollout({
       reply: ({ turn }) => `thought ${turn}</think>${callThenAnswer({ turn })}`,
       tools: [new TestTool()],

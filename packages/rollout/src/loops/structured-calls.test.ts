@@ -114,7 +114,7 @@ describe.each(models)("$template", (model) => {
     content: "42",
   };
 
-  it("use_inference_chat_template: each turn sees what the template prints of structured calls", async () => {
+  it("use_inference_chat_template: each turn sees the template's rendering of structured calls", async () => {
     const { options, run, seen } = play(model, true, { interactions: [new Encouraging({}, "test")] });
     const [t] = await run();
     expect(t!.error).toBeUndefined();
@@ -151,7 +151,7 @@ describe.each(models)("$template", (model) => {
     expect(t!.messages.find((m) => m.role === "tool")).toEqual(toolAnswer);
   });
 
-  it("what the tool does to its arguments does not change what the policy is shown of its call", async () => {
+  it("a tool's changes of its arguments do not change the call that the policy is shown", async () => {
     class Greedy extends CalculatorTool {
       override async execute(id: string, parameters: Record<string, unknown>) {
         const result = await super.execute(id, parameters);
@@ -179,7 +179,7 @@ describe.each(models)("$template", (model) => {
 });
 
 describe("templates that keep calls as text", () => {
-  it("what was sampled stays: nothing is written anew, nothing taken out of training", async () => {
+  it("keep sampled tokens: none is rendered anew, none taken out of training", async () => {
     for (const template of ["Qwen-Qwen2.5-7B-Instruct", "cria-tiny"]) {
       const chatTemplate = template === "cria-tiny" ? undefined : readBundledTemplate(template);
       // Differs from the template's rendering: no newlines, other spaces.

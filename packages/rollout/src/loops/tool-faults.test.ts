@@ -42,7 +42,7 @@ async function play(tool: BaseTool, turns = 1, multiTurn = {}) {
   return { t: t!, told: t!.messages.filter((m) => m.role === "tool").map((m) => m.content) };
 }
 
-describe("what a tool throws", () => {
+describe("an error of a tool", () => {
   const unreadable = Object.create(null);
   const hostile = {
     get message(): string {
@@ -133,7 +133,7 @@ describe("media in an answer", () => {
     expect(t.metrics.tool_media_omitted).toBe(count);
   });
 
-  it("empty lists are none; what is cut off of a text is not the mark", async () => {
+  it("empty lists count as none; cut-off text is not the mark", async () => {
     const none = await play(new ActTool(() => answer({ text: "fine", image: [], video: [] })));
     expect(none.told).toEqual(["fine"]);
     expect(none.t.metrics).not.toHaveProperty("tool_media_omitted");
@@ -169,7 +169,7 @@ describe("the state that a tool names beside its answer", () => {
   });
 });
 
-describe("what an interaction says beside its messages", () => {
+describe("an interaction's last words and data", () => {
   class Talking extends BaseInteraction {
     constructor(private readonly replies: readonly Partial<InteractionReply>[]) {
       super({}, "test");
@@ -184,7 +184,7 @@ describe("what an interaction says beside its messages", () => {
   const circular: Record<string, unknown> = {};
   circular.self = circular;
 
-  it("is in the record: its last words, and data that are no numbers", async () => {
+  it("are in the record, without data that are numbers", async () => {
     const interaction = new Talking([
       { data: { hints: 1, why: "close", list: [1, { a: 2 }], circular, big: "x".repeat(20_000), many: 5n } },
       { shouldTerminate: true, content: "Well done.", data: { verdict: null } },
@@ -211,7 +211,7 @@ describe("what an interaction says beside its messages", () => {
     expect(() => JSON.stringify(t!.extraFields)).not.toThrow();
   });
 
-  it("adds nothing where there is nothing", async () => {
+  it("add nothing if they are empty", async () => {
     const { run } = makeFakeRollout({
       reply: () => "x",
       multiTurn: { maxUserTurns: 1 },

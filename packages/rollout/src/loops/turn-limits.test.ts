@@ -59,7 +59,7 @@ describe("stop strings", () => {
     expect(asked[0]!.minP).toBe(0);
   });
 
-  it("in production's view what follows is the same", async () => {
+  it("have the same continuation in production's view", async () => {
     const { engine, options, play } = make([`${call} and more`], {
       stop: ["</tool_call>"],
       multiTurn: { useInferenceChatTemplate: true },
@@ -92,7 +92,7 @@ describe("max_tokens_per_turn", () => {
     expect(asked.map((given) => given.maxTokens)).toEqual([20]);
   });
 
-  it("unless it has a complete call, which is run; a call that the cut broke is none", async () => {
+  it("a cut turn with a complete call runs it; a call that the cut broke is ignored", async () => {
     const first = `${call} <tool_call>{"name": "calc`;
     const { t, sampled, inserted } = await make([first + long], { maxTokensPerTurn: first.length - 30 }).play();
     expect(sampled).toContain(`${call} <tool_call>{"name": "calc`);
@@ -102,7 +102,7 @@ describe("max_tokens_per_turn", () => {
     expect(broken.t).toMatchObject({ finishReason: "length", metrics: { cut_turns: 1, tool_calls: 0 } });
   });
 
-  it("or an interaction is due, which answers it", async () => {
+  it("a cut turn without a call is answered by an interaction that is due", async () => {
     const { t, inserted } = await make([long, "fine"], {
       maxTokensPerTurn: 20,
       interactions: [new Asking({}, "test")],

@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { expect, it } from "vitest";
 import { watchEventLoop } from "./watch-event-loop.js";
 
-it("a tool that computes without awaiting is told of", async () => {
+it("reports a tool that computes without awaiting", async () => {
   const heard = new EventEmitter();
   const watch = watchEventLoop((warning) => heard.emit("warning", warning), { everyMs: 1, longestMs: 50 });
   const warned = once(heard, "warning");

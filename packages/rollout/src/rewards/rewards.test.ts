@@ -370,7 +370,7 @@ describe("semantic 10: the reward of a trajectory", () => {
     ]);
   });
 
-  it("a reward that is no number is none; a judge that broke leaves nothing to learn from", () => {
+  it("refuses a reward that is not a number; a judge that broke leaves nothing to learn from", () => {
     const broken = { ...parts, tokenLevel: Float64Array.of(Number.NaN, 0, 0) };
     const unusable = finishTrajectory(
       ended,
@@ -437,7 +437,7 @@ describe("tool calls in a trajectory's tokens", () => {
     expect(find(["nothing"]).found).toEqual([]);
   });
 
-  it.each(thinkingTags)("are not those that were only thought of, also where the prompt opens $open", async (tag) => {
+  it.each(thinkingTags)("do not include calls inside thinking, also if the prompt opens $open", async (tag) => {
     const { open, close } = tag;
     expect(find([`${open}maybe ${call("1+1")}${close}no`]).found).toEqual([]);
     const chatTemplate = `{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n${open}\n{% endif %}`;

@@ -213,7 +213,7 @@ describe("traces", () => {
     expect(byName(spans, "invoke_agent")[0]!.attributes["error.type"]).toBe("episode_failed");
   });
 
-  it("that nobody can take disturb no rollout", async () => {
+  it("that cannot be exported disturb no rollout", async () => {
     isBroken = true;
     const [trajectory] = await converse({ n: 1 }).run();
     expect(trajectory!.error).toBeUndefined();

@@ -145,7 +145,7 @@ describe("chat completions", () => {
     ]);
   });
 
-  it("that the model fails are an error: before the first piece by status, later in the stream", async () => {
+  it("that the model fails at are errors: before the first piece by status, later in the stream", async () => {
     let failures = 0;
     const { url, post, server } = await open({
       engine: {

@@ -31,7 +31,7 @@ describe("EventSink", () => {
     expect(await text).toBe("data: one\n\ndata: two\n\n");
   });
 
-  it("cuts off a client for which too much waits", async () => {
+  it("cuts off a client with too much unread data", async () => {
     const { sink, onCut } = makeSink({ mostBytes: 100 });
     sink.send([{ data: "x".repeat(60) }]);
     expect(onCut).not.toHaveBeenCalled();
@@ -53,7 +53,7 @@ describe("EventSink", () => {
     }
   });
 
-  it("tells of a client that goes, once", async () => {
+  it("reports a disconnected client once", async () => {
     const { sink, onCut } = makeSink();
     const reader = sink.body.getReader();
     sink.send([{ data: "one" }]);

@@ -20,7 +20,7 @@ function makeWork() {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("Gate", () => {
-  it("runs so many at once, in the order in which they came", async () => {
+  it("runs a limited number at once, in the order of their arrival", async () => {
     const gate = new Gate({ running: 2, waiting: 2 });
     const works = [makeWork(), makeWork(), makeWork(), makeWork()];
     const done = works.map((work) => gate.run(work.run, never));
@@ -36,7 +36,7 @@ describe("Gate", () => {
     expect([gate.running, gate.waiting]).toEqual([0, 0]);
   });
 
-  it("refuses whom it has no room for with 429, and when to try again", async () => {
+  it("refuses calls beyond its room with 429, and a time to retry", async () => {
     const gate = new Gate({ running: 1, waiting: 1 });
     const [first, second] = [makeWork(), makeWork()];
     const done = [gate.run(first.run, never), gate.run(second.run, never)];
@@ -49,7 +49,7 @@ describe("Gate", () => {
     expect(() => gate.check(3)).toThrow(expect.objectContaining({ code: "serve/busy", subject: "server" }));
   });
 
-  it("who leaves the queue takes no place, and who fails gives the place back", async () => {
+  it("a call that leaves the queue takes no place, and a failed one gives its place back", async () => {
     const gate = new Gate({ running: 1, waiting: 5 });
     const first = makeWork();
     const done = gate.run(first.run, never);
@@ -71,7 +71,7 @@ describe("Gate", () => {
     expect([gate.running, gate.waiting]).toEqual([0, 0]);
   });
 
-  it("pauses once nothing runs, and lets nobody in until it is resumed", async () => {
+  it("pauses once nothing runs, and admits nothing until it is resumed", async () => {
     const gate = new Gate({ running: 2, waiting: 5 });
     const first = makeWork();
     const done = gate.run(first.run, never);

@@ -81,8 +81,8 @@ describe("bodies", () => {
   });
 });
 
-describe("what the model is asked", () => {
-  it("does not fit: 400, and the next request is answered", async () => {
+describe("a question to the model", () => {
+  it("that does not fit: 400, and the next request is answered", async () => {
     const { post } = await open();
     const long = { messages: [{ role: "user", content: "x".repeat(9000) }] };
     const { status, body } = await post("/v1/chat/completions", long);
@@ -95,7 +95,7 @@ describe("what the model is asked", () => {
     expect((await post("/v1/chat/completions", hello)).status).toBe(200);
   });
 
-  it("is no order of messages that the template knows: 400", async () => {
+  it("with an order of messages that the template refuses: 400", async () => {
     const { post } = await open({
       engine: {
         chatTemplate:
@@ -135,7 +135,7 @@ describe("schemas that take long to read", () => {
 });
 
 describe("too many", () => {
-  it("calls are told when to come again", async () => {
+  it("calls get a time to retry", async () => {
     const { post, url, engine, server } = await open({
       engine: { latencyMs: 60_000 },
       limits: { running: 1, waiting: 1 },
@@ -296,7 +296,7 @@ describe("pages in browsers", () => {
 });
 
 describe("routes", () => {
-  it("that are not known are told so", async () => {
+  it("that are unknown say so", async () => {
     const { post, url } = await open();
     expect((await post("/v1/embeddings", {})).body.error).toMatchObject({ type: "not_found_error" });
     expect((await fetch(`${url}/v1/chat/completions`)).status).toBe(404);
@@ -327,7 +327,7 @@ describe("routes", () => {
 });
 
 describe("an end", () => {
-  it("lets what runs finish, and takes nothing more", async () => {
+  it("lets running requests finish, and takes nothing more", async () => {
     const { post, engine, server, url } = await open({ engine: { latencyMs: 150 } });
     const running = post("/v1/chat/completions", hello);
     await until(() => engine.counts.inFlight === 1);
@@ -338,7 +338,7 @@ describe("an end", () => {
     expect(engine.counts.disposed).toBe(engine.counts.created);
   });
 
-  it("aborts what takes too long", async () => {
+  it("aborts requests that take too long", async () => {
     const { post, engine, server } = await open({ engine: { latencyMs: 60_000 } });
     const running = post("/v1/chat/completions", hello);
     await until(() => engine.counts.inFlight === 1);
@@ -360,7 +360,7 @@ describe("clients that ask again", () => {
       (response) => response.json() as Promise<{ choices: { message: { content: string } }[]; cria: { node: string } }>,
     );
 
-  it("get the answer that they missed, whether it was made by then or not; who asks anew gets another", async () => {
+  it("get the missed answer, whether it is finished or not; a new question gets another", async () => {
     // The third answer lasts until its client has disconnected.
     let calls = 0;
     const { url, engine } = await open({ engine: { latencyMs: () => (++calls === 3 ? 60_000 : 0) } });

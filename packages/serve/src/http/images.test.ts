@@ -165,7 +165,7 @@ describe("images of requests", () => {
     expect(body.error).toMatchObject(error);
   });
 
-  it("are fetched where the server may, and only so many are taken", async () => {
+  it("are fetched if the server may, up to a number", async () => {
     const asked: string[] = [];
     const fetchImage = async (address: string | URL | Request) => {
       asked.push(String(address));
@@ -180,7 +180,7 @@ describe("images of requests", () => {
     expect(body.error).toMatchObject({ code: "serve/bad-field", param: "messages.0.content.2" });
   });
 
-  it("have no ids that a client could name: what another one showed stays its own", async () => {
+  it("have no ids that a client could name: another client's image stays private", async () => {
     const { post, engine } = await open();
     await post("/v1/chat/completions", chatBody(chatPart(url)));
     const { vocabSize } = engine.info;

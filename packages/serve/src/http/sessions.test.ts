@@ -42,7 +42,7 @@ describe("sessions", () => {
     expect(answers[0].logprobs).toHaveLength(answers[0].token_ids.length);
   });
 
-  it("of the same seed and id say the same, whoever asks first", async () => {
+  it("of the same seed and id give the same answers, in any order", async () => {
     const texts = [];
     for (const order of [
       ["a", "b"],
@@ -76,7 +76,7 @@ describe("sessions", () => {
     expect((await get("/sessions/s/trajectory")).body.rewards).toHaveLength(3);
   });
 
-  it("end once: what runs in them is aborted, and nothing more is taken", async () => {
+  it("end once: running calls are aborted, and nothing more is taken", async () => {
     const { post, get, engine } = await open({ engine: { latencyMs: 60_000 } });
     const running = post("/sessions/s/v1/chat/completions", ask("a"));
     while (engine.counts.inFlight === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -88,7 +88,7 @@ describe("sessions", () => {
     expect(engine.counts).toMatchObject({ created: 1, disposed: 1, inFlight: 0 });
   });
 
-  it("must be made first where the server says so, and have names that are names", async () => {
+  it("must be made first if the server says so, and have valid names", async () => {
     const { post } = await open({ implicitSessions: false });
     expect((await post("/sessions/s/v1/chat/completions", ask("a"))).status).toBe(404);
     expect((await post("/sessions", { id: "s" })).status).toBe(201);
@@ -119,7 +119,7 @@ describe("sessions", () => {
 });
 
 describe("conversations without a session", () => {
-  it("meet by how they begin, and those that were idle for longest are forgotten", async () => {
+  it("are recognized by their beginning, and those that were idle for longest are forgotten", async () => {
     const { post, engine } = await open({ limits: { anonymousTokens: 120 } });
     const first = (await post("/v1/chat/completions", ask("a"))).body;
     const message = first.choices[0].message;

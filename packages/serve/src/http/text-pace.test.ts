@@ -12,7 +12,7 @@ function makePace(milliseconds: number) {
 }
 
 describe("TextPace", () => {
-  it("passes the first pieces on at once, and joins what follows until the time is over", () => {
+  it("passes the first pieces on at once, and joins later ones until the time is over", () => {
     const { told, add } = makePace(30);
     for (const text of ["a", "b", "c", "d"]) add(text);
     expect(told).toEqual(["text: a", "text: b"]);

@@ -63,7 +63,7 @@ describe("createFetch", () => {
     expect(engine.counts.created).toBe(engine.counts.disposed);
   });
 
-  it("rejects nothing once its agent has returned: not what runs, comes late, or is ended by its client", async () => {
+  it("rejects nothing once its agent has returned: no running, late or aborted call", async () => {
     const { client, session, engine } = open({}, { latencyMs: 60_000 });
     const settled: string[] = [];
     const forget = (text: string, more: object = {}) => {

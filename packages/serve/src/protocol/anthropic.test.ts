@@ -118,7 +118,7 @@ describe("an answer", () => {
     });
   });
 
-  it("shows thoughts to who asks for them alone, and has a block at least", () => {
+  it("shows thoughts only if asked, and has at least one block", () => {
     const { content } = anthropicMessages.answer(read(), [answer], testContext) as { content: { type: string }[] };
     expect(content.map(({ type }) => type)).toEqual(["text", "tool_use"]);
     expect(anthropicMessages.answer(read(), [makeAnswer()], testContext)).toMatchObject({

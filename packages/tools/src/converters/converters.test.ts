@@ -40,7 +40,7 @@ const openAi: fc.Arbitrary<ToolSchema> = fc.record({
 const described = openAi.filter((schema) => schema.function.description !== undefined);
 
 describe("OpenAI function schema and MCP tool", () => {
-  it("round trip from OpenAI, through what the MCP SDK accepts", () => {
+  it("round trip from OpenAI, through schemas that the MCP SDK accepts", () => {
     fc.assert(
       fc.property(openAi, (schema) => {
         const tool = toMcpTool(schema);

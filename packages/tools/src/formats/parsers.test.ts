@@ -122,7 +122,7 @@ describe.each([
     expect(parse(format, write("a", JSON.stringify(hard))).calls).toEqual([{ name: "a", arguments: hard }]);
   });
 
-  it("reads back whatever JSON was written", () => {
+  it("reads back any JSON", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string({ minLength: 1 }), argumentsJson), { minLength: 1 }), (calls) => {
         const turn = parse(format, calls.map(([name, args]) => write(name, args)).join("\n"));
@@ -378,7 +378,7 @@ describe.each([
 ])("%s", (format, open, close, quote) => {
   const read = (body: string) => parse(format, `${open}${body}${close}`).calls[0]!;
 
-  it("reads values of every type, keys bare or quoted, and what templates print for null", () => {
+  it("reads values of every type, keys bare or quoted, and the templates' forms of null", () => {
     const body = `call:f{a:${quote}x "y" {z},\n${open}${quote},b:-1.5e2,c:[true,False,,None,{d:${quote}${quote}}],${quote}k y${quote}:null,e:}`;
     expect(read(body)).toEqual({
       name: "f",
@@ -486,7 +486,7 @@ describe("minimax_m3", () => {
   });
   const read = (inside: string) => parse("minimax_m3", call(inside), [schema]).calls[0]!;
 
-  it("types what stands in elements by the schema, at every depth", () => {
+  it("types values of elements by the schema, at every depth", () => {
     const item = (inside: string) => element("item", inside);
     const point = element("x", "-1e-7");
     for (const [inside, value] of [
@@ -576,7 +576,7 @@ describe("kimi_k3", () => {
   const call = (inside: string, tool = "f") => element("tools", element(`call tool="${tool}" index="12"`, inside));
   const read = (inside: string) => parse("kimi_k3", call(inside)).calls[0]!;
 
-  it("reads a whole turn: its thoughts and words without the marks around them, and what a template is given of them", () => {
+  it("reads a whole turn: its thoughts and words without the marks around them, and the message for a template", () => {
     const thoughts = element("think", "So.");
     const end = close("message");
     expect(parse("kimi_k3", `${thoughts}${element("response", "I look.")}${call("")}${end}`)).toEqual({
@@ -763,7 +763,7 @@ describe.each<[string, string, (name: string, json: string) => string]>([
     (name, json) => `<|tool_call_start|>[{"name": "${name}", "arguments": ${json}}]<|tool_call_end|>`,
   ],
 ])("%s, %s", (format, _, write) => {
-  it("reads back several calls with whatever JSON was written", () => {
+  it("reads back several calls with any JSON", () => {
     const name = fc.stringMatching(/^[a-z_][\w.-]{0,20}$/);
     fc.assert(
       fc.property(fc.array(fc.tuple(name, argumentsJson), { minLength: 1, maxLength: 4 }), (calls) => {
@@ -812,7 +812,7 @@ describe("mistral", () => {
 describe("gpt_oss", () => {
   const call = '<|start|>assistant<|channel|>commentary to=functions.a <|constrain|>json<|message|>{"x": 1}';
 
-  it("reads a whole turn: its thoughts, its calls, and what a template is given of it", () => {
+  it("reads a whole turn: its thoughts, its calls, and the message for a template", () => {
     const thought = "<|channel|>analysis<|message|>I look it up.<|end|>";
     expect(parse("gpt_oss", thought + call)).toEqual({
       content: thought,
@@ -956,7 +956,7 @@ describe("thinking", () => {
   });
 });
 
-it("keeps what the model wrote of a call that cannot be run, marks included", () => {
+it("keeps the model's text of a call that cannot be run, marks included", () => {
   const broken: Record<(typeof formats)[number], string> = {
     apertus: '<|tools_prefix|>[{"a": {"x": tru}}]<|tools_suffix|>',
     apriel: '<tool_calls>[{"name": "a", "arguments": {"x": tru}}]</tool_calls>',

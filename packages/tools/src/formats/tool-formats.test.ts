@@ -81,7 +81,7 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (na
   // Without a grammar no turns of it are known here.
   if (format.grammar === null) return;
 
-  it.each([false, true])("reads back what its grammar writes, parallel: %s", (parallel) => {
+  it.each([false, true])("reads back the texts of its grammar, parallel: %s", (parallel) => {
     fc.assert(
       fc.property(turnsOf(format, parallel), (turn) => {
         const { content, calls } = format.parse(turn, tools);
@@ -139,7 +139,7 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (na
       );
     });
 
-  it("finds no call where there are no tools", () => {
+  it("finds no call without tools", () => {
     fc.assert(
       fc.property(turnsOf(format, true), (turn) => {
         const { withoutCalls } = format;

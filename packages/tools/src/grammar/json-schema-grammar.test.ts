@@ -129,7 +129,7 @@ describe("jsonSchemaToGrammar", () => {
     expect(() => jsonSchemaToGrammar(schema)).toThrow(expect.objectContaining({ code: "data/unsupported-schema" }));
   });
 
-  it("writes what many clients have: hundreds of properties, a long list of values, a dozen alternatives", () => {
+  it("writes large schemas of clients: hundreds of properties, a long list of values, a dozen alternatives", () => {
     const properties = Object.fromEntries(
       numbered(500, (i) => [`property_${i}`, { type: "string", description: "d".repeat(100) }]),
     );

@@ -52,7 +52,7 @@ describe("minimax_m3", () => {
       expect(matchesGrammar(grammar, call(element("a", text))), text).toBe(false);
   });
 
-  it("writes objects and lists as elements, with what the schema asks of them", () => {
+  it("writes objects and lists as elements, with the limits of the schema", () => {
     const point = { type: "object", properties: { x: { type: "integer" }, y: { type: "number" } }, required: ["x"] };
     const grammar = write("minimax_m3", {
       points: { type: "array", items: point, minItems: 1, maxItems: 2 },
@@ -88,7 +88,7 @@ describe("minimax_m3", () => {
     expect(matchesGrammar(grammar, call(element("a", element("other", ""))))).toBe(false);
   });
 
-  it("writes what the schema does not name as JSON, and refuses what no grammar can say", () => {
+  it("writes values without a schema as JSON, and refuses a schema that no grammar can express", () => {
     const grammar = write("minimax_m3", {
       a: { type: "object" },
       b: { type: "array", prefixItems: [{ type: "null" }] },

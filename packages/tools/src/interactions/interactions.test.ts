@@ -120,7 +120,7 @@ describe("CodeExecutionInteraction", () => {
   ];
   const code = (body: string) => `Here:\n\`\`\`python\ndef add(a, b):\n    return ${body}\n\`\`\`\nDone.`;
 
-  it("shows what failed, scores improvement, and ends when all pass", async () => {
+  it("shows failed tests, scores improvement, and ends when all pass", async () => {
     const interaction = new CodeExecutionInteraction({ executor });
     const { texts, replies, score } = await play(interaction, { test_cases }, [
       code("boom"),
@@ -143,7 +143,7 @@ describe("CodeExecutionInteraction", () => {
     expect(lost.replies).toHaveLength(2);
   });
 
-  it("runs tests at once, and counts those after the first one that takes too long as failed, whoever ends first", async () => {
+  it("runs tests at once, and counts those after the first one that takes too long as failed, in any order of their ends", async () => {
     const aborted: string[] = [];
     const slow: CodeExecutor = {
       run: async (code, { signal }) => {

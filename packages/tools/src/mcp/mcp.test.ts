@@ -253,14 +253,14 @@ describe("config of MCP tools", () => {
   });
 });
 
-describe("what a server answers", () => {
+describe("a server's answer", () => {
   const answer = async (content: unknown[]) => {
     const connection = { callTool: async () => ({ content }) } as unknown as McpConnection;
     const schema = { type: "function" as const, function: { name: "x", parameters: {} } };
     return (await new McpTool(connection, "x", schema).execute("i", {})).response;
   };
 
-  it("that is no text stands apart by its kind, wherever it stood", async () => {
+  it("has parts that are not text apart by their kind, in any order", async () => {
     const blob = (mimeType: string) => ({ type: "resource", resource: { uri: "file:///a", mimeType, blob: "aGk=" } });
     expect(
       await answer([

@@ -120,18 +120,18 @@ describe("walls around JavaScript programs", () => {
     "typeof process + typeof require + typeof fetch + typeof Deno + typeof WebAssembly + typeof Worker",
     "console.log.constructor('return typeof process + typeof require + typeof fetch + typeof Deno + typeof WebAssembly + typeof Worker')()",
     "print.constructor.constructor('return typeof process + typeof require + typeof fetch + typeof Deno + typeof WebAssembly + typeof Worker')()",
-  ])("nothing of the host is there: %s", async (code) => {
+  ])("see nothing of the host: %s", async (code) => {
     expect((await run(code)).output).toBe(`"${"undefined".repeat(6)}"\n`);
   });
 
   it.each(["import('node:fs')", "const fs = await import('fs'); fs", "import fs from 'fs'; await 0"])(
-    "no module can be had: %s",
+    "can load no module: %s",
     async (code) => {
       expect(await run(code)).toMatchObject({ status: "error", output: "" });
     },
   );
 
-  it("nothing is left of one program for the next", async () => {
+  it("leave nothing for the next program", async () => {
     await run(
       "globalThis.leak = 1; Array.prototype.leak = 1; console.log = () => {}; Object.freeze(JSON); JSON.leak = 2",
     );

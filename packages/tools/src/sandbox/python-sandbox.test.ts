@@ -181,7 +181,7 @@ print(state)`;
     await one.dispose();
   });
 
-  it("nothing is left of one program for the next", async () => {
+  it("leave nothing for the next program", async () => {
     const leak = `import builtins, math, sys, json
 builtins.len = lambda x: 7
 math.pi = 3

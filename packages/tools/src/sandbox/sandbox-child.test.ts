@@ -63,7 +63,7 @@ describe("a child process", () => {
     ]);
   });
 
-  it("ends when its process takes more memory than it may, whatever it takes it for", async () => {
+  it("ends when its process takes more memory than it may, of any kind", async () => {
     const child = new SandboxChild({
       ...describeProbe(),
       file: new URL("hostile/hungry-child.mjs", import.meta.url),
@@ -186,7 +186,7 @@ describe("a child process", () => {
     expect(sandbox.pids).not.toContain(first);
   });
 
-  it("that speaks another language is ended, and believed in nothing", async () => {
+  it("that breaks the protocol is ended", async () => {
     const child = new SandboxChild({ ...describeProbe(), settings: { secret: "/", outputBytes: -20_000 } });
     await expect(child.becomeReady()).rejects.toThrow(/ended with SIGKILL before it was ready/);
   });

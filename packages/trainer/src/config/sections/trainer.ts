@@ -109,7 +109,7 @@ export const trainerSection = z.strictObject({
     .enum(["auto", "cpu", "cuda"])
     .default("auto")
     .describe(
-      'Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.',
+      "Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
     ),
   threads: z
     .int()
