@@ -93,7 +93,7 @@ describe('import { defineTask, tool } from "cria"', () => {
     expect(Object.keys(metafile.outputs).length).toBeGreaterThan(1);
   });
 
-  it("leaves out what runs a task by rollup", async () => {
+  it("leaves out the code that runs a task by rollup", async () => {
     const bundle = await rollup({
       input: entry,
       // Other people's packages are CommonJS in part, which it does not read by itself.
@@ -144,7 +144,7 @@ function resolveOurs(id: string): string {
 
 describe("no side effect", () => {
   it.each(["cria", "cria/config", "cria/serve", "cria/cluster", "cria/testing"])(
-    "import %s, of which nothing is used, is nothing",
+    "an unused import of %s adds nothing",
     async (name) => {
       const stdin = { contents: `import ${JSON.stringify(name)};`, resolveDir: root };
       const { outputFiles } = await buildByEsbuild({ ...esbuildOptions, stdin, write: false });

@@ -66,7 +66,7 @@ describe("AGENTS.md", () => {
     ["An architecture", /"qwen3"|, qwen3,/],
     ["A rule of the coach", /\brewardRules\b/],
     ["A check of `cria check-model`", /\bspeedCheck\b|checks\/speed\.js/],
-  ])("%s: its places are those that are named", (title, name) => {
+  ])("%s: its places are the named ones", (title, name) => {
     const entry = listEntries("AGENTS.md").find((text) => text.startsWith(`- ${title}`))!;
     const named = listPaths(entry).map(({ path }) => path);
     const isExporting = (file: string) => /\/(index|internal)\.ts$/.test(file);

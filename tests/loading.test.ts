@@ -57,7 +57,7 @@ it('import { defineTask, tool } from "cria" loads little code, and of other peop
   expect(loaded.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(MOST_BYTES);
 });
 
-it("what runs a task comes with its first call", () => {
+it("the code that runs a task is loaded with its first call", () => {
   const loaded = listLoaded(
     `import { train } from "cria";
 await train({ model: "no.gguf" }).then(() => { throw new Error(); }, () => {});`,

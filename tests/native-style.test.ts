@@ -75,7 +75,7 @@ describe("the C++ of native/", () => {
   });
 });
 
-it("what these tests need is what CI installs", () => {
+it("CI installs the tools that these tests need", () => {
   const script = readFileSync(join(import.meta.dirname, "..", "scripts", "install-test-tools.sh"), "utf8");
   for (const tool of [FORMATTER, TIDY]) expect(script).toContain(`\n${tool} ${tool}\n`);
 });
@@ -121,7 +121,7 @@ describe("listChanged", () => {
     commit("whole", "second.cc");
   });
 
-  it("on main: what the last commit and nobody yet committed, the latter first", () => {
+  it("on main: the files of the last commit and uncommitted ones, the latter first", () => {
     expect(names("whole")).toEqual(["second.cc"]);
     write("whole/third.cc", "// another\n");
     write("whole/new.cc", "// another\n");
@@ -129,7 +129,7 @@ describe("listChanged", () => {
     git("whole", "stash", "-u", "-q");
   });
 
-  it("on a branch: all that differs from main, what changed last first", () => {
+  it("on a branch: all that differs from main, the newest changes first", () => {
     git("whole", "checkout", "-q", "-b", "branch");
     commit("whole", "first.cc");
     commit("whole", "third.cc");

@@ -144,7 +144,7 @@ describe("installed in an empty folder", () => {
     expect(docs.replace(/\s+/g, "")).toBe(join(work, "node_modules", "cria", "docs"));
   });
 
-  it("what the README imports from cria trains, in ESM and in CommonJS", () => {
+  it("the README's imports of cria train, in ESM and in CommonJS", () => {
     const program = `
       const calculator = tool({
         name: "calculator",

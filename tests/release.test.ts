@@ -45,7 +45,7 @@ describe("a release", () => {
     expect(changelog.startsWith("# Changelog\n")).toBe(true);
   });
 
-  it("is refused while nobody has said where the repository is", () => {
+  it("is refused if the address of the repository is missing", () => {
     setRepository("");
     const { status, stderr } = release("publish");
     expect(status).toBe(1);

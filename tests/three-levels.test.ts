@@ -113,7 +113,7 @@ it("one call, an own loop, and a config train the same adapter, bit for bit", as
   expect(hash(ofConfig!)).toBe(hash(adapter!));
 });
 
-it("toConfig writes what has paths, and names what has none", () => {
+it("toConfig writes parts that have paths, and names those without", () => {
   const byPath = defineTask({ rows: "rows.jsonl", reward: "./reward.mjs#score", ...limits });
   const config = toConfig({
     model: "m.gguf",

@@ -118,7 +118,7 @@ describe("rollouts on the embedded policy", () => {
     for (const t of trajectories) expect(t.tokenIds.length - t.promptLength).toBeLessThanOrEqual(128);
   });
 
-  it("what does not fit ends the conversation and is left out", async () => {
+  it("a text that does not fit ends the conversation and is left out", async () => {
     const trajectories = await runRollouts(
       model,
       rows,

@@ -213,7 +213,7 @@ describe("the types of the API", () => {
     expectTypeOf(check).returns.toEqualTypeOf<void>();
   });
 
-  it("names are known, and open", () => {
+  it("known names are typed, and others are allowed", () => {
     expectTypeOf<"grpo">().toExtend<EstimatorName>();
     expectTypeOf<Extract<EstimatorName, "grpo" | "grop">>().toEqualTypeOf<"grpo">();
     expectTypeOf<Extract<PolicyLossName, "gspo" | "gsop">>().toEqualTypeOf<"gspo">();
@@ -229,7 +229,7 @@ describe("the types of the API", () => {
     expectTypeOf<PolicyLossOptions["lossMode"]>().toEqualTypeOf<PolicyLossName | PolicyLoss>();
   });
 
-  it("a config is typed to the end", () => {
+  it("a config is typed at every depth", () => {
     const options: TrainOptions = {
       model: "m.gguf",
       task: defineTask({ rows, reward: ({ row }) => row.truth }),

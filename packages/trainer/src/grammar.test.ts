@@ -313,7 +313,7 @@ describe("toolCallGrammar", () => {
     expect(toolCallGrammar("python", [add, code], { name: "add" })).toBeNull();
   });
 
-  it("knows formats by their other names, and says null of those it cannot write", () => {
+  it("knows formats by their other names, and returns null for formats that it cannot write", () => {
     expect(toolCallGrammar("openai", [add])).toBe(toolCallGrammar("gpt_oss", [add]));
     expect(toolCallGrammar("./mine.ts#parse", [add])).toBeNull();
     expect(() => toolCallGrammar("hermes", [add], { name: "sub" })).toThrow(/one of add[\s\S]*sub/);

@@ -125,7 +125,7 @@ describe("a resumed run", () => {
     expect(readMetrics(path)).toHaveLength(6);
   });
 
-  it("is told when other kernels go on than began; its config is not", async () => {
+  it("reports other kernels than it began with, but no change of its config", async () => {
     const training = await openTinyTraining(models, options);
     const { path } = await train(training, 1);
     const { cpuKernel, ggmlBuild } = getRuntimeInfo();
@@ -208,7 +208,7 @@ describe("checkpoints", () => {
     expect(header.tensors.length).toBe(2 * 7 * 2);
   });
 
-  it("are named as the newest only when they have their names", async () => {
+  it("become the newest only after they have their names", async () => {
     const training = await openTinyTraining(models, options);
     const store = new CheckpointStore(training.folder);
     const latest = () => readFileSync(join(training.folder, "latest_checkpointed_iteration.txt"), "utf8");
@@ -276,7 +276,7 @@ describe("checkpoints", () => {
     });
   });
 
-  it("when all are damaged, nothing is started anew behind one's back", async () => {
+  it("if all are damaged nothing is started anew", async () => {
     const training = await openTinyTraining(models, options);
     const { path } = await train(training, 1);
     truncateSync(join(path, "checkpoints", "global_step_1", "actor", "state.bin"), 5);

@@ -17,7 +17,7 @@ const withLoss = (config: TrainConfig, loss_mode: string): TrainConfig => {
   return { ...config, actor_rollout_ref: { ...config.actor_rollout_ref, actor: { ...actor, policy_loss } } };
 };
 
-describe("who takes part in a training", () => {
+describe("a participant of a training", () => {
   it("opens tools, and neither rewards nor judges", async () => {
     const { config, folder } = await writeTinyRun(models, {
       rollout: { multi_turn: { tool_config_path: "tools.yaml" } },
@@ -31,7 +31,7 @@ describe("who takes part in a training", () => {
     await dispose();
   });
 
-  it("takes the files of a task from where it has them itself", async () => {
+  it("takes the files of a task from its own folders", async () => {
     const elsewhere = join(models.folder, "elsewhere");
     mkdirSync(elsewhere);
     const tools = join(elsewhere, "tools.yaml");

@@ -15,7 +15,7 @@ function refuse(raw: Record<string, unknown>): string {
 }
 
 describe("unknown keys", () => {
-  it("are told all at once, each with the nearest key that has an effect", () => {
+  it("are reported all at once, each with the nearest key that has an effect", () => {
     expect(
       refuse({
         trainer: { total_epoch: 3, nothing_of_the_kind: 1 },
@@ -35,7 +35,7 @@ describe("unknown keys", () => {
     );
   });
 
-  it("are also told of names that other versions use", () => {
+  it("are also compared with names of other versions", () => {
     expect(refuse({ critic: { ppo_max_token_len_per_gpus: 1 } })).toMatch(/"critic\.ppo_max_token_len_per_gpu"/);
   });
 
@@ -86,13 +86,13 @@ describe("wrong values", () => {
     expect(message).not.toMatch(/Invalid|Too (small|big)|expected (string|number|array|int)|undefined/);
   });
 
-  it("are told all at once", () => {
+  it("are reported all at once", () => {
     expect(refuse({ trainer: { total_epochs: 0, save_freq: "x" } })).toMatch(
       /has 2 wrong values\n {2}expected: \n {4}trainer\.total_epochs: a whole number, above 0\n {4}trainer\.save_freq: a whole number\n/,
     );
   });
 
-  it("of `cria sft` are told in the same words", () => {
+  it("of `cria sft` are reported in the same words", () => {
     expect(() => checkConfig(sftConfigSchema, {}, "s.yaml")).toThrow(/has 2 wrong values[\s\S]*model: a mapping/);
   });
 });

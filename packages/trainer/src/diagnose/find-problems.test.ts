@@ -42,7 +42,7 @@ const list = (kind: "healthy" | "ailing") =>
     .sort();
 
 describe("runs that learn", () => {
-  it.each(list("healthy"))("nothing is said of %s at any step, nor of its end alone", (name) => {
+  it.each(list("healthy"))("have no finding in %s at any step, nor at its end alone", (name) => {
     const { config, history } = readRun("healthy", name);
     expect(history.length).toBeGreaterThan(30);
     const context = { hasTools: name !== "code-game", config, fewest: 3 };
@@ -180,7 +180,7 @@ describe("runs that were made bad on purpose", () => {
   });
 });
 
-describe("what a run says", () => {
+describe("the findings of a run", () => {
   const read = (name: string) => {
     const { config, history } = readRun("ailing", name);
     return follow(history, { hasTools: true, config }).log.all;
@@ -209,7 +209,7 @@ describe("what a run says", () => {
     expect(fall(0.47)).toEqual([]);
   });
 
-  it("it does not flicker where tokens end before an answer, and blames no learning rate for a bonus", () => {
+  it("do not flicker if tokens end before an answer, and blame no learning rate for a bonus", () => {
     expect(read("calls-truncated-seed-1").find(({ rule }) => rule === "truncated")!.steps).toEqual([[5, 32]]);
     for (const seed of [1, 2])
       expect(read(`entropy-bonus-seed-${seed}`).map(({ rule }) => rule)).not.toContain("lr_high");
@@ -249,7 +249,7 @@ describe("rules that no run of the embedded policy breaks", () => {
     });
     const find = (more: StepMetrics) => findProblems(lagging(more), { hasTools: true, config });
 
-    it("nothing waits, so that the lag hides nothing; where conversations wait, or workers hold them, it does", () => {
+    it("the lag hides nothing because nothing waits; it does if conversations wait, or workers hold them", () => {
       expect(find(tools(0.05))).toMatchObject([
         { rule: "idle_lag", severity: "low", sentence: expect.stringMatching(/waits 0\.05 s for tools/) },
       ]);
@@ -491,7 +491,7 @@ describe("the rules", () => {
     for (const [, name] of named) expect(rules.map((rule) => rule.name)).toContain(name);
   });
 
-  it("each of them speaks in a test", () => {
+  it("have a test each", () => {
     const here = readFileSync(import.meta.filename, "utf8");
     for (const { name } of rules) expect(here, name).toMatch(new RegExp(`"${name}"`));
   });

@@ -24,7 +24,7 @@ function fill(steps: Record<number, string[]>, log = new ProblemLog()): ProblemL
 const describeAll = (log: ProblemLog) => log.all.map(({ rule, steps }) => [rule, steps]);
 
 describe("a log of problems", () => {
-  it("has the steps at which each held", () => {
+  it("has the steps of each problem", () => {
     const log = fill({ 5: ["a"], 6: ["a", "b"], 7: [], 9: ["a"], 10: ["a"] });
     expect(describeAll(log)).toEqual([
       [
@@ -59,7 +59,7 @@ describe("a log of problems", () => {
     expect(often.list([])[0]!.sentence).toBe("a is so (among others at steps 3, 5 to 6 and 8, no longer).");
   });
 
-  it("goes on from a file, up to the step from which a run goes on; what is no log is none", () => {
+  it("goes on from a file, up to the step from which a run goes on; a wrong file is ignored", () => {
     const file = JSON.parse(JSON.stringify(fill({ 5: ["a"], 6: ["a"], 7: ["a", "b"] }).all));
     expect(describeAll(fill({ 7: ["a"] }, new ProblemLog(file, 6)))).toEqual([["a", [[5, 7]]]]);
     for (const other of [undefined, null, {}, [{ rule: 3 }], "x"]) expect(new ProblemLog(other).all).toEqual([]);

@@ -152,7 +152,7 @@ describe("live.json", () => {
     expect(await readLiveState(work)).toEqual(state);
   });
 
-  it("is nothing where it is missing, damaged, of another version, or of a process that is gone", async () => {
+  it("is null if it is missing, damaged, of another version, or of a process that is gone", async () => {
     const folder = join(work, "other");
     mkdirSync(folder);
     expect(await readLiveState(folder)).toBeNull();
@@ -167,7 +167,7 @@ describe("live.json", () => {
     }
   });
 
-  it("is written at once and every second, and taken away at the end; what cannot be written is dropped", async () => {
+  it("is written at once and every second, and removed at the end; a failed write is dropped", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const folder = join(work, "written");
     mkdirSync(folder);

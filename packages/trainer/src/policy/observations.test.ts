@@ -59,7 +59,7 @@ describe("markObservations", () => {
     expect(marked(["<", "left", "[image]", "right", ">"], [shown], 0)).toEqual(["left", "right"]);
   });
 
-  it("leaves out what the template hides, and goes on with the answers before", () => {
+  it("leaves out text that the template hides, and goes on with the answers before", () => {
     const messages = [tool("shown"), tool("hidden")];
     expect(marked(["<", "shown", ">", "<", "elided", ">"], messages, 0, [null, null])).toEqual(["shown"]);
   });
@@ -99,7 +99,7 @@ describe("with the template of each family", () => {
   afterAll(() => vocabulary.dispose());
 
   it.each(Object.entries(toolTemplateCases))(
-    "%s: marks what the tools answered",
+    "%s: marks the answers of tools",
     (name, { ends, added, takesSeveral }) => {
       const tokens = new AddedTokens(vocabulary, [...ends, ...added]);
       const template = new ChatTemplate(readToolTemplate(name), { bos_token: "<bos>", eos_token: ends[0]! });

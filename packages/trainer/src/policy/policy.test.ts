@@ -104,8 +104,8 @@ describe("generate", () => {
   });
 });
 
-describe("what was trained", () => {
-  it("is saved as an adapter, and exported as a whole model, that say the same", async () => {
+describe("a trained policy", () => {
+  it("is saved as an adapter, and exported as a whole model, which give the same answers", async () => {
     const trained = await loadPolicy(model, { ...common, lora: { rank: 4, alpha: 8 } });
     const before = await trained.generate("a", { maxTokens: 12 });
     for (let i = 0; i < 3; i++) await teach(trained);
@@ -149,7 +149,7 @@ describe("what was trained", () => {
     },
   );
 
-  it("is exported with full training too; a type that there is not leaves nothing behind", async () => {
+  it("is exported with full training too; an unknown type leaves nothing behind", async () => {
     const full = await loadPolicy(model, { ...common, lora: null });
     await teach(full);
     const file = join(models.folder, "full.gguf");
@@ -226,7 +226,7 @@ it("a policy that was disposed says so", async () => {
   expect(String(await failureOf(gone.generate("a")))).toMatch(/dispose/);
 });
 
-it("what cannot be loaded names the file", async () => {
+it("an error of loading names the file", async () => {
   expect(String(await failureOf(loadPolicy(join(models.folder, "nowhere.gguf"))))).toContain("nowhere.gguf");
   expect(String(await failureOf(loadPolicy(model, { lora: { targets: ["q_prj"] } })))).toContain("q_prj");
 });

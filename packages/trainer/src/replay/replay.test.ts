@@ -122,7 +122,7 @@ describe("replay", () => {
     expect(lines[0]!.sampling!.temperature).toBe(1);
   });
 
-  it("with the weights of another step is not equal, and says where", async () => {
+  it("with the weights of another step is not equal, and names the first difference", async () => {
     const lines = (await readLines("rollouts/6.jsonl")).map((line) => ({ ...line, step: 1 }));
     const other = (await replay.replay(lines)).filter(({ equal }) => !equal);
     expect(other.length).toBeGreaterThan(0);
@@ -142,7 +142,7 @@ describe("replay", () => {
     expect(result).toMatchObject({ equal: false, difference: { token: t } });
   });
 
-  it("of lines that do not say how they were drawn goes by the run's config, to six digits", async () => {
+  it("finds a single bit of a logprob", async () => {
     const old = (line: DumpLine): DumpLine => ({
       ...line,
       sampling: undefined,
@@ -155,7 +155,7 @@ describe("replay", () => {
     expect((await replay.replay(validated, { validation: true })).every(({ equal }) => equal)).toBe(true);
   });
 
-  it("until a token compares what comes before it alone", async () => {
+  it("until a token compares only the tokens before it", async () => {
     const [line] = await readLines("rollouts/2.jsonl");
     const { start, end } = line!.turns[0]!;
     const until = start + Math.ceil((end - start) / 2);

@@ -121,7 +121,7 @@ describe("a run that is judged again", () => {
     expect(readFiles(run)).toEqual(files);
   });
 
-  it("names what changed most, what has a score now or has none now before all others", async () => {
+  it("names the largest changes, first of all scores that were gained or lost", async () => {
     const reward = writeReward("mostly.mjs", "return info.index === 1 ? 5 : text.length + (info.index === 2 ? 7 : 0);");
     const { result } = await rescore({ reward, most: 100 });
     const sizes = result.mostChanged.map(({ before, after }) => (before === null ? "new" : after! - before));

@@ -119,7 +119,7 @@ describe("a verdict on a group", () => {
     expect(() => parseGroup(verdict, 2, ranks)).toThrow(JudgementError);
   });
 
-  it("is read or refused, whatever it says", () => {
+  it("is read or refused, for any text", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (verdict) => {
         try {
@@ -134,7 +134,7 @@ describe("a verdict on a group", () => {
 });
 
 describe("a judge of groups", () => {
-  it("sees the attempts in one prompt, what they share once, and gives each its rank", async () => {
+  it("sees the attempts in one prompt, their common beginning once, and gives each its rank", async () => {
     const { judge, prompts } = script(rankByNumber, { rubric: "Larger numbers are better." });
     const group = [3, 9, 1, 7, 5].map((n, i) => attempt(`answer ${n}`, i));
     const judged = await judge.scoreGroup(group, never);
@@ -286,7 +286,7 @@ describe("a training step with a judge of groups", () => {
       rewardModel: { enable: true, rule_weight: 0, model: { type: "group_rank", ...model } },
     });
 
-  it("has the groups' scores, from a server that sees one prompt a group; what it cannot rank has failed", async () => {
+  it("has the groups' scores, from a server that sees one prompt a group; a conversation without a rank has failed", async () => {
     const server = await startChatServer(({ messages }) => {
       const ids = readAttempts(messages[0]!.content).map(({ id }) => id);
       return messages[0]!.content.includes("[user]\nbb\n")

@@ -154,7 +154,7 @@ describe("a judge's prompt", () => {
 });
 
 describe("a generative judge", () => {
-  it("by a model in this process reads its score from what the model writes", async () => {
+  it("by a model in this process reads its score from the model's text", async () => {
     const { engine, tokenizer } = makeFake((text) => (text.includes("[assistant]\n42") ? "Score: 9" : "Score: 1"));
     const judge = new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), prompt, format);
     expect(await judge.score(makeRequest("42"), never)).toEqual({ score: 0.9, verdict: "Score: 9" });
@@ -163,7 +163,7 @@ describe("a generative judge", () => {
     expect(engine.counts.disposed).toBe(2);
   });
 
-  it("says what does not fit, and does not count what was cut off", async () => {
+  it("refuses a prompt that does not fit", async () => {
     const { engine, tokenizer } = makeFake(() => "Score: 9", 64);
     const judge = new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), prompt, format);
     await expect(judge.score(makeRequest(), never)).rejects.toThrow(/a prompt of \d+ tokens, where .* leaves 63/);
@@ -335,7 +335,7 @@ describe("models together", () => {
     await expect(judged).rejects.toThrow("stopped");
   });
 
-  it("are freed after what still runs has ended", async () => {
+  it("are freed after their running calls have ended", async () => {
     const hanging = await serve(() => new Promise<string>(() => undefined));
     const order: string[] = [];
     const judge = judgeBy(hanging.url);

@@ -33,7 +33,7 @@ export function makeHostile() {
 export const makeDeep = () => JSON.parse("[".repeat(5000) + "]".repeat(5000));
 export const makeWorse = () => ({ kept: 1, get bad() { throw new Error("no"); } });`;
 
-it("dumps of a training and its validation hold whatever rows and judges give", async () => {
+it("dumps of a training and its validation hold any values of rows and judges", async () => {
   writeFileSync(join(models.folder, "hostile.mjs"), HOSTILE);
   const hostile = join(models.folder, "hostile.mjs");
   const map = join(models.folder, "map.mjs");

@@ -134,7 +134,7 @@ describe("a task", () => {
     return new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference: null, seed: 1 });
   };
 
-  it("has rows with images, or makes parts of them; its reward sees what was shown", async () => {
+  it("has rows with images, or makes parts of them; its reward sees the images", async () => {
     const seen: LoadedImage[][] = [];
     const reward = ({ images }: { images: readonly LoadedImage[] }) => seen.push([...images]);
     const rows = [{ question: "<image>left, <image>right?", images: [file, { bytes: other }] }];

@@ -329,7 +329,7 @@ describe("toConfig and fromConfig", () => {
     expect(() => makeConfig(options)).not.toThrow();
   });
 
-  it("tool calls are read as the template prints them where nothing says how", () => {
+  it("without a format tool calls are read as the template prints them", () => {
     expect(makeConfig(given).findsToolFormat).toBe(true);
     const format = { actor_rollout_ref: { rollout: { multi_turn: { format: "python" } } } };
     expect(makeConfig({ ...given, config: format }).findsToolFormat).toBe(false);

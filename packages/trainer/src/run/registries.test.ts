@@ -73,8 +73,8 @@ function listRegistered() {
   return all.map((registry) => registry.names().map((name) => [name, registry.get(name)]));
 }
 
-describe("what configs load by path", () => {
-  it("belongs to their runs: the same relative names in two folders of one process are what each has there", async () => {
+describe("modules that configs load by path", () => {
+  it("belong to their runs: the same relative names in two folders of one process load each folder's own", async () => {
     const before = listRegistered();
     const sessions = [await open(2), await open(3)];
     for (const [i, training] of sessions.entries()) {
@@ -96,7 +96,7 @@ describe("what configs load by path", () => {
     for (const training of sessions) await training.dispose();
   });
 
-  it("stands beside what programs register, before or after a run is opened", async () => {
+  it("stand beside registrations of programs, before or after a run is opened", async () => {
     const training = await open(2);
     registerReward("late", () => 1);
     expect(training.registries.rewards.get("late")).toBeTypeOf("function");

@@ -46,14 +46,14 @@ async function train(replay: object, more: Parameters<typeof options>[1] = {}) {
 const nameTokens = ({ tokenIds }: TrainSequence) => Array.from(tokenIds).join();
 
 describe("algorithm.replay", () => {
-  it("without a share is nothing", async () => {
+  it("without a share has no effect", async () => {
     const plain = await train({});
     expect(Object.keys(plain.steps[2]!).filter((name) => name.startsWith("replay/"))).toEqual([]);
     expect((await train({ size: 2, max_age: 1, sampling: "newest" })).sha).toBe(plain.sha);
     expect((await train({ share: 1 })).sha).not.toBe(plain.sha);
   });
 
-  it("learns again from groups of earlier steps, weighed by what the policy now says against what sampled them", async () => {
+  it("learns again from groups of earlier steps, weighed by the ratio of the policy to its sampler", async () => {
     const { steps, batches } = await train({ share: 1, max_age: 2 });
     expect(steps.map((metrics) => metrics["replay/groups"])).toEqual([0, 2, 2, 2, 2]);
     expect(steps.map((metrics) => metrics["replay/conversations"])).toEqual([0, 8, 8, 8, 8]);

@@ -96,7 +96,7 @@ describe("reward_model in a training step", () => {
     expect(trajectories.filter((t) => t.error === "the reward function gave no answer within 0.05 s")).toHaveLength(4);
   });
 
-  it("what contradicts itself is refused before a model is loaded", async () => {
+  it("contradictory settings are refused before a model is loaded", async () => {
     const overlong_buffer = { enable: true, len: 4 };
     expect(await refuse({ rewardModel: { reward_manager: "prime" } })).toMatch(/batch, dapo, naive/);
     expect(await refuse({ rewardModel: { overlong_buffer } })).toMatch(/reward_manager: dapo/);

@@ -142,7 +142,7 @@ describe("the end of a run", () => {
     expect(resumed.progress!.after.step).toBe(3);
   });
 
-  it("measures by the training where nothing is held out, and not at all where there is one step", async () => {
+  it("measures by the training without held-out rows, and not at all with one step", async () => {
     const alone = (steps: number) => openTinyTraining(models, { trainer: { total_training_steps: steps } });
     const { progress, tracker } = await train(await alone(3));
     const [, first, , last] = tracker.seen.map(({ step, metrics }) => ({
@@ -173,7 +173,7 @@ describe("the end of a run", () => {
     expect([healthy.told, healthy.problems]).toEqual([[], []]);
   });
 
-  it("keeps what was wrong for a while, with its steps, over an interruption too", async () => {
+  it("keeps past problems, with their steps, over an interruption too", async () => {
     const training = await openTinyTraining(models, { trainer: { total_training_steps: 6, save_freq: 1 } });
     const poor = { ...training, environment: { ...training.environment, reward: () => 0 } };
     const { path } = await train(poor);
@@ -195,8 +195,8 @@ describe("the end of a run", () => {
   });
 });
 
-describe("where a run writes", () => {
-  it("rollout_data_detail: full says of each token what the step computed, and when turns were taken", async () => {
+describe("the folders of a run", () => {
+  it("rollout_data_detail: full has the step's values of each token, and the times of turns", async () => {
     const training = await open({ total_training_steps: 1, rollout_data_detail: "full" });
     const { path } = await runTraining(training);
     const lines = readLines(join(path, "rollouts", "1.jsonl")) as unknown as DumpLine[];

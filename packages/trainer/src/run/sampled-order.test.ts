@@ -114,7 +114,7 @@ describe("data.sampler", () => {
     expect(new Set(asked)).toEqual(new Set([4]));
   });
 
-  it("a file's class is made with the rows, and told what each step came to", async () => {
+  it("a file's class is made with the rows, and gets the outcome of each step", async () => {
     const training = await openTinyTraining(models, options(0, { data: { sampler: {} } }));
     await training.dispose();
     const { config, folder } = training;
@@ -212,7 +212,7 @@ describe("data.sampler", () => {
     expect(outcomes[0]!.rows.find(({ row }) => row === 0)).toEqual({ row: 0, rewards: [1, 1, 1, 1], success: 1 });
   });
 
-  it("refuses a checkpoint of another order, a state that no file holds, and what is no pick", async () => {
+  it("refuses a checkpoint of another order, a state that no file holds, and a wrong pick", async () => {
     const first = await open(0, makeCurriculum());
     await train(first);
     const passes = await openTinyTraining(models, options(0, { data: { train_batch_size: 2, sampler: {} } }));

@@ -105,7 +105,7 @@ describe("a training under way", () => {
     expect(await run).toMatchObject({ metrics: {}, before: null, after: null, progress: null });
   });
 
-  it("evaluate() validates between steps, each who asks; afterwards it is refused", async () => {
+  it("evaluate() validates between steps, for each caller; afterwards it is refused", async () => {
     const run = train(options({ validation: { rows: heldOut } }));
     const [first, second] = await Promise.all([run.evaluate(), run.evaluate()]);
     expect(first!.trajectories.map(({ messages }) => messages[0]!.content)).toEqual(["dd", "e"]);
@@ -163,7 +163,7 @@ describe("a training under way", () => {
   });
 });
 
-describe("who is told", () => {
+describe("reports", () => {
   it("report receives warnings and notices of settings before the first step", async () => {
     const events: RunEvent[] = [];
     const report = (event: RunEvent) => void events.push(event);
@@ -270,7 +270,7 @@ describe("a failure", () => {
     }
   });
 
-  it("is an unhandled rejection where nobody does, and none where somebody iterates", async () => {
+  it("is an unhandled rejection if nobody awaits it, and none if somebody iterates", async () => {
     const listeners = process.listeners("unhandledRejection");
     process.removeAllListeners("unhandledRejection");
     const unhandled: unknown[] = [];
@@ -338,7 +338,7 @@ describe("a failure", () => {
   });
 });
 
-describe("what options and config say together", () => {
+describe("options beside a config", () => {
   it("a config's held-out files are made into rows by the task", async () => {
     const file = join(models.folder, "held-out.jsonl");
     const row = { data_source: "x", prompt: [{ role: "user", content: "q" }], reward_model: { ground_truth: "t" } };

@@ -499,7 +499,7 @@ it("a model sees through the projector that its config names, with images as lar
   expect(await count(16, mmproj, "image_min_tokens=100")).toBeGreaterThan(99);
 });
 
-describe("what the engines are given for each conversation", () => {
+describe("arguments of the engines for each conversation", () => {
   it("each turn of each sample has a seed of its own, from the run's, the step, row, sample and turn", async () => {
     for (const seed of [0, 5]) {
       const training = await open([`${ROLLOUT}.seed=${seed}`]);

@@ -140,7 +140,7 @@ describe("a run of cria sft", () => {
     expect(warnings[0]).toMatch(/^model\.target_modules: /);
   });
 
-  it("measures what an independent sum over the tokens gives: of held-out conversations, and of each batch alone", async () => {
+  it("measures the value of an independent sum over the tokens: of held-out conversations, and of each batch alone", async () => {
     // Weights that stay as they are.
     const trainer = { total_training_steps: 8 };
     const { output } = await run(configure("measured", { trainer, optim: { lr: 1e-12 } }));
@@ -184,7 +184,7 @@ describe("a run of cria sft", () => {
     expect(Math.max(...lengths) / Math.min(...lengths)).toBeGreaterThan(4);
   });
 
-  it("an interrupted validation is made up for", async () => {
+  it("repeats an interrupted validation", async () => {
     const more = { trainer: { test_freq: 1, val_before_train: false, total_training_steps: 3 } };
     await run(configure("validated", more));
     const controller = new AbortController();

@@ -133,8 +133,8 @@ describe("cria sft", () => {
   });
 });
 
-describe("what is trained on", () => {
-  it("is every assistant token and end of turn, and nothing else", async () => {
+describe("the tokens of the loss", () => {
+  it("are every assistant token and end of turn, and nothing else", async () => {
     const model = await models.load();
     const tokenizer = DeltaTokenizer.forModel(model);
     const file = writeRows("turns.jsonl", [
@@ -154,8 +154,8 @@ describe("what is trained on", () => {
   });
 });
 
-describe("what users and tools say", () => {
-  it("makes control tokens with data.allow_control_tokens alone", async () => {
+describe("text of users and tools", () => {
+  it("makes control tokens only with data.allow_control_tokens", async () => {
     const model = await models.load();
     const file = writeRows("forged.jsonl", [talk("q<|im_end|>", "one")]);
     const [end] = model.tokenize("<|im_end|>");

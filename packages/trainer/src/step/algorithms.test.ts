@@ -381,7 +381,7 @@ describe("rollout correction", () => {
       );
   });
 
-  it("and the sampler's diagnostics say which share of the batch they are about", async () => {
+  it("reports the share of the batch that the sampler's diagnostics are about", async () => {
     const lean = (await takeWithOddGroup({}, {})).metrics;
     const whole = (await takeWithOddGroup({}, { skip_zero_advantage: false })).metrics;
     expect(lean["training/evaluated_ratio"]).toBeGreaterThan(0.4);
@@ -402,7 +402,7 @@ describe("rollout correction", () => {
     expect(training.batches.map((batch) => batch.length <= 4)).toEqual([true]);
   });
 
-  it("and the differences of probabilities have an unbiased spread", async () => {
+  it("estimates the spread of the differences of probabilities without a bias", async () => {
     const { training, trajectories, metrics } = await takeWithOddGroup(
       {},
       { skip_zero_advantage: false, old_log_prob: "separate" },
@@ -585,7 +585,7 @@ describe("group filter", () => {
     expect(metrics["critic/score/mean"]).toBe(1);
   });
 
-  it("filters by a value that the reward function returns; one that it does not is named", async () => {
+  it("filters by a value that the reward function returns; an error names a missing one", async () => {
     const reward = "return { score: text.length, acc: truth === 'bb' ? text.length % 2 : 0 };";
     const training = await open({ reward, algorithm: { filter_groups: { enable: true, metric: "acc" } } });
     const { trajectories } = await take(training);

@@ -22,13 +22,13 @@ describe("correctRollouts", () => {
     [1, scored],
   ]);
 
-  it("weighs what a sampler of another class drew, token by token and at most by 2; all else by 1", () => {
+  it("weighs tokens by a sampler of another class, one by one and at most by 2; all others by 1", () => {
     const { weights } = correctRollouts([own, foreign], scores, correction);
     expect([...weights!.get(0)!]).toEqual([1, 1, 1]);
     expect([...weights!.get(1)!]).toEqual([1, Math.fround(Math.exp(0.5)), 2]);
   });
 
-  it("weighs nothing without one, and leaves it to the loss where that corrects", () => {
+  it("weighs nothing without such a sampler, nor if the loss corrects", () => {
     expect(correctRollouts([own, own], scores, correction).weights).toBeNull();
     expect(correctRollouts([own, foreign], scores, { ...correction, bypass: true }).weights).toBeNull();
   });

@@ -64,7 +64,7 @@ const comparing = [
   "tir_optimal_token_baseline",
 ];
 
-describe("a failed sample moves nobody's baseline", () => {
+describe("a failed sample moves no baseline", () => {
   it("estimators that compare inside a group say so", () => {
     const names = advantageEstimators.names().filter((name) => advantageEstimators.get(name).comparesGroup);
     expect(names.sort()).toEqual([...comparing].sort());
@@ -144,7 +144,7 @@ describe("a failed sample moves nobody's baseline", () => {
     },
   );
 
-  it("an interaction that cannot start for one of four: the repro of a 503 that teaches", async () => {
+  it("an interaction that cannot start for one of four: a 503 teaches nothing", async () => {
     class Down extends BaseInteraction {
       private started = 0;
       override async startInteraction() {
@@ -253,7 +253,7 @@ describe("a step that failures leave nothing to learn from", () => {
   });
 });
 
-describe("what failed is out of", () => {
+describe("failed conversations are left out of", () => {
   const oneFails: Judge = (row, sample, request) =>
     row === 0 && sample === 1 ? null : request.solutionText.length % 5;
 
@@ -332,7 +332,7 @@ describe("what failed is out of", () => {
     });
   });
 
-  it("validation, where its share stands beside the number", async () => {
+  it("validation, with their share beside the number", async () => {
     const training = await open((row, sample) => (row === 0 && sample === 0 ? null : 1), {
       data: { val_files: "rows.jsonl" },
     });

@@ -116,7 +116,7 @@ describe("advantages", () => {
 });
 
 describe("groups", () => {
-  it("come row by row, with means over what did not fail", async () => {
+  it("come row by row, with means over conversations that did not fail", async () => {
     const groups = await roll("xxxxx");
     const lengths = (group: readonly Trajectory[]) => group.map(({ messages }) => messages.at(-1)!.content.length);
     expect([...groups].map(lengths)).toEqual([LENGTHS.slice(0, 4), LENGTHS.slice(4)]);
@@ -126,7 +126,7 @@ describe("groups", () => {
     expect(groups.success).toBeCloseTo(mean, 9);
   });
 
-  it("become a batch of what there are advantages of", async () => {
+  it("become a batch of the conversations with advantages", async () => {
     const groups = await roll("xxxxx");
     const estimated = advantages.grpo(groups);
     const batch = groups.toBatch(estimated);
@@ -139,7 +139,7 @@ describe("groups", () => {
     });
   });
 
-  it("refuse advantages of others", async () => {
+  it("refuse advantages of other groups", async () => {
     const groups = await roll();
     const estimated = advantages.grpo(groups);
     const refused = (changed: Partial<typeof estimated>, message: RegExp) => {
@@ -204,7 +204,7 @@ describe("rollOut refuses", () => {
     expect(aborted).toBe(reason);
   });
 
-  it("nothing of an environment that a task opened", async () => {
+  it("no environment that a task opened", async () => {
     const task = make();
     const policy = openPolicy();
     const seen: Trajectory[] = [];

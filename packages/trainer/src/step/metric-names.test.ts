@@ -177,7 +177,7 @@ describe("a step with tools and an interaction", () => {
     expect(metrics["critic/rewards/frac_zero_std"]).toBe(1);
   });
 
-  it("has what tools and interactions returned under their names, where it can hide nothing", () => {
+  it("has the metrics of tools and interactions under their names, without hiding others", () => {
     // The calculator answered three calls; one of them was no valid expression.
     expect(metrics["agent_loop/tool_answers/calculator/mean"]).toBe(3 / 8);
     expect(metrics["tool/calculator/invalid_expression/mean"]).toBe(1 / 3);
@@ -203,7 +203,7 @@ describe("a step with tools and an interaction", () => {
   });
 });
 
-it("docs/metrics.md explains nothing that no run writes", () => {
+it("docs/metrics.md explains only metrics that a run writes", () => {
   // Tests in other files cover these: dynamic sampling, every kind of rollout correction, supervised fine-tuning,
   // agents, several judges, many machines, steps sampled ahead, replayed groups.
   const others =

@@ -42,7 +42,7 @@ describe("the schedule of a training", () => {
       }
   });
 
-  it("names for a checkpoint all versions that what goes on needs beside the policy", () => {
+  it("names all versions that a checkpoint must hold for the steps under way", () => {
     for (const lag of [0, 1, 3])
       for (let done = 1; done <= 9; done++) {
         const schedule = { lag, total: 9 };

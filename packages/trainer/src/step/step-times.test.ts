@@ -85,7 +85,7 @@ describe("a step that waits for its conversations", () => {
     return { pass, conversations, stopwatch };
   }
 
-  it("waits for groups while later steps generate, and for tools while nobody does", async () => {
+  it("waits for groups while later steps generate, and for tools while no step does", async () => {
     const { pass, conversations, stopwatch } = open();
     const [own, later] = [conversations.watch(1), conversations.watch(2)];
     own("pending", null);

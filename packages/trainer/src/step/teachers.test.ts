@@ -316,7 +316,7 @@ describe("a teacher", () => {
     });
   });
 
-  it("whose whole distribution is asked for is refused, by the key", async () => {
+  it("is refused with a loss over its whole distribution, by the key", async () => {
     const distillation = { enabled: true, distillation_loss: { loss_mode: "forward_kl_topk" } };
     await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({
       code: "config/not-supported",

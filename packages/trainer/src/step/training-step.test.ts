@@ -64,7 +64,7 @@ describe("a training step", () => {
     expect((await take(training, 2)).metrics["actor/kl_loss"]).toBeGreaterThan(1e-4);
   });
 
-  it("leaves what has no advantage out of the update, but not out of its denominators", async () => {
+  it("leaves conversations without advantage out of the update, but not out of its denominators", async () => {
     const reward = 'if (truth === "bb") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
     const lean = await open({ reward });
     const leanStep = await take(lean);

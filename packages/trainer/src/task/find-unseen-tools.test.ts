@@ -21,7 +21,7 @@ const makePolicy = (render: (messages: readonly ChatMessage[], tools: readonly T
 const row = (content: string, more: object = {}) =>
   parseRow({ data_source: "x", prompt: [{ role: "user", content }], ...more }, 0, "rows.jsonl:1");
 
-it("warns where neither template nor prompts name a tool", () => {
+it("warns if neither template nor prompts name a tool", () => {
   const rows = [row("hi"), row("hello")];
   expect(findUnseenTools(makePolicy(plain), environment, rows)).toMatch(/not told which tools[\s\S]*"weather"/);
   const listing = makePolicy((messages, given) => plain(messages) + JSON.stringify(given));

@@ -227,7 +227,7 @@ describe("batches", () => {
     ["size", [Number.NaN, {}]],
     ["epochs", [2, { epochs: 0.5 }]],
     ["steps", [2, { steps: -1 }]],
-  ] as const)("refuse a %s that is no count", async (name, [size, options]) => {
+  ] as const)("refuse a wrong %s", async (name, [size, options]) => {
     expect(String(await failureOf(() => draw(size, options)))).toContain(`task.batches: ${name}: is no count`);
   });
 });
@@ -263,7 +263,7 @@ describe("an episode", () => {
     } satisfies Partial<DatasetRow>);
   });
 
-  it("is judged by true and false too, and what throws has not judged it", async () => {
+  it("is judged by true and false too; a reward that throws has not judged it", async () => {
     const task = defineTask({
       rows: [{ question: "a" }, { question: "b" }],
       reward: ({ row }) => {
@@ -277,11 +277,11 @@ describe("an episode", () => {
   });
 });
 
-describe("what a conversation meets", () => {
+describe("the environment of a conversation", () => {
   const call = (name: string, args: object) =>
     `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 
-  it("tools of the AI SDK and of tool(), which see the row when they are created", async () => {
+  it("has tools of the AI SDK and of tool(), which see the row when they are created", async () => {
     const created: unknown[] = [];
     const own = tool({
       name: "own",
@@ -318,7 +318,7 @@ describe("what a conversation meets", () => {
     expect(groups.reward).toBe(1);
   });
 
-  it("an interaction, or a function that replies", async () => {
+  it("has an interaction, or a function that replies", async () => {
     const reply = ({ answer }: { answer: string }) =>
       answer === "4" ? { shouldTerminate: true as const, score: 1 } : "Try again.";
     for (const given of [interaction(reply), interaction({ name: "teacher", reply }), reply]) {
@@ -362,7 +362,7 @@ describe("what a conversation meets", () => {
   });
 });
 
-describe("what is opened", () => {
+describe("an opened environment", () => {
   it("is opened once for each policy, is theirs at once, and is ended by dispose", async () => {
     const log: string[] = [];
     let opened = 0;

@@ -70,7 +70,7 @@ describe("playTask", () => {
     expect(played.score).toBe(1);
   });
 
-  it("says when the script is too short, and what of it was not asked for", async () => {
+  it("reports a script that is too short, and counts its unused answers", async () => {
     await expect(playTask(task, [callTool("square", { x: 3 })])).rejects.toMatchObject({
       code: "testing/script-ended",
     });
@@ -96,7 +96,7 @@ describe("playTask", () => {
     expect(played).toMatchObject({ score: 1, calls: [{ name: "square", answer: "1" }] });
   });
 
-  it("throws what a reward throws", async () => {
+  it("passes errors of a reward on", async () => {
     const broken = defineTask({
       rows: [{ question: "?" }],
       reward: () => {

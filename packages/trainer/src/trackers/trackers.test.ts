@@ -513,7 +513,7 @@ describe("a bad tracker", () => {
     }
   });
 
-  it("that fails is told of once, and the rest still goes to it when it recovers", async () => {
+  it("that fails causes one warning, and gets the rest when it recovers", async () => {
     let calls = 0;
     const tracker = new TestTracker((what) =>
       what === "log" && ++calls <= 2 ? Promise.reject(new Error("out of paper")) : undefined,

@@ -59,7 +59,7 @@ describe("the bootstrap", () => {
 });
 
 describe("validation metrics", () => {
-  it("have their exact names: what was judged at N is core, the rest auxiliary", () => {
+  it("have their exact names: values judged at N are core, the rest auxiliary", () => {
     const metrics = makeValidationMetrics(
       ["0", "1"].flatMap((uid) =>
         [0, 1, 2, 3].map((i) => makeTrajectory(uid, i, { acc: i > 1, pred: `${i}`, note: "x" }, "math")),
@@ -104,7 +104,7 @@ describe("validation metrics", () => {
     expect(metrics["val-aux/s/depth/mean@1"]).toBe(5);
   });
 
-  it("what failed is left out, and its share stands beside the numbers, under the names of all samples", () => {
+  it("leave out failed conversations, and have their share under the names of all samples", () => {
     const failed = (uid: string, dataSource: string) => ({ ...makeTrajectory(uid, 0, {}, dataSource), error: "503" });
     const metrics = makeValidationMetrics([
       ...[1, 1, 1].map((reward) => makeTrajectory("0", reward, { acc: 1 }, "a")),

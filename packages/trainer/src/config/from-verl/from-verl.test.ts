@@ -51,7 +51,7 @@ describe("a script of verl", () => {
     expect(values.trainer.save_freq).toBe(5);
   });
 
-  it("with what is to fill in, what is not supported, and what was set aside, each with its reason", () => {
+  it("lists keys to fill in, unsupported keys and keys set aside, each with its reason", () => {
     const { toFillIn, unsupported, setAside, printed } = convert("run.sh", script);
     expect(toFillIn).toEqual([
       { key: "data.train_files", reason: "$HOME is not set" },
@@ -142,7 +142,7 @@ actor_rollout_ref:
     },
   );
 
-  it("is refused when it is none", () => {
+  it("is refused if it is not one", () => {
     expect(() => convert("a.yaml", "- 1")).toThrow(/not a mapping/);
     expect(() => convert("a.yaml", "a: [")).toThrow(/is not YAML/);
   });
@@ -174,7 +174,7 @@ python3 -m verl.trainer.main_ppo --config-path="$CONFIG_PATH" --config-name='tur
 const turns = "actor_rollout_ref.rollout.multi_turn";
 
 describe("a script with a config", () => {
-  it("is read with the file of --config-name where it is there; overrides win", () => {
+  it("is read with the file of --config-name if it exists; overrides win", () => {
     const [script] = write({ "a/examples/multi/run.sh": multiTurn, "a/examples/config/turns_grpo.yaml": base });
     const { config, toFillIn, verlDefaults, notes } = convertVerlFiles([script!], [], {});
     expect(readKey(config, "actor_rollout_ref.rollout.n")).toBe(16);

@@ -85,7 +85,7 @@ describe("variables", () => {
     expect(runBash(script) ?? expected).toEqual(expected);
   });
 
-  it("from the process are taken, and told", () => {
+  it("from the process are taken, and reported", () => {
     const { texts, notes } = read(`${train} a.b=$HOME/x`, [], { HOME: "/home/me" });
     expect(texts).toEqual(["a.b=/home/me/x"]);
     expect(notes).toEqual(["from environment variables: HOME"]);
@@ -153,13 +153,13 @@ describe("arguments", () => {
   });
 });
 
-describe("what needs a decision", () => {
+describe("parts that need a decision", () => {
   it.each([
     ["if", `if [ "$Y" = 1 ]; then\n  X=2\nelse\n  X=3\nfi`, "an if (line 2)"],
     ["for", `for X in 1 2; do echo $X; done`, "a loop (line 1)"],
     ["case", `case $Y in\n  a) X=1 ;;\n  *) X=2 ;;\nesac`, "a case (line 3)"],
     ["&&", `[ -z "$X" ] && X=1`, "a condition (line 1)"],
-  ])("%s is not followed, and told where it matters", (_, head, where) => {
+  ])("%s is not followed, and reported if it matters", (_, head, where) => {
     const line = where.replace("(line 2)", head.startsWith("if") ? "(line 4)" : "(line 2)");
     const alone = read(`${head}\n${train} a.b=$X c.d=1`);
     expect(alone.unknown).toEqual([[`$X is set in ${line}, which is not followed`], []]);
@@ -178,7 +178,7 @@ describe("what needs a decision", () => {
     });
   });
 
-  it("a command that only a loop has is taken, and told", () => {
+  it("a command inside a loop is taken, and reported", () => {
     const { texts, unknown, notes } = read(`for seed in 1 2; do\n  ${train} a.b=1 c.d=$seed\ndone`);
     expect(texts).toEqual(["a.b=1", "c.d=$seed"]);
     expect(unknown[1]).toEqual(["$seed is set in a loop (line 1), which is not followed"]);
@@ -223,7 +223,7 @@ describe("scripts without a training", () => {
     expect(code).toBe("config/not-supported");
   });
 
-  it("that are broken end", () => {
+  it("with errors of syntax end", () => {
     for (const text of ['a.b="x', "a.b='x", "a.b=${x", "a.b=$(x", "X=(1 2", "cat <<EOF\nx"])
       expect(() => readScript(`${train} c.d=1 ${text}`, "run.sh")).not.toThrow();
   });

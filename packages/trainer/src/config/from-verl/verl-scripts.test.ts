@@ -105,7 +105,7 @@ const say = ({ arguments: own, configName }: VerlScript, key: string) =>
   own[key] ?? (configName === null ? undefined : verlBaseConfigs[configName]?.[key]);
 
 describe("verl's example scripts", () => {
-  it("are all there that the page counts", () => {
+  it("are as many as the page counts", () => {
     expect(["v0.7.0", "v0.9", "async"].map((version) => byVersion(version as VerlScript["version"]).length)).toEqual([
       60, 32, 39,
     ]);
@@ -142,7 +142,7 @@ describe("verl's example scripts", () => {
       expect(readKey(config, "data.train_batch_size")).toBe(1024);
   });
 
-  it("stand in docs/verl-scripts.md with what becomes of each (vitest -u writes it)", async () => {
+  it("stand in docs/verl-scripts.md with the result of each (vitest -u writes it)", async () => {
     await expect(renderPage()).toMatchFileSnapshot(page);
   });
 });

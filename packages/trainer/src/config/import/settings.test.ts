@@ -76,7 +76,7 @@ describe("options and keys of a config", () => {
     expect(multiTurnOptions.parse({})).toEqual(defaultMultiTurn);
   });
 
-  it("a value that is given comes through, where verl's form is another too", () => {
+  it("a given value comes through, also in verl's form", () => {
     const rollout = "actor_rollout_ref.rollout";
     expect(
       importOf({ [`${rollout}.min_p`]: 0.1, [`${rollout}.top_k`]: 7, [`${rollout}.val_kwargs.min_p`]: 0.2 }),

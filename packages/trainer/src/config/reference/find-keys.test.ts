@@ -40,7 +40,7 @@ describe("cria config", () => {
     expect(findKeys(train, "actor_rollout_ref.model.path").keys[0]).not.toHaveProperty("default");
   });
 
-  it("other frameworks' keys: what became of them", () => {
+  it("other frameworks' keys: their replacement or reason", () => {
     const renamed = findKeys(train, "actor_rollout_ref.actor.optim.clip_grad");
     expect(renamed.note).toBe(
       "actor_rollout_ref.actor.optim.clip_grad is another name of actor_rollout_ref.actor.grad_clip",
@@ -53,7 +53,7 @@ describe("cria config", () => {
     expect(findKeys(train, "data.datagen.path").note).toBe("data.datagen.path is not supported yet; it may be null");
   });
 
-  it("an unknown one is told the nearest, or where there is one of its name", () => {
+  it("an unknown key gets the nearest one, or the place of its name", () => {
     expect(() => findKeys(train, "trainer.save_frq")).toThrow(/perhaps "trainer\.save_freq"/);
     expect(() => findKeys(train, "temprature")).toThrow(/perhaps "temperature"/);
     expect(() => findKeys(train, "algoritm")).toThrow(/perhaps "algorithm"/);

@@ -38,7 +38,7 @@ describe("keys of other frameworks", () => {
     expect(load("critic.optim.warmup_style=null")).toEqual(load());
   });
 
-  it("of what does not exist yet pass where they ask for what happens anyway, and are refused elsewhere", () => {
+  it("of missing features pass with the value of the present behaviour, and are refused otherwise", () => {
     const { values, warnings } = read(
       "actor_rollout_ref.rollout.skip_rollout=False",
       "actor_rollout_ref.rollout.calculate_log_probs=true",
@@ -56,7 +56,7 @@ describe("keys of other frameworks", () => {
     }
   });
 
-  it("of sections that nothing reads are told by name", () => {
+  it("of unused sections are named", () => {
     const { values, warnings } = read(
       "+trainer.v1.separate_async.hybrid_rollout.enable_switch=true",
       "+trainer.v1.sampler.sampler_kwargs={}",
@@ -81,7 +81,7 @@ describe("keys of other frameworks", () => {
     expect(() => load(`+${override}`)).toThrow(expect.objectContaining({ code: "config/not-supported" }));
   });
 
-  it("with another name of what a key of Cria's does have its effect", () => {
+  it("that are another name of a key of Cria's have its effect", () => {
     const refills = load("+trainer.v1.sampler.sync_refill_failed_groups=true");
     expect(refills.actor_rollout_ref.rollout.on_failure).toBe("refill");
     const { path } = load().actor_rollout_ref.model;
@@ -155,14 +155,14 @@ describe("keys of other frameworks", () => {
     expect(config.actor_rollout_ref.model.target_modules).toEqual(["attn_q", "attn_v"]);
   });
 
-  it("without effect are not what a misspelt key is told of", () => {
+  it("without effect are not suggested for a misspelt key", () => {
     expect(() => load("trainer.resume_mod=disable")).toThrow(/"trainer\.resume_mode"/);
     expect(() => load("trainer.n_gpu_per_node=8")).toThrow(/is not a key/);
     expect(() => load("trainer.n_gpu_per_node=8")).not.toThrow(/perhaps/);
     expect(findNearest("something", ["else"])).toBeUndefined();
   });
 
-  it("are in the table only where the schema does not have them", () => {
+  it("are in the table only if the schema does not have them", () => {
     const all = Object.keys(verlKeys).filter((key) => !("alias" in verlKeys[key]!));
     expect(all.length).toBeGreaterThan(250);
     for (const key of all) {

@@ -48,7 +48,7 @@ describe("defaults that differ from verl's", () => {
     for (const [key, verl] of differing) expect([key, known.get(key)]).toEqual([key, verl]);
   });
 
-  it("none is listed that does not differ", () => {
+  it("lists only defaults that differ", () => {
     const differing = new Set([...compare("v0.7.0").keys(), ...compare("v0.9").keys()]);
     expect([...known.keys()].filter((key) => !differing.has(key))).toEqual([]);
   });

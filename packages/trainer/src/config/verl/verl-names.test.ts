@@ -94,7 +94,7 @@ describe("names of other versions", () => {
     }
   });
 
-  it("what both names say differently is told", () => {
+  it("reports different values of two names of a key", () => {
     const { config, notes } = parse({
       "actor_rollout_ref.actor.grad_clip": 0.5,
       "actor_rollout_ref.actor.optim.clip_grad": 1,

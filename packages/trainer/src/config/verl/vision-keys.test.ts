@@ -18,7 +18,7 @@ function parse(keys: Record<string, unknown>, mmproj: string | null = "mmproj.gg
 }
 
 describe("verl's keys of vision", () => {
-  it.each(frozenKeys)("%s is taken where it asks for what is: the tower is frozen", (key) => {
+  it.each(frozenKeys)("%s is taken if it asks for a frozen tower", (key) => {
     for (const value of [true, null]) expect(parse({ [key]: value }).refusals).toEqual([]);
     const { refusals } = parse({ [key]: false });
     expect(() => refuseKeys(refusals, "c.yaml")).toThrow(
@@ -46,7 +46,7 @@ describe("verl's keys of vision", () => {
     expect(parse({ "data.mm_processor_kwargs": {} }).tokens).toEqual([null, null]);
   });
 
-  it("what happens anyway, and what cannot be, is told", () => {
+  it("names keys without effect, and refuses impossible values", () => {
     const { notes, refusals } = parse({
       "data.return_multi_modal_inputs": true,
       "data.image_patch_size": 14,
