@@ -21,7 +21,7 @@ flags\t\t: fpu sse2 avx fma avx2
 `;
 
 describe("the kind of a machine", () => {
-  it("is made of maker, architecture, vectors and threads, whatever the model is called", () => {
+  it("is made of maker, architecture, vectors and threads, for any name of the model", () => {
     expect(nameKind(parseCpuinfo(amd, ""), 2, null)).toBe("amd-epyc-zen3-avx2-2c");
     const hidden = amd.replaceAll("AMD EPYC 7763 64-Core Processor", "AMD EPYC");
     expect(nameKind(parseCpuinfo(hidden, ""), 2, null)).toBe("amd-epyc-zen3-avx2-2c");

@@ -21,7 +21,7 @@ async function runFile(file: string, ...args: string[]): Promise<string> {
 afterEach(() => vi.restoreAllMocks());
 
 describe("examples", () => {
-  it("generate: streams what it counts", async () => {
+  it("generate: counts and streams", async () => {
     const printed = await run("generate");
     const text = printed.slice(0, printed.lastIndexOf("\n", printed.length - 2));
     expect(text.length).toBeGreaterThan(0);

@@ -114,7 +114,7 @@ describe.each(Object.entries(arrows))("%s", (folder, allowed) => {
 });
 
 describe.each(consumers)("%s", (folder) => {
-  it("imports only what is published", () => {
+  it("imports only published exports", () => {
     expect(listSources(folder).length).toBeGreaterThan(0);
     expect(findWrong(folder, published)).toEqual([]);
   });

@@ -137,7 +137,7 @@ describe("listChanged", () => {
     git("whole", "checkout", "-q", "main");
   });
 
-  it("in a clone of one commit: all files, for nothing tells which it changed", () => {
+  it("in a clone of one commit: all files, because their changes are unknown", () => {
     execFileSync("git", ["clone", "-q", "--depth", "1", `file://${at("whole")}`, at("shallow")], { stdio: "pipe" });
     expect(names("shallow")).toEqual(["first.cc", "second.cc", "third.cc"]);
   });

@@ -31,7 +31,7 @@ const libraries = packages.filter((folder) => readManifest(folder).exports !== u
 describe.each(libraries)("exports of %s", (folder) => {
   const manifest = readManifest(folder);
 
-  it("publishes what the workspace has, without the sources", () => {
+  it("publishes the workspace's exports, without the sources", () => {
     const published = Object.entries<Record<string, unknown> | string>(manifest.exports).flatMap(([path, entry]) => {
       if (typeof entry === "string") return [[path, entry]];
       const { "cria-source": source, ...rest } = entry;
@@ -82,7 +82,7 @@ describe.each(packages)("manifest of %s", (folder) => {
       if (/^(@cria\/|cria$)/.test(name)) expect(range, name).toBe("workspace:*");
   });
 
-  it("takes ranges, so that a user has one zod; only what must match exactly is pinned", () => {
+  it("takes ranges, so that a user has one zod; only packages that must match exactly are pinned", () => {
     const { dependencies, optionalDependencies, peerDependencies } = manifest;
     const needed = Object.entries<string>({ ...dependencies, ...optionalDependencies, ...peerDependencies });
     for (const [name, range] of needed) {
@@ -92,7 +92,7 @@ describe.each(packages)("manifest of %s", (folder) => {
     expect(manifest.keywords?.length).toBeGreaterThan(2);
   });
 
-  it("has pages whose links lead to what is in its tarball", () => {
+  it("has pages whose links lead into its tarball", () => {
     const out = mkdtempSync(join(tmpdir(), "cria-pages-"));
     try {
       for (const file of manifest.files.filter((name: string) => existsSync(join(root, folder, name))))
@@ -191,7 +191,7 @@ describe("in the repository", () => {
   const task = join(root, ".cache", `task-${process.pid}`);
   afterAll(() => rmSync(task, { recursive: true, force: true }));
 
-  it("tsc finds nothing wrong with what cria init writes, without an installation", () => {
+  it("tsc finds nothing wrong in the files of cria init, without an installation", () => {
     const run = (args: string[], cwd: string) => {
       const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8", timeout: 240_000 });
       expect(status, stdout + stderr).toBe(0);
@@ -261,7 +261,7 @@ describe("@cria/native without an addon", () => {
     return { status, output: `${stdout}${stderr}` };
   };
 
-  it("loading says what was tried and how to get one", () => {
+  it("loading lists the tried files and a remedy", () => {
     const { status, output } = run(["-e", 'require("./index.cjs").loadAddon()']);
     expect(status).not.toBe(0);
     expect(output).toContain(`${join(native, "build", "Release", "cria.node")}: not there`);
@@ -270,7 +270,7 @@ describe("@cria/native without an addon", () => {
     expect(output).toContain("pnpm approve-builds");
   });
 
-  it("installing without a compiler fails, and says what is missing and what to do", () => {
+  it("installing without a compiler fails, with the missing parts and a remedy", () => {
     const { status, output } = run(["scripts/install.mjs"]);
     expect(status).toBe(1);
     expect(output).toContain(

@@ -10,7 +10,7 @@ const task = defineTask({
 });
 
 describe("the code game", () => {
-  it("answers each digit, and refuses what is not a code of that length", () => {
+  it("answers each digit, and refuses a wrong length of the code", () => {
     expect(answerGuess("0593", "5555")).toBe("lower right higher lower");
     expect(answerGuess("77", "77")).toBe("right right");
     for (const guess of ["", "5", "555", "5x", "5 5", "５５"]) expect(answerGuess("77", guess), guess).toBeNull();

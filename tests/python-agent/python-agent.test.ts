@@ -74,7 +74,7 @@ interface Line {
   metrics: { chat_calls: number; chat_roots: number; chat_branches: number };
 }
 
-it("an agent in Python trains, whichever way it tells its reward, to equal bits", async () => {
+it("an agent in Python trains, with each way of giving its reward, to equal bits", async () => {
   const posted = await trainByProgram("post");
   const lines: Line[] = posted.lines;
   expect(lines).toHaveLength(STEPS * BATCH * N);

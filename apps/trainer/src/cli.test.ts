@@ -50,7 +50,7 @@ describe("cria", () => {
     expect(JSON.parse(stdout)).toMatchObject([{ key: "trainer.save_freq", type: "a whole number", default: -1 }]);
   });
 
-  it("errors are for people: what, where, what to do; exit code 1, no stack", async () => {
+  it("errors name the place and the remedy; exit code 1, no stack", async () => {
     for (const [args, message] of [
       [["train", "none.yaml"], /none\.yaml: /],
       [["train", config, "trainer.totl_epochs=1"], /perhaps "trainer\.total_epochs"/],

@@ -17,13 +17,13 @@ describe("whether PyTorch is a peer", () => {
     expect(nameBlas({ libraries: openblas, hasMkl: false })).toBe("OpenBLAS 0.3.21");
   });
 
-  it("is none with another libblas.so.3, even beside OpenBLAS and however fast", () => {
+  it("is no peer with another libblas.so.3, even beside OpenBLAS and however fast", () => {
     const fault = findFault({ libraries: reference, hasMkl: false, gflops: 170, peakGflops: 205 });
     expect(fault).toContain("blas/libblas.so.3.11.0");
     expect(fault).toContain("libopenblas0-pthread");
   });
 
-  it("is none far below the machine's rate, whatever the library", () => {
+  it("is no peer far below the machine's rate, with any library", () => {
     const slow = { gflops: 2.5, peakGflops: 205 };
     expect(findFault({ libraries: openblas, hasMkl: false, ...slow })).toContain("2.50 GFLOP/s");
     expect(findFault({ libraries: [], hasMkl: true, ...slow })).toContain("MKL");

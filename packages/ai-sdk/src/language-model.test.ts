@@ -179,7 +179,7 @@ describe("generateText", () => {
     expect(chat.requests).toEqual([{ messages: [] }]);
   });
 
-  it("a request that is refused is no error of a server: it is not tried again", async () => {
+  it("a refused request is not a server's error: it is not tried again", async () => {
     const refusal = new DataError("is too long", { code: "chat/context-length", subject: "messages" });
     const { model, chat } = open(() => refusal);
     const error = await generateText({ model, prompt: "Hi" }).catch((thrown: unknown) => thrown);

@@ -43,7 +43,7 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
     maxLength: 4,
   });
 
-  it.each(rewardStrategies.names())("%s: the sum stays what it is, and only sampled tokens get any", (strategy) => {
+  it.each(rewardStrategies.names())("%s: the sum stays the same, and only sampled tokens get any", (strategy) => {
     fc.assert(
       fc.property(anyMask, anyMask, fc.integer({ min: -8, max: 8 }), anySteps, anySteps, (mask, calls, score, a, b) => {
         const options = { ...defaultRewardAggregation, strategy, gamma: 0.5, toolWeight: 2, interactionWeight: 3 };

@@ -36,7 +36,7 @@ describe("listSampledTurns", () => {
     ]);
   });
 
-  it("leaves out turns whose tokens were replaced, and keeps what was said in one line in one segment", () => {
+  it("leaves out turns whose tokens were replaced, and keeps turns of one line in one segment", () => {
     const timeline = timelineOf(turn("assistant", 2, 2), turn("user", 2, 3), turn("assistant", 3, 5));
     expect(listSampledTurns({ responseMask: [0, 0, 0, 1, 1], timeline })).toEqual([
       { start: 3, end: 5, segment: 0, parent: -1 },

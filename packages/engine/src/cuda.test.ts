@@ -160,7 +160,7 @@ describe.skipIf(hasDriver)(title, () => {
     expect(mismatch.problem).toMatch(/^libggml-base\.so in .* is not that in /);
   });
 
-  it('"cuda" is refused with every missing part and what to do about it; "auto" takes the CPU', async () => {
+  it('"cuda" is refused with every missing part and its remedy; "auto" takes the CPU', async () => {
     const path = join(folder, "tiny.gguf");
     await makeTinyModel(path);
     vi.stubEnv("CRIA_CUDA_BACKEND", join(folder, "none"));

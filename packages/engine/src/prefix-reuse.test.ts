@@ -122,7 +122,7 @@ describe("equal prompts that arrive together", () => {
     for (const [i, result] of results.entries()) expectSameBits(result, await ask(fresh, prompt, i + 1));
   });
 
-  it("share what they have in common, with fewer slots than prompts too", async () => {
+  it("share their common tokens, with fewer slots than prompts too", async () => {
     for (const maxSequences of [8, 3]) {
       const model = await models.load({}, { maxSequences, contextSize: 256 });
       const common = randomTokens(60, 4);

@@ -57,7 +57,7 @@ describe.each([
     expect((await say(fork, prompt)).stats.prefillTokens).toBe(prompt.length + 1);
   });
 
-  it("a fork that first speaks when its origin has gone on begins anew", async () => {
+  it("a fork that begins after its origin went on is evaluated anew", async () => {
     const model = await load(architecture, type);
     const origin = model.createSequence();
     const first = await say(origin, prompt);
@@ -69,7 +69,7 @@ describe.each([
     expect(bitsOf(late)).toEqual(bitsOf(expected));
   });
 
-  it("go on alone and together, whatever slots lie between them", async () => {
+  it("go on alone and together, with any slots between them", async () => {
     const model = await load(architecture, type);
     const sequences = [0, 1, 2].map(() => model.createSequence());
     const begun = await Promise.all(sequences.map((sequence, i) => say(sequence, prompt, { seed: i })));
@@ -97,7 +97,7 @@ describe.each([
     expect(bitsOf(await askFresh(model, [...prompt, ...first.tokenIds]))).toEqual(bitsOf(a));
   });
 
-  it("come back after an eviction, with and without room for what was evicted", async () => {
+  it("come back after an eviction, with and without room for the evicted state", async () => {
     for (const swapBytes of [1 << 24, 0]) {
       const model = await load(architecture, type, { maxSequences: 1, swapBytes });
       const [a, b] = [model.createSequence(), model.createSequence()];
@@ -120,7 +120,7 @@ describe.each([
   });
 });
 
-it("layers with a state and weights that ggml multiplies answer alike in any company, but for its rounding", async () => {
+it("layers with a state and weights of ggml's products answer alike in any company, but for rounding", async () => {
   const model = await load("lfm2", "q4_0");
   const sequences = [0, 1, 2].map(() => model.createSequence());
   const texts: number[][] = [[], [], []];

@@ -54,7 +54,7 @@ describe("topLogprobs", () => {
     }
   });
 
-  it("tells the sampled token's own logprob where it is among them, and changes nothing", async () => {
+  it("include the sampled token's own logprob if it is among them, and change nothing", async () => {
     const plain = await generate({ temperature: 0.8 });
     const result = await generate({ temperature: 0.8, topLogprobs: 64 });
     expect(plain).not.toHaveProperty("topLogprobs");

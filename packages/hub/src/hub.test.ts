@@ -314,7 +314,7 @@ describe("a download that is interrupted", () => {
 });
 
 describe("a dataset's address", () => {
-  it("names the files of a split, by the card, by names, or by what the hub converted", async () => {
+  it("names the files of a split, by the card, by names, or by the hub's conversion", async () => {
     expect(await data("hf:openai/gsm8k/main/train")).toEqual([rows("a"), rows("b")]);
     expect(await data("hf:openai/gsm8k/main/test@main")).toEqual([rows("c")]);
     expect(await data("hf:openai/gsm8k/socratic")).toEqual([rows("d")]);

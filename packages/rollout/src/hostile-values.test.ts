@@ -180,7 +180,7 @@ describe("the result of a reward function", () => {
     expect(averageExtras(trajectories)).toEqual({});
   });
 
-  it("1e308 twice is no Infinity: the judge has failed, and says where", async () => {
+  it("1e308 twice does not become Infinity: the judge has failed, and names the place", async () => {
     const { trajectories, warnings } = await judge(() => 1e308);
     for (const t of trajectories) {
       expect(t.reward).toBe(0);

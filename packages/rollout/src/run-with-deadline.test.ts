@@ -21,7 +21,7 @@ async function after<T>(ms: number, promise: Promise<T>): Promise<T | Error | "r
 }
 
 describe("a deadline", () => {
-  it("ends work that takes too long, and tells it by its signal", async () => {
+  it("ends work that takes too long, by its signal", async () => {
     let seen: AbortSignal | undefined;
     const work = (signal: AbortSignal) => {
       seen = signal;
@@ -33,7 +33,7 @@ describe("a deadline", () => {
     expect(seen!.aborted).toBe(true);
   });
 
-  it("counts for work that held the event loop, whatever it gave in the end", async () => {
+  it("counts for work that held the event loop, for any result", async () => {
     const work = () => {
       // The clock goes on, and no timer is heard.
       vi.setSystemTime(Date.now() + 30);

@@ -65,7 +65,7 @@ describe("checkConversation", () => {
     expect(checkConversation(delta, { ...played, mode: "ignore_strippable" }).kind).toBe("drift");
   });
 
-  it("9. mismatch: the same text in other tokens where nothing was sampled is no drift", () => {
+  it("9. mismatch: other tokens of the same text are not drift if they were not sampled", () => {
     const { messages, tokenIds, mask } = play([97, 98, endOfTurn], [AB, endOfTurn]);
     const at = tokenIds.indexOf(AB);
     expect(mask[at]).toBe(0);
@@ -113,7 +113,7 @@ describe("checkConversation", () => {
     );
   });
 
-  it("a BOS token that the template does not print is no difference", () => {
+  it("a BOS token that the template does not print is not a difference", () => {
     const withBos = new DeltaTokenizer(delta.template, merging, {
       endOfTurnTokens: [endOfTurn],
       bosToken: bytes.idOf("<|endoftext|>"),

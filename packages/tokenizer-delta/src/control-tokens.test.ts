@@ -46,7 +46,7 @@ describe("users and tools cannot speak as the assistant", () => {
     ["a user", [user(forged)], [user("42")]],
     ["the echo of an unknown tool's name", [tool(`error: unknown tool "${forged}"`, forged)], [tool("error")]],
     ["several answers", [tool(forged), tool("<|im_start|>"), tool("<|im_end|>")], [tool(""), tool(""), tool("")]],
-  ])("%s makes no control tokens, and its text stays what it is", (_, attack, harmless) => {
+  ])("%s makes no control tokens, and its text stays the same", (_, attack, harmless) => {
     const ids = chatml.encodeDelta(attack, true);
     expect(countControl(chatml, ids)).toEqual(countControl(chatml, chatml.encodeDelta(harmless, true)));
     expect(bytes.detokenize(ids)).toBe(chatml.renderDelta(attack, true));
@@ -220,7 +220,7 @@ describe("no magic word breaks a conversation", () => {
     },
   );
 
-  it("the words that take their place are drawn anew by each process: nobody can write them", async () => {
+  it("the words that take their place are drawn anew by each process, so that they cannot be guessed", async () => {
     const readWords = async () => {
       vi.resetModules();
       const { BaseConversation } = await import("./base-conversation.js");

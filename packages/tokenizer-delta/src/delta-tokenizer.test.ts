@@ -71,7 +71,7 @@ describe("DeltaTokenizer", () => {
     expect(text(other.encodeDelta([user], true))).toBe(text(delta.encodeDelta([user], true)));
   });
 
-  it("8. they add up for any texts, whatever special tokens those spell", () => {
+  it("8. they add up for any texts, with any special tokens in them", () => {
     const part = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("<|im_end|>", "<|im_start|>", "\n", " "));
     const content = fc.array(part, { maxLength: 4 }).map((parts) => parts.join(""));
     const turn = fc.record({
@@ -198,7 +198,7 @@ describe("DeltaTokenizer", () => {
 });
 
 describe("checkTokenization", () => {
-  it("tells drift from mismatch, with the place", () => {
+  it("distinguishes drift from mismatch, with the place", () => {
     const merged: TextTokenizer = {
       ...tokenizer,
       tokenize: (t) => Int32Array.from(t === "ab" ? [500_000] : [...tokenizer.tokenize(t)]),

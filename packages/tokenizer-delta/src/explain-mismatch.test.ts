@@ -53,7 +53,7 @@ const turns: Record<string, [said: string[], heard: ChatMessage[]]> = {
   "stray reasoning marks": [["a </think> b <think> c", "  6 \n"], [user("And 2 + 4?")]],
 };
 
-describe("rewriting by a template is told from faults", () => {
+describe("rewriting by a template is distinguished from faults", () => {
   it.each(Object.keys(turns))("a healthy run with Qwen3's template has no mismatch: %s", async (name) => {
     const tokenizer = await load("Qwen-Qwen3-0.6B");
     const kind = checkConversation(tokenizer, play(tokenizer, ...turns[name]!)).kind;
@@ -144,7 +144,7 @@ describe("rewriting by a template is told from faults", () => {
       expect(checkConversation(tokenizer, spelled).kind).toBe("mismatch");
     });
 
-    it("the whole conversation is rendered once, whatever comes out", async () => {
+    it("the whole conversation is rendered once, for any result", async () => {
       const { tokenizer, played } = await start();
       checkConversation(tokenizer, played);
       const wrong = { ...played, messages: [user("other"), ...played.messages.slice(1)] };

@@ -184,7 +184,7 @@ describe("templates that insist on lists of parts", () => {
     }
   });
 
-  it("replace their own begin and end of an image by what the engine places", () => {
+  it("replace their own begin and end of an image by the engine's tokens", () => {
     const tokenizer = make(listing("<v><image></v>"));
     const marks = tokenizer.encodeWhole([say("user", cat)]);
     const [start, end] = ["<v>", "</v>"].map((mark) => (tokenizer.tokenizer as FakeTokenizer).idOf(mark));
@@ -295,7 +295,7 @@ describe("the sanity check with images", () => {
   const messages = [say("user", "what? ", cat), says("a cat"), say("tool", "see ", dog, "!"), says("a dog")];
   const { tokenIds, mask } = delta.encodeMessagesWithMask(messages);
 
-  it("9. the same file is the same image, another file is none", () => {
+  it("9. the same file is the same image, another file is another one", () => {
     expect(checkConversation(delta, { messages, tokenIds, mask })).toEqual({ kind: "equal" });
     const copies = [say("user", "what? ", { ...cat }), ...messages.slice(1)];
     expect(checkConversation(delta, { messages: copies, tokenIds, mask })).toEqual({ kind: "equal" });
@@ -326,7 +326,7 @@ describe("the sanity check with images", () => {
     expect(checkConversation(delta, { messages: silent, tokenIds, mask }).kind).toBe("mismatch");
   });
 
-  it("9. a template that rewrites turns beside images is told from faults", () => {
+  it("9. a template that rewrites turns beside images is distinguished from faults", () => {
     const thinking = make(
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content.split('</think>')[-1] if m.role == 'assistant' and not loop.last else m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
     );

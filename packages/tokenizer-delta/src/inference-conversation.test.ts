@@ -24,7 +24,7 @@ const says = (content: string): ChatMessage => ({ role: "assistant", content });
 const sample = (text: string) => [...bytes.tokenize(text), endOfTurn];
 
 describe("InferenceConversation (use_inference_chat_template)", () => {
-  it("8. while history stands, a turn is the same as a delta and nothing is evaluated again", () => {
+  it("8. while history stays, a turn is the same as a delta and nothing is evaluated again", () => {
     const delta = make(fakeChatTemplate);
     const conversation = new InferenceConversation(delta);
     const first = conversation.encodeTurn([system, user("hi")]);
@@ -80,7 +80,7 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
     expect(turn.keep).toBe(prompt.length - "assistant\n".length);
   });
 
-  it("2. a cut turn keeps its sampled tokens; the end-of-turn token comes with what follows", () => {
+  it("2. a cut turn keeps its sampled tokens; the end-of-turn token comes with the next text", () => {
     const delta = make(fakeChatTemplate);
     const conversation = new InferenceConversation(delta);
     const prompt = conversation.encodeTurn([user("hi")]).tokenIds;
@@ -111,7 +111,7 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
     expect(turn.keep).toBe(prompt.length + 3);
   });
 
-  it("11. positions run on: what follows begins where the kept tokens end, at every turn", () => {
+  it("11. positions run on: the next text begins where the kept tokens end, at every turn", () => {
     const delta = make(forgetful);
     const conversation = new InferenceConversation(delta);
     const messages: ChatMessage[] = [system, user("hi")];

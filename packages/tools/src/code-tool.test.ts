@@ -18,7 +18,7 @@ describe("code tool", () => {
     await disposeTools(tools.values());
   });
 
-  it("an error's text counts as output, whatever its length", async () => {
+  it("an error's text counts as output, of any length", async () => {
     for (const [language, code, says] of [
       ["javascript", "throw 'x'.repeat(2e7)", /^Uncaught x+/],
       ["javascript", "console.log('y'.repeat(150)); throw new Error('x'.repeat(2e7))", /^y{150}\nError: x+/],

@@ -104,7 +104,7 @@ describe("openTools", () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  it("refuses an export that is no tool, and names its place", async () => {
+  it("refuses an export that is not a tool, and names its place", async () => {
     const open = (item: unknown) => openTools([shout, item as never]);
     await expect(open(weather)).rejects.toMatchObject({
       code: "tool/not-a-tool",

@@ -79,7 +79,7 @@ describe("a tool that is called", () => {
     expect(released).toHaveLength(2);
   });
 
-  it("tells create its row, and execute its signal", async () => {
+  it("gives create its row, and execute its signal", async () => {
     const seen: unknown[] = [];
     const { signal } = new AbortController();
     const looker = tool({

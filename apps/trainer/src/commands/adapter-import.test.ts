@@ -86,7 +86,7 @@ describe("an adapter of llama.cpp's converter", () => {
   }
   let runs = 0;
 
-  it("is where `cria train` starts; `cria export` writes what stock llama.cpp applies alike", async () => {
+  it("is the start of `cria train`; `cria export` writes a file that stock llama.cpp applies alike", async () => {
     const { config, path } = writeRun({ lora_rank: 4, lora_alpha: 12 });
     const { metrics } = await run<{ metrics: Record<string, number> }>(trainCommand, config, "--json");
     expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);

@@ -120,7 +120,7 @@ describe("models and data of a hub", () => {
     expect(output.stderr).toContain(`name it: --base ${MODEL}`);
   });
 
-  it("doctor says what would be downloaded, and downloads nothing", async () => {
+  it("doctor names the files to download, and downloads nothing", async () => {
     const { config } = await writeHubRun();
     expect(await run(doctorCommand, config, "--json"), output.stderr).toBe(0);
     const find = () => JSON.parse(output.stdout).checks.find(({ name }: { name: string }) => name === "model");
@@ -167,7 +167,7 @@ describe("models and data of a hub", () => {
     expect(readFileSync(join(folder, "config.yaml"), "utf8")).toMatch(/path: "?hf:me\/policy-GGUF/);
   });
 
-  it("errors come before anything is loaded, and a misspelt name lists what there is", async () => {
+  it("errors come before anything is loaded, and a misspelt name gets the list of names", async () => {
     const { config } = await writeHubRun();
     expect(await run(trainCommand, config, "actor_rollout_ref.model.path=hf:me/tiny-GGUF:Q8_0")).toBe(1);
     expect(output.stderr).toMatch(/Q8_0[\s\S]*\bF32\b/);

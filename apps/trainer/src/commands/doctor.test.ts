@@ -196,7 +196,7 @@ describe("cria doctor", () => {
     });
   });
 
-  it("lengths beyond what a model was trained with: policy, critic, reward model", async () => {
+  it("lengths beyond the training context of a model: policy, critic, reward model", async () => {
     const { folder } = await writeTinyRun(models);
     const config = join(folder, "config.yaml");
     const check = async (...overrides: string[]) => {
@@ -237,7 +237,7 @@ describe("cria doctor", () => {
 });
 
 describe("the estimate", () => {
-  it("counts what the engine counts: parameters, adapter, vocabulary", async () => {
+  it("counts as the engine counts: parameters, adapter, vocabulary", async () => {
     const path = await models.write({ layers: 3 });
     const engine = await models.load({}, { path, lora: { rank: 4 } });
     const shape = readModelShape(await readGguf(path));

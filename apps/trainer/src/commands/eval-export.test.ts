@@ -70,7 +70,7 @@ describe("cria eval", () => {
 });
 
 describe("cria export", () => {
-  it("adapter and merged model speak in stock llama.cpp the greedy text of the trainer", {
+  it("adapter and merged model give the trainer's greedy text in stock llama.cpp", {
     timeout: 60_000,
   }, async () => {
     const { folder, path } = await makeRun();
@@ -158,7 +158,7 @@ describe("cria export", () => {
     process.exitCode = undefined;
   });
 
-  it("says what is wrong", async () => {
+  it("reports wrong arguments", async () => {
     const { folder, path } = await makeRun();
     const out = join(folder, "x.gguf");
     await expect(run("export", "--run", path)).rejects.toThrow(/--adapter or --merged/);

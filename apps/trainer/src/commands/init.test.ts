@@ -65,7 +65,7 @@ async function rollOut(name: string): Promise<RolloutSummary> {
 }
 
 describe("cria init", () => {
-  it("brings the policy along, and what an editor and npm need", async () => {
+  it("brings the policy along, and files for an editor and npm", async () => {
     const { files } = await runJson<Scaffold>("init", join(work, "plain"));
     for (const file of files) expect(existsSync(join(work, "plain", file)), file).toBe(true);
     const { path } = readConfig("plain").actor_rollout_ref.model;
@@ -138,7 +138,7 @@ describe("cria init --model", () => {
     expect(readConfig(format).actor_rollout_ref.rollout.multi_turn.format).toBe(format);
   });
 
-  it("says what a model lacks before anything is written", async () => {
+  it("names a model's missing part before anything is written", async () => {
     expect(await refuse("none", "--model=none.gguf")).toMatch(/--model: [\s\S]*none\.gguf/);
     writeFileSync(join(work, "text.gguf"), "hello");
     expect(await refuse("text", `--model=${join(work, "text.gguf")}`)).toMatch(/text\.gguf[\s\S]*"GGUF"/);

@@ -79,7 +79,7 @@ describe("the end of cria train", () => {
 });
 
 describe("cria coach", () => {
-  it("says what is wrong, what to change, and which conversation shows it; --json has the findings", async () => {
+  it("names the problem, the remedy and a conversation that shows it; --json has the findings", async () => {
     expect(await run("coach", trained)).toBe(0);
     expect(output.stdout).toMatch(/^high truncated: In steps 1 to 4 no conversation had an advantage/);
     expect(output.stdout).toContain(`see one: cria show ${trained} --step 4 --filter truncated --worst 1`);
@@ -120,7 +120,7 @@ describe("cria runs", () => {
     expect(output.stdout).toMatch(/^no runs in /);
   });
 
-  it("compares two: metrics side by side, and what differs in their configs", async () => {
+  it("compares two: metrics side by side, and the differences of their configs", async () => {
     const other = copy("other");
     const file = join(other, "config.json");
     const config = JSON.parse(readFileSync(file, "utf8"));

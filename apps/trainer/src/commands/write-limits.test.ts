@@ -35,7 +35,7 @@ function expectRefusal(stderr: string, file: RegExp) {
 const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
 
 // Only a POSIX shell has such limits.
-describe.skipIf(process.platform === "win32")("what may not be written any further", () => {
+describe.skipIf(process.platform === "win32")("a limit on the size of files", () => {
   const steps = 14;
   const trainer = { total_training_steps: steps, save_freq: 1, val_before_train: false };
   const full = ["actor_rollout_ref.model.lora_rank=0", "actor_rollout_ref.actor.optim.lr=1e-6"];

@@ -142,7 +142,7 @@ describe("an agent's conversation that a worker held", () => {
     expect(await auditConversation(judging, work, await hold(judging), false)).toMatchObject({ is: "open" });
   });
 
-  it.each(Object.entries(contradictions))("is noticed with %s, whatever the share and class", async (_, lie) => {
+  it.each(Object.entries(contradictions))("is noticed with %s, for any share and class", async (_, lie) => {
     const machine = open();
     const held = await hold(machine);
     const told = { ...held, ...lie(held) };

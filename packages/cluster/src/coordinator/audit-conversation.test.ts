@@ -103,7 +103,7 @@ describe("a conversation that a worker held", () => {
     expect(await findContradiction(machine, work, held)).toBeNull();
   });
 
-  it.each(Object.entries(lies))("is found with %s, whatever class it says", async (_, lie) => {
+  it.each(Object.entries(lies))("is found with %s, for any class that it reports", async (_, lie) => {
     const machine = open();
     const held = await hold(machine);
     const told = { ...held, ...lie(held) };

@@ -237,7 +237,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("trains the adapter of one machine with the same lag, whatever its workers' delays", async () => {
+  it("trains the adapter of one machine with the same lag, for any delays of its workers", async () => {
     const steps = 5;
     const sampled: string[] = [];
     /** Conversations that end in another order, by the weights that they are sampled by. */
@@ -730,7 +730,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it.each([0, 2])("with a lag of %i: is gone on with by a standby, from the newest checkpoint", async (lag) => {
+  it.each([0, 2])("with a lag of %i: a standby goes on with it, from the newest checkpoint", async (lag) => {
     const steps = STEPS + lag + 1;
     const alone = await trainIt("not-handed-over", { lag, steps });
     events = [];

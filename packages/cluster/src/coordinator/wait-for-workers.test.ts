@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
 import { waitForWorkers } from "./wait-for-workers.js";
 
-it("reports once for each worker its state or its missing part, also for one without a model", async () => {
+it("reports for each worker once its state or its missing part, also for one without a model", async () => {
   const lacks = [WITHOUT_TRAINING, "prepares for a training", "has no model", "has no model", null];
   const seen = lacks.map((reason) => [{ id: "anna", class: "", reason }] as ClusterView["workers"]);
   const events: RunEvent[] = [];

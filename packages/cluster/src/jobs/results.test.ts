@@ -106,7 +106,7 @@ describe("results of workers", () => {
     expect(() => readConversationRecord({ ...record, metrics: { a: Number.NaN } }, 4)).toThrow(/metrics/);
   });
 
-  it("of scores fit what was asked for", () => {
+  it("of scores fit the job", () => {
     const work = { targets: Int32Array.of(7, 8), squares: false } as ScoreShard;
     const scores: ShardScores = {
       logprobs: Float32Array.of(0, -1),

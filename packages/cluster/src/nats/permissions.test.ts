@@ -117,7 +117,7 @@ describeWithNats("a server with TLS and a role for each key", () => {
     await connection.close();
   });
 
-  it("lets no stranger in: with another key, with none, or without TLS", async () => {
+  it("refuses strangers: with another key, with none, or without TLS", async () => {
     await expect(open("worker", "stranger")).rejects.toMatchObject({ code: "cluster/refused" });
     const { caFile, servers } = reach("worker");
     await expect(openNatsBus({ servers, caFile, role: "observer" })).rejects.toMatchObject({ code: "cluster/refused" });

@@ -166,7 +166,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(begun).toHaveBeenCalledTimes(3);
     });
 
-    it("that fail are done by a worker that has not failed at them, and given up where there is none", async () => {
+    it("that fail are done by a worker that has not failed at them, and given up if there is none", async () => {
       const begun = { a: 0, b: 0 };
       const fail = (id: "a" | "b"): Handler["run"] => {
         return async ({ row }, context) => {
@@ -385,7 +385,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
   });
 
   describe("workers", () => {
-    it("are listed with what they do, and vanish when they leave or die", async () => {
+    it("are listed with their work, and vanish when they leave or die", async () => {
       const seen: string[][] = [];
       const watching = new AbortController();
       await coordinator.watchWorkers((list) => seen.push(list.map(({ id }) => id)), watching.signal);
@@ -496,7 +496,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
     });
   });
 
-  it("that is shut out rejects what waits, loses its lease, and says why", async () => {
+  it("that is shut out rejects waiting jobs, loses its lease, and gives the reason", async () => {
     const store = await world.connect();
     stores.push(store);
     const shut = new AbortController();

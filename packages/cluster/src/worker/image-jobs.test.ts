@@ -212,7 +212,7 @@ describe("a worker of a training with images", () => {
     expect(await reason(scoring)).toBe("done");
   });
 
-  it("without the library for images says what to install", async () => {
+  it("without the library for images names the package to install", async () => {
     await begin();
     vi.stubEnv("CRIA_VISION", join(models.folder, "none.so"));
     const worker = await startOne();
@@ -224,7 +224,7 @@ describe("a worker of a training with images", () => {
     ]);
   });
 
-  it("without the projector names it, and never opens what the config names", async () => {
+  it("without the projector names it, and never opens the path of the config", async () => {
     await begin();
     const projector = { ...description.projector!, sha256: "f".repeat(64) };
     await begin({ projector });

@@ -278,7 +278,7 @@ describe("a worker", () => {
     expect(worker.status.lacks[0]).toContain("cluster.other_classes refuses it");
   });
 
-  it("without the user code computes gradients and scores, says what it lacks, and finds it in a folder of folders", async () => {
+  it("without the user code computes gradients and scores, reports it missing, and finds it in a folder of folders", async () => {
     await begin();
     const empty = join(models.folder, "empty");
     mkdirSync(empty);
@@ -393,7 +393,7 @@ describe("a worker", () => {
     await vi.waitFor(() => expect(worker.status).toMatchObject({ done: 2, failed: 0 }));
   });
 
-  it("loads no code from elsewhere, whatever a config says", async () => {
+  it("loads no code from elsewhere, for any config", async () => {
     const { rollout, actor } = config.actor_rollout_ref;
     const reach = (change: object, userCode: RunDescription["userCode"]) =>
       begin({ config: { ...config, actor_rollout_ref: { ...config.actor_rollout_ref, ...change } }, userCode });

@@ -19,7 +19,7 @@ describe("FakeEngine", () => {
     expect(engine.tokenize("<|im_end|>", { special: false })).toHaveLength(10);
   });
 
-  it("speaks its script, turn after turn; forks go on by themselves", async () => {
+  it("plays its script, turn after turn; forks go on by themselves", async () => {
     const first = engine.createSequence();
     await first.prefill(engine.tokenize("hello "));
     const second = first.fork();
@@ -63,7 +63,7 @@ describe("FakeEngine", () => {
     sequence.dispose();
   });
 
-  it("tells its script the grammar, and takes nothing away by it", async () => {
+  it("gives its script the grammar, and removes nothing by it", async () => {
     const seen: (string | undefined)[] = [];
     const scripted = new FakeEngine({
       reply: ({ options }) => {

@@ -124,7 +124,7 @@ describe("vectors of images among tokens", () => {
       expect(model.projector.encoded).toEqual([5, 9]);
     });
 
-    it("in a later turn, at the end of a prompt, and over few slots compute what a fresh prompt does", async () => {
+    it("in a later turn, at the end of a prompt, and over few slots have the results of a fresh prompt", async () => {
       for (const swapBytes of [1 << 30, 0]) {
         const model = await models.loadWithStub(tiny, { maxSequences: 3, contextSize: 256, swapBytes });
         const fresh = await models.loadWithStub(tiny, { prefixReuse: false, contextSize: 256 });
@@ -181,7 +181,7 @@ describe("vectors of images among tokens", () => {
       }
     });
 
-    it("are told apart from others of the same number by where they stand", async () => {
+    it("are distinguished from others of the same number by their places", async () => {
       const model = await models.loadWithStub(tiny, { contextSize: 256 });
       const ask2 = async (columns: number, rows: number) => {
         const image = { ...makeStubImage(5, 8 * columns, 8 * rows), bytes: makeStubImage(5, 32, 24).bytes };

@@ -330,7 +330,7 @@ describe("the check of a file", () => {
     return path;
   }
 
-  it("tells of a file that ends the child, or never ends", async () => {
+  it("reports a file that ends the child, or never ends", async () => {
     const path = await write();
     vi.stubEnv("CRIA_VISION", compileLibrary("ends", 'fprintf(stderr, "so it ends"); raise(SIGKILL);'));
     const ended = await refuse(path);
@@ -341,7 +341,7 @@ describe("the check of a file", () => {
 });
 
 describe("libcria-vision.so", () => {
-  it("that is missing: what to install", async () => {
+  it("that is missing: names the package to install", async () => {
     // Simulates that neither a build nor the package exists.
     vi.resetModules();
     vi.doMock("@cria/native", async (original) => ({ ...(await original<object>()), findVisionLibrary: () => null }));

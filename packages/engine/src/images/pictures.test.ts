@@ -94,7 +94,7 @@ describe("a picture that cannot be decoded is an error", () => {
     expect(await fail(huge)).toMatchObject({ code: "engine/bad-image", received: "1048576 x 1048576" });
   });
 
-  it("an unknown part that must be read: the message is plain text, whatever its name", async () => {
+  it("an unknown part that must be read: the message is plain text, for any name of the part", async () => {
     const png = read("rgb.png");
     // A reader may skip a part whose name begins with a lower-case letter, and no other part.
     png.write("\x07\x1b\xff\x01", png.indexOf("IEND"), "latin1");

@@ -161,7 +161,7 @@ describe("a dump with images", () => {
     expect(await new DumpImages(file).fill(line!)).toEqual(line);
   });
 
-  it("names a file that is gone or another one, and refuses names that are no hashes", async () => {
+  it("names a file that is missing or another one, and refuses names that are not hashes", async () => {
     const { lines } = await record();
     const file = join(folder, "gone", "1.jsonl");
     await writeDump(file, lines);

@@ -29,7 +29,7 @@ describe("ends of tokens in their text", () => {
     expect(find([0xe2, 1001, 0x82, 0xac, 97])).toEqual([0, 0, 0, 1, 2]);
   });
 
-  it("end with the text, whatever the bytes", () => {
+  it("end with the text, for any bytes", () => {
     let seed = Number(process.env.CRIA_SEED ?? 7);
     const draw = (below: number) => {
       seed = (seed * 1103515245 + 12345) % 2 ** 31;
@@ -48,7 +48,7 @@ describe("ends of tokens in their text", () => {
     expect(find(garbage)!.at(-1)).toBe(200);
   });
 
-  it("of special tokens are theirs; of a text that is not theirs there are none", () => {
+  it("of special tokens are theirs; a wrong text has none", () => {
     const tokenizer = new FakeTokenizer();
     const ids = tokenizer.tokenize("hü<|im_end|>");
     const texts = new TokenTexts((some) => tokenizer.detokenize(some));

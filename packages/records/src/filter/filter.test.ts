@@ -201,7 +201,7 @@ describe("filters", () => {
     );
   });
 
-  it("mean what JavaScript means by the same operators", () => {
+  it("have the meaning of JavaScript's operators", () => {
     type Tree = { source: string; value: boolean };
     const number = fc.double({ noNaN: true, noDefaultInfinity: true });
     const leaf = fc.tuple(number, number, fc.constantFrom("<", "<=", ">", ">=", "==", "!=")).map(([a, b, op]): Tree => {

@@ -86,7 +86,7 @@ const describeRecord = ({ timeline, metrics, score, extraFields, scoreError, ...
 });
 
 describe("the recorded calls of an agent", () => {
-  it("give the same episode again, whatever it branched into, and its code does not run", async () => {
+  it("give the same episode again, with any branches, and its code does not run", async () => {
     await fc.assert(
       fc.asyncProperty(
         calls,
@@ -102,7 +102,7 @@ describe("the recorded calls of an agent", () => {
     );
   });
 
-  it("are none where a turn does not say its call, or the messages are not those of the turns", async () => {
+  it("are null if a turn lacks its call, or if the messages are not those of the turns", async () => {
     const asked: Asked = [
       { behind: 9, says: "a", before: [] },
       { behind: 0, says: "b", before: ["x"] },

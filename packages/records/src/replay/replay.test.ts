@@ -102,7 +102,7 @@ it.each([false, true])("asks nobody, and gives the recorded answers (production'
   expect(opened.engine.counts.created).toBe(opened.engine.counts.disposed);
 });
 
-it("with tools that run keeps the record's answers before the change, and tells where they differ", async () => {
+it("with tools that run keeps the record's answers before the change, and names the differences", async () => {
   const opened = open();
   const line = await record(opened);
   line.messages[2] = { ...line.messages[2]!, content: "the ant is tiny" };

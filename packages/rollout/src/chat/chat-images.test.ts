@@ -35,7 +35,7 @@ const show = (image: ImageSource, text = "What is it?"): ChatMessage => ({
 });
 
 describe("images in a chat", () => {
-  it("stand in the prompt as tokens; a conversation that goes on is found by their hashes, in whatever form they come", async () => {
+  it("stand in the prompt as tokens; a conversation that goes on is found by their hashes, in any of their forms", async () => {
     const { engine, session } = open();
     const first = await session.complete({ messages: [show({ bytes: png })] });
     // Two vectors, between the model's marks.

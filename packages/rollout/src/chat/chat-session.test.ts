@@ -84,7 +84,7 @@ describe("ChatSession", () => {
     });
   });
 
-  it("an edited history opens a branch, an unknown one a root; what others wrote has mask 0", async () => {
+  it("an edited history opens a branch, an unknown one a root; text of others has mask 0", async () => {
     const { session, engine } = open();
     const first = await session.complete(ask("a"));
     await session.complete(ask("b", user("a"), first.message));
@@ -191,7 +191,7 @@ describe("ChatSession", () => {
     session.dispose();
   });
 
-  it("siblings with equal text are told apart by their thoughts", async () => {
+  it("siblings with equal text are distinguished by their thoughts", async () => {
     const { session } = open({}, ({ turn, options }) =>
       turn === 0 ? `<think>thought ${options.seed}</think>yes` : "and so on",
     );
@@ -295,7 +295,7 @@ describe("ChatSession", () => {
     expect(await Promise.all([other, again])).toEqual(["ended", "ended"]);
   });
 
-  it("tells concurrent questions apart by everything beside the messages", async () => {
+  it("distinguishes concurrent questions by everything beside the messages", async () => {
     const { session } = open({}, () => "one STOP two", 1);
     const asked = [ask("a"), { ...ask("a"), stop: ["STOP"] }, { ...ask("a"), stop: ["two"] }];
     const said = await Promise.all(asked.map((request) => session.complete(request)));
@@ -474,7 +474,7 @@ describe("ChatSession", () => {
     expect((await session.complete(ask("a"))).usage.reasoningTokens).toBe(0);
   });
 
-  it("takes no call once it was aborted, and a promise that nobody waits for is no unhandled rejection", async () => {
+  it("takes no call once it was aborted, and causes no unhandled rejection", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => unhandled.push(reason);
     process.on("unhandledRejection", note);

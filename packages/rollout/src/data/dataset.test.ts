@@ -39,7 +39,7 @@ const write = (name: string, rows: readonly unknown[]): string => {
   return file;
 };
 
-describe("bytes that are no text", () => {
+describe("bytes that are not text", () => {
   const bytes = (name: string, ...parts: (string | number[])[]) => {
     const file = join(folder, name);
     writeFileSync(file, Buffer.concat(parts.map((part) => Buffer.from(part as string))));
@@ -239,7 +239,7 @@ describe("data.filter_overlong_prompts", () => {
     return { counter, options };
   };
 
-  it("keeps what fits, template and tools counted, and reports its progress", async () => {
+  it("keeps prompts that fit, template and tools counted, and reports its progress", async () => {
     const { counter, options } = prepare();
     const lengths = await measurePrompts(rows, options);
     const frame = lengths[0]!;
@@ -273,7 +273,7 @@ describe("data.filter_overlong_prompts", () => {
     expect(readdirSync(cacheFolder).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 
-  it("a damaged cache is ignored and replaced; a folder that cannot be written is no error", async () => {
+  it("a damaged cache is ignored and replaced; a folder that cannot be written is not an error", async () => {
     const cacheFolder = join(folder, "damaged");
     const { options } = prepare({ cacheFolder });
     const lengths = await measurePrompts(rows, options);

@@ -67,7 +67,7 @@ describe("a row's images", () => {
     expect(read(ask(nulls))).toEqual([[text("a"), show({ path: "a.png" })]]);
   });
 
-  it("are none without a column: <image> is then a text as any other", () => {
+  it("are none without a column: <image> is then a text like any other", () => {
     for (const images of [undefined, null, []])
       expect(read({ ...ask("what is <image>?"), images })).toEqual(["what is <image>?"]);
   });

@@ -22,7 +22,7 @@ const readExpected = (name: string) =>
 const readValues = async (file: string) => (await readRecords(file)).map(({ value }) => value);
 
 describe.each(gsm8kShapes)("GSM8K as Parquet, shape %s", (shape) => {
-  it("is what pyarrow reads, byte for byte the file that it read", async () => {
+  it("is read by pyarrow, and is the file that it writes, byte for byte", async () => {
     const { train, test } = await convertGsm8k(sample, join(folder, shape), shape);
     expect([train.rows, test.rows]).toEqual([8, 4]);
     expect(readFileSync(test.file).equals(readFileSync(join(fixtures, `${shape}.parquet`)))).toBe(true);

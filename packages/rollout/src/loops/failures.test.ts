@@ -170,7 +170,7 @@ describe("on_failure", () => {
     await expect(judged.run()).rejects.toThrow(/row 0 .*sample 0[\s\S]*no answer within 0.02 s/);
   });
 
-  it("an abort from outside is no failure to refill, and no error", async () => {
+  it("an abort from outside is neither refilled nor an error", async () => {
     for (const onFailure of ["refill", "error"] as const) {
       const controller = new AbortController();
       class Hangs extends Flaky {

@@ -33,7 +33,7 @@ function make(replies: readonly string[], more: Partial<FakeRolloutOptions>) {
 }
 
 describe("stop strings", () => {
-  it("end a turn and stay in it: mask 1; the end-of-turn token comes with what follows, mask 0", async () => {
+  it("end a turn and stay in it: mask 1; the end-of-turn token comes with the next text, mask 0", async () => {
     const { asked, engine, options, play } = make([`Let me see. ${call} and more`, "42 STOP!"], {
       stop: ["</tool_call>", "STOP"],
       minP: 0.1,
@@ -52,7 +52,7 @@ describe("stop strings", () => {
     for (const given of asked) expect(given).toMatchObject({ stopStrings: ["</tool_call>", "STOP"], minP: 0.1 });
   });
 
-  it("without them the engine is asked for none", async () => {
+  it("are not passed to the engine without a setting", async () => {
     const { asked, play } = make(["x"], {});
     await play();
     expect(asked[0]).not.toHaveProperty("stopStrings");

@@ -228,7 +228,7 @@ describe("rollouts and their rewards", () => {
     defaultAgentLoop: "tool_agent",
   });
 
-  it("judge what was sampled; the conversation and the row's extra_info are in extraInfo", async () => {
+  it("judge the sampled text; the conversation and the row's extra_info are in extraInfo", async () => {
     const reward: RewardFunction = (source, text, truth, info) => {
       expect([source, text]).toEqual(["test", "#### 7"]);
       expect(info).toMatchObject({ index: 9, numTurns: 2, finishReason: "stop" });
@@ -326,7 +326,7 @@ describe("semantic 10: the reward of a trajectory", () => {
   } as unknown as UnjudgedTrajectory;
   const parts = { outcome: 1, length: -0.5, tools: 4, turns: 8, tokenLevel: Float64Array.of(0, 4.5, 8) };
 
-  it("is the sum of what the aggregator put on its tokens, made once; its parts stand beside it", () => {
+  it("is the sum of the aggregator's values on its tokens, made once, with its parts beside it", () => {
     const seen: unknown[] = [];
     const judgement = { score: 0.25, extra: { acc: 1, why: "because" } };
     const judged = finishTrajectory(
@@ -428,7 +428,7 @@ describe("tool calls in a trajectory's tokens", () => {
     return { found, text, last: found.map((f) => engine.detokenize([ids[f.lastToken]!])) };
   };
 
-  it("are the stretch between what the model said before and after", () => {
+  it("are the stretch between the model's text before and after", () => {
     const one = find([`Héllo, I think 🦙. ${call("1+1")} So far.`, "no call here"]);
     expect(one.text).toContain(call("1+1"));
     expect(one.text.trim()).toBe(call("1+1"));

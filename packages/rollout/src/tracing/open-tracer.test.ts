@@ -5,7 +5,7 @@ vi.mock("@opentelemetry/api", () => {
   throw new Error("Cannot find package");
 });
 
-it("a tracer without the package is an error that says what to install", async () => {
+it("a tracer without the package is an error that names the package to install", async () => {
   await expect(openTracer()).rejects.toMatchObject({
     code: "config/no-tracing",
     message: expect.stringMatching(/@opentelemetry\/api: is not installed[\s\S]*npm install @opentelemetry\/api/),

@@ -150,7 +150,7 @@ describe("traces", () => {
     expect(strip(plain)).toEqual(strip(traced));
   });
 
-  it("last as long as their conversations, whatever the judge takes; a judge that fails marks them", async () => {
+  it("last as long as their conversations, without the time of the judge; a judge that fails marks them", async () => {
     let ended = 0;
     const reward = async () => {
       ended = Date.now();
@@ -177,7 +177,7 @@ describe("traces", () => {
     expect(new Set(roots.map(traceOf)).size).toBe(2);
   });
 
-  it("of agents that call the model themselves have their calls, and what their clients trace", async () => {
+  it("of agents that call the model themselves have their calls, and their clients' spans", async () => {
     const loops = agentLoops.extend();
     const agent: AgentFunction<never> = async ({ session }) => {
       const own = trace.getTracer("client").startSpan("fetch");

@@ -99,7 +99,7 @@ describe("chat completions", () => {
     expect(ends.map(({ index }) => index)).toEqual([0, 1, 2]);
   });
 
-  it("the first of n answers is what a request for one gets", async () => {
+  it("the first of n answers equals the answer to a request for one", async () => {
     const say = async (n: number, path: string) => {
       const { post } = await open();
       const { body } = await post(path, { messages: [user("hi")], n });
@@ -280,7 +280,7 @@ describe("top_logprobs", () => {
   };
   const messages = [{ role: "user", content: "hi" }];
 
-  it("are told by each endpoint, streamed or not", async () => {
+  it("are given by each endpoint, streamed or not", async () => {
     const { engine, post, url } = await open();
     const wanted = { logprobs: true, top_logprobs: 3 };
     const chat = await post("/v1/chat/completions", { messages, ...wanted });

@@ -23,7 +23,7 @@ const until = async (holds: () => boolean) => {
 };
 
 describe("bodies", () => {
-  it("that are no requests are refused, in the form of their API", async () => {
+  it("that are not requests are refused, in the form of their API", async () => {
     const { post } = await open();
     const deep = `${'{"a":'.repeat(5000)}1${"}".repeat(5000)}`;
     for (const [body, field] of [
@@ -47,7 +47,7 @@ describe("bodies", () => {
     }
   });
 
-  it("that are no UTF-8, or compressed, are refused", async () => {
+  it("that are not UTF-8, or compressed, are refused", async () => {
     const { url } = await open();
     const send = (body: Uint8Array, headers: Record<string, string>) =>
       fetch(`${url}/v1/chat/completions`, { method: "POST", body, headers });
@@ -166,7 +166,7 @@ describe("too many", () => {
 });
 
 describe("clients that leave", () => {
-  it("free what was computed for them, streamed or not, running or waiting", async () => {
+  it("free their resources, streamed or not, running or waiting", async () => {
     const { url, engine, server } = await open({ engine: { latencyMs: 60_000 }, limits: { running: 2, beginMs: 1 } });
     const controller = new AbortController();
     const requests = [true, false, true, false].map((stream, i) =>
@@ -276,7 +276,7 @@ describe("pages in browsers", () => {
     ).not.toThrow();
   });
 
-  it("of allowed origins may ask first, others are told nothing", async () => {
+  it("of allowed origins may ask first, others may not", async () => {
     const { url, engine } = await open({ origins: { hosts: ["127.0.0.1"], cors: ["https://good.example"] } });
     const send = (method: string, origin: string) =>
       fetch(`${url}/v1/chat/completions`, {

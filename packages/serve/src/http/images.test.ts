@@ -96,7 +96,7 @@ describe.each(protocols)("an image at $path", ({ path, body, read }) => {
 });
 
 describe("images of requests", () => {
-  it("go on: a tool's result shows another, what was said before is not evaluated again, and a retry gets the same answer", async () => {
+  it("go on: a tool's result shows another, earlier messages are not evaluated again, and a retry gets the same answer", async () => {
     const { post, engine } = await open();
     const messages: object[] = [...chatBody(chatPart(url)).messages];
     const first = await post("/v1/chat/completions", { messages });

@@ -20,7 +20,7 @@ async function open(options: OpenFakeOptions = {}) {
 const ask = (content: string) => ({ messages: [{ role: "user", content }] });
 
 describe("sessions", () => {
-  it("are named by path, by header or by key, and record what was said in them", async () => {
+  it("are named by path, by header or by key, and record their conversations", async () => {
     const { post, get } = await open();
     const made = await post("/sessions", { id: "run-1", seed: 4, metadata: { row: 7 } });
     expect([made.status, made.body]).toMatchObject([

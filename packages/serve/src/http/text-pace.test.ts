@@ -26,7 +26,7 @@ describe("TextPace", () => {
     expect(told.slice(3)).toEqual(["text: f"]);
   });
 
-  it("keeps pieces of other kinds apart and in order, and passes on what is left when it is told to", () => {
+  it("keeps pieces of other kinds apart and in order, and passes on the rest at its end", () => {
     const { told, add, pace } = makePace(30);
     for (const text of ["a", "b"]) add(text);
     add("thought", "reasoning");

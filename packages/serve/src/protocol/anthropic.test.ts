@@ -100,7 +100,7 @@ describe("a request", () => {
 describe("an answer", () => {
   const answer = makeAnswer({ content: "Let me see", reasoning_content: "hm", tool_calls: [weatherCall] });
 
-  it("has blocks, and counts what was evaluated before apart", () => {
+  it("has blocks, and counts cached tokens apart", () => {
     expect(anthropicMessages.answer(read({ thinking: { type: "enabled" } }), [answer], testContext)).toMatchObject({
       id: "msg_x1",
       type: "message",
@@ -140,7 +140,7 @@ describe("an answer", () => {
     });
   });
 
-  it("has arguments that are no mapping as text, which comes back as it was", () => {
+  it("has arguments that are not a mapping as text, which comes back as it was", () => {
     const broken = { ...weatherCall, function: { name: "weather", arguments: "{oops" } };
     const { content } = anthropicMessages.answer(read(), [makeAnswer({ tool_calls: [broken] })], testContext) as {
       content: object[];

@@ -183,7 +183,7 @@ describe("an answer", () => {
     });
   });
 
-  it("tells ids, logprobs and bytes of every sampled token if asked", () => {
+  it("has ids, logprobs and bytes of every sampled token if asked", () => {
     const call = read({ return_token_ids: true, logprobs: true, n: 2 });
     const answer = openAiChat.answer(call, [makeAnswer(), makeAnswer({}, { node: "node-2" })], testContext);
     expect(answer).toMatchObject({

@@ -130,7 +130,7 @@ describe("images of a request", () => {
   });
 
   it.each(["system", "assistant"])(
-    "are refused in a message of the %s, and so is what is neither text nor image",
+    "are refused in a message of the %s, and so is a part that is neither text nor image",
     (role) => {
       const read = (part: object, of: string) => () =>
         readChatBody({

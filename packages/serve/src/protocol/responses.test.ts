@@ -190,7 +190,7 @@ describe("a stream", () => {
     expect(seen).toEqual([(data.at(-1) as unknown as { response: object }).response]);
   });
 
-  it("of an empty answer has a message, and a failure is told as one", () => {
+  it("of an empty answer has a message, and a failure ends with a failed response", () => {
     const stream = new ResponsesStream(read({ input: "hi" }), testContext);
     stream.begin();
     expect(stream.end([makeAnswer()]).map(({ event }) => event)).toEqual([

@@ -540,7 +540,7 @@ describe("minimax_m3", () => {
 });
 
 describe("deepseek_v32", () => {
-  it("types values by their tags, and keeps text that is no JSON", () => {
+  it("types values by their tags, and keeps text that is not JSON", () => {
     const value = (key: string, isText: boolean, text: string) =>
       `<｜DSML｜parameter name="${key}" string="${isText}">${text}</｜DSML｜parameter>\n`;
     const values = value("a", true, "1") + value("b", false, '[1, {"c": null}]') + value("d", false, "tru");
@@ -600,7 +600,7 @@ describe("kimi_k3", () => {
     expect(withoutCalls.parse(call("")).calls).toEqual([]);
   });
 
-  it("types values by their tags, and keeps text that is no JSON", () => {
+  it("types values by their tags, and keeps text that is not JSON", () => {
     const value = (key: string, type: string, text: string) => element(`argument key="${key}" type="${type}"`, text);
     const values = value("a", "string", "1") + value("b", "array", '[1, {"c": null}]') + value("d", "number", "tru");
     expect(read(values)).toEqual({ name: "f", arguments: { a: "1", b: [1, { c: null }], d: "tru" } });
@@ -628,7 +628,7 @@ describe("kimi_k3", () => {
 });
 
 describe("solar_open", () => {
-  it("reads a whole turn, with the ids of calls, and names what is wrong", () => {
+  it("reads a whole turn, with the ids of calls, and names the problem", () => {
     const call = "<|tool_call:begin|>Abc<|tool_call:name|>a<|tool_call:args|>{}<|tool_call:end|>";
     const thoughts = "<|think|>So.<|end|>";
     const list = `<|tool_calls|>${call}${call.replace("Abc", "")}`;
@@ -650,7 +650,7 @@ describe("solar_open", () => {
 });
 
 describe("granite", () => {
-  it("reads lists and calls of their own, and names what is wrong", () => {
+  it("reads lists and calls of their own, and names the problem", () => {
     const a = '{"name": "a", "arguments": {"x": 1}}';
     const read = { name: "a", arguments: { x: 1 } };
     expect(parse("granite", `so<|tool_call|>[${a}, ${a}] ok`)).toEqual({ content: "so ok", calls: [read, read] });
@@ -828,7 +828,7 @@ describe("gpt_oss", () => {
     expect(parse("gpt_oss", "plain")).toEqual({ content: "plain", calls: [], message: { content: "plain" } });
   });
 
-  it("a call on the channel of thoughts is not run; other recipients are none of our tools", () => {
+  it("a call on the channel of thoughts is not run; other recipients are not tools", () => {
     const { calls } = parse("gpt_oss", "<|channel|>analysis to=functions.a code<|message|>{}");
     expect(calls[0]!.error).toMatch(/calls go to the channel commentary/);
     expect(parse("gpt_oss", "<|channel|>analysis to=python code<|message|>print(1)").calls).toEqual([]);
@@ -846,7 +846,7 @@ describe("gpt_oss", () => {
 });
 
 describe("deepseek_v3", () => {
-  it("drops the marks of the list, keeps the text before it, and names what is wrong", () => {
+  it("drops the marks of the list, keeps the text before it, and names the problem", () => {
     const call = `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`;
     const list = `Let me see.${mark("calls begin")}${call}\n${call}${mark("calls end")}`;
     expect(parse("deepseek_v3", list)).toEqual({
@@ -893,7 +893,7 @@ describe("thinking", () => {
   };
 
   it.each(formats.filter((format) => format !== "gpt_oss"))(
-    "%s: a call quoted inside thinking is no call",
+    "%s: a call quoted inside thinking is not a call",
     (format) => {
       const call = calls[format];
       for (const { open, close } of thinkingTags) {
@@ -916,7 +916,7 @@ describe("thinking", () => {
     },
   );
 
-  it("gpt_oss: a call quoted in the analysis channel is no call", () => {
+  it("gpt_oss: a call quoted in the analysis channel is not a call", () => {
     const quoted = `<|channel|>analysis<|message|>I could write {"name": "a"} to=functions.a`;
     for (const text of [quoted, `${quoted}<|end|><|start|>assistant<|channel|>final<|message|>no`])
       expect(parse("gpt_oss", text)).toMatchObject({ content: text, calls: [] });

@@ -42,7 +42,7 @@ describe("JavaScript programs", () => {
     expect((await run("new Promise(() => {})")).error).toMatch(/never settles/);
   });
 
-  it("give their errors, with what was printed before", async () => {
+  it("give their errors, with the output before them", async () => {
     expect(await run("console.log('before')\nnull.x")).toMatchObject({
       status: "error",
       output: "before\n",

@@ -38,7 +38,7 @@ if __name__ == "__main__": print("main")
     });
   });
 
-  it("give their errors as Python does, with what was printed before", async () => {
+  it("give their errors as Python does, with the output before them", async () => {
     expect(await run("print('before')\ndef f(x):\n    return 1 / x\nf(0)")).toEqual({
       status: "error",
       output: "before\n",

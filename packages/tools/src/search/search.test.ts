@@ -121,7 +121,7 @@ describe("search over HTTP", () => {
     expect(calls).toBe(4);
   });
 
-  it("a server that is gone, hangs or talks nonsense is an error that says so", async () => {
+  it("a server that is gone, hangs or answers nonsense is an error with the reason", async () => {
     const gone = new HttpRetriever("http://127.0.0.1:1/", { retries: 1, retryDelayS: 0.01 });
     await expect(gone.search(["a"], 1)).rejects.toMatchObject({
       code: "tool/retriever",

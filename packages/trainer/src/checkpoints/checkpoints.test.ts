@@ -106,7 +106,7 @@ const readMetrics = (path: string) =>
     .map((line) => dropTimes(JSON.parse(line) as StepMetrics));
 
 describe("a resumed run", () => {
-  it("computes, step by step, what an uninterrupted one does", async () => {
+  it("computes, step by step, the values of an uninterrupted one", async () => {
     const whole = await train(await openTinyTraining(models, options));
     const first = await openTinyTraining(models, options);
     const { path } = await train(first, 2);

@@ -53,7 +53,7 @@ describe("the lock of a run folder", () => {
     (await RunLock.acquire(run)).release();
   });
 
-  it("is not held by a process of another machine, nor if it names nobody", () => {
+  it("is not held by a process of another machine, nor without a name", () => {
     const run = join(folder, "left");
     writeFileSync(`${run}.run.lock`, `process ${process.ppid} on elsewhere`);
     expect(RunLock.isHeld(run)).toBe(false);

@@ -30,7 +30,7 @@ describe("config", () => {
     expect(() => load("trainer.zzzzzzzzzzzz=1")).toThrow(/is not a key/);
   });
 
-  it("a wrong value names its place, what was expected and what came", () => {
+  it("a wrong value names its place, the expected and the received value", () => {
     expect(() => load("actor_rollout_ref.rollout.n=0")).toThrow(/rollout\.n[\s\S]*received: 0/);
     expect(() => load("data.truncation=up")).toThrow(/data\.truncation/);
     expect(() => load("nonsense")).toThrow(/key\.path=value/);

@@ -57,7 +57,7 @@ describe("settings without effect", () => {
     expect(changedOften.results).not.toEqual(usualOften.results);
   });
 
-  it("an order of rows has none where a sampler picks them", async () => {
+  it("an order of rows has no effect if a sampler picks them", async () => {
     const inert = (data: object) =>
       listInert(trainConfigSchema.parse({ ...required, data: { ...required.data, ...data } }));
     const keys = (data: object) => inert(data).map(({ key }) => key);
@@ -69,7 +69,7 @@ describe("settings without effect", () => {
     expect(keys({ shuffle: false, sampler, train_max_samples: 5 })).toEqual([]);
   });
 
-  it("a KL term has none where a teacher replaces the task's loss", async () => {
+  it("a KL term has no effect if a teacher replaces the task's loss", async () => {
     const keys = (use_task_rewards: boolean) =>
       listInert(
         trainConfigSchema.parse({

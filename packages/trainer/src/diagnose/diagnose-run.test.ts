@@ -21,7 +21,7 @@ const line = (step: number) =>
     "tool_call_counts/max": 0,
   })}\n`;
 
-it("judges a run by its folder: evidence is what lies there, and damaged files are left aside", async () => {
+it("judges a run by the files of its folder, and leaves damaged ones aside", async () => {
   const folder = join(work, "run");
   mkdirSync(join(folder, "rollouts"), { recursive: true });
   expect(await diagnoseRun(folder)).toEqual([]);

@@ -229,7 +229,7 @@ describe("rules that no run of the embedded policy breaks", () => {
     ]);
   });
 
-  it("much of what updates evaluate is padding", () => {
+  it("much of the evaluated batch is padding", () => {
     const { config, history } = readRun("healthy", "code-game");
     const padded = history.map((step) => ({ ...step, "perf/padding_ratio": 0.3 }));
     expect(findProblems(padded, { hasTools: true, config })).toMatchObject([
@@ -310,7 +310,7 @@ describe("rules that no run of the embedded policy breaks", () => {
     ]);
   });
 
-  it("updates do not move the policy, whatever the learning rate says", () => {
+  it("updates do not move the policy, at any learning rate", () => {
     const { history } = readRun("ailing", "lr-div-1000");
     const config = { actor_rollout_ref: { actor: { optim: { lr: 1e-4 } } } };
     expect(findProblems(history, { hasTools: true, config })).toMatchObject([
@@ -323,7 +323,7 @@ describe("rules that no run of the embedded policy breaks", () => {
     expect(findProblems(unmeasured, { hasTools: true, config })).toEqual([]);
   });
 
-  it("a worker's results are not what its class computes, however long ago", () => {
+  it("a worker's results are not those of its class, however long ago", () => {
     const { config, history } = readRun("healthy", "code-game");
     const audited = history.map((step, i) => ({
       ...step,

@@ -39,7 +39,7 @@ describe("a file of the journal", () => {
     expect(await new JournalFile(join(work, "missing.jsonl")).read()).toEqual(new Map());
   });
 
-  it("that a kill cut short, at whatever byte, has its whole lines, and goes on after them", async () => {
+  it("that a kill cut short, at any byte, has its whole lines, and goes on after them", async () => {
     const path = await write("torn", entry("a", "é"), entry("b"));
     const whole = readFileSync(path);
     const first = whole.indexOf("\n") + 1;
@@ -53,7 +53,7 @@ describe("a file of the journal", () => {
     }
   });
 
-  it("with a damaged line is refused: whatever byte of it changed", async () => {
+  it("with a damaged line is refused, for any changed byte", async () => {
     const path = await write("damaged", entry("a"), entry("b"));
     const whole = readFileSync(path);
     for (let at = 0; at < whole.indexOf("\n"); at++) {
@@ -67,7 +67,7 @@ describe("a file of the journal", () => {
     await expect(new JournalFile(path).read()).rejects.toMatchObject({ code: "data/bad-journal" });
   });
 
-  it("that cannot be written says so to everyone who waits for it, and takes nothing more", async () => {
+  it("that cannot be written rejects all pending writes, and takes nothing more", async () => {
     mkdirSync(join(work, "folder", "1.jsonl"), { recursive: true });
     const file = new JournalFile(join(work, "folder", "1.jsonl"));
     const settled = await Promise.allSettled([file.append(entry("a")), file.append(entry("b"))]);

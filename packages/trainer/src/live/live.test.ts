@@ -30,7 +30,7 @@ function makeTracker() {
 }
 
 describe("the tracker", () => {
-  it("counts conversations by what they do, and the seconds in which all wait for tools", () => {
+  it("counts conversations by their state, and the seconds in which all wait for tools", () => {
     const { tracker, pass } = makeTracker();
     tracker.startStep(1);
     const told = tracker.conversations.watch(1);
@@ -193,7 +193,7 @@ describe("live.json", () => {
 });
 
 describe("a training", () => {
-  it("tells its steps and conversations while it runs, and leaves nothing behind", async () => {
+  it("reports its steps and conversations while it runs, and leaves nothing behind", async () => {
     const training = await openTinyTraining(models, { trainer: { total_training_steps: 2 } });
     const seen: (LiveState | null)[] = [];
     const { path } = await runTraining(training, {
@@ -216,7 +216,7 @@ describe("a training", () => {
     expect(existsSync(join(path, "live.json"))).toBe(false);
   });
 
-  it("without a logger of files tells nothing, and a failed one leaves nothing", async () => {
+  it("without a logger of files reports nothing, and a failed one leaves nothing", async () => {
     const quiet = await openTinyTraining(models, { trainer: { total_training_steps: 1, logger: ["console"] } });
     let files: string[] = [];
     const { path } = await runTraining(quiet, {

@@ -184,7 +184,7 @@ describe("a judge of groups", () => {
     expect(mute.prompts).toHaveLength(2);
   });
 
-  it("cuts long messages in their middle until the group fits, and refuses what never does", async () => {
+  it("cuts long messages in their middle until the group fits, and refuses one that never does", async () => {
     const group = [1, 2].map((n, i) => attempt(`answer ${n} ${"x".repeat(9000)} end ${n}`, i));
     const { judge, prompts } = script(rankByNumber, { maxGroupTokens: 6000 });
     expect((await judge.scoreGroup(group, never)).map(({ score }) => score)).toEqual([0, 1]);
@@ -225,7 +225,7 @@ describe("a judge of groups", () => {
     scores,
     { output: "scores", minScore: -1, maxScore: 1 },
     { output: "scores", minScore: 0, maxScore: 1 },
-  ] as const)("by a random model writes what a grammar allows: %j", async (format) => {
+  ] as const)("by a random model writes a text of the grammar: %j", async (format) => {
     const engine = await models.load({ seed: 3 }, { contextSize: 4096, maxSequences: 2 });
     const tokenizer = DeltaTokenizer.forModel(engine);
     const writer = writeGroupsWithEngine(engine, tokenizer, { maxTokens: 256, temperature: 1 });

@@ -255,7 +255,7 @@ describe("a training with a journal", () => {
     expect(sums.slice(0, 2)).toEqual([1, 2]);
   });
 
-  it("tells the calls of a turn apart", async () => {
+  it("distinguishes the calls of a turn", async () => {
     const multi_turn = {
       format: `${join(shared, "two-calls.ts")}#parse`,
       max_parallel_calls: 2,

@@ -102,7 +102,7 @@ describe("a training whose steps are sampled ahead", () => {
     expect(new Set(shas).size).toBe(3);
   });
 
-  it("does not depend on what ends first: other delays, other slots, a validation between", async () => {
+  it("does not depend on the order in which conversations end: other delays, other slots, a validation between", async () => {
     const first = await train(2);
     for (const factor of [1, 5]) expect((await train(2, { reward: delayed(factor) })).sha).toBe(first.sha);
     expect((await train(2, { rollout: { max_num_seqs: 3 } })).sha).toBe(first.sha);

@@ -273,7 +273,7 @@ describe("toConfig and fromConfig", () => {
     expect(() => fromConfig(join(folder, "nowhere.yaml"))).toThrow(/nowhere\.yaml/);
   });
 
-  it("everything that lies in memory alone is named", () => {
+  it("everything in memory alone is named", () => {
     const judge = () => 1;
     const estimate: AdvantageEstimator = () => ({
       advantages: new Float32Array(0),

@@ -29,7 +29,7 @@ const refuse = async (options: TinyTrainingOptions, change: (config: TrainConfig
 };
 
 describe("reward_model in a training step", () => {
-  it("strategies spread the reward over the sampled tokens; its sum is what advantages are made of", async () => {
+  it("strategies spread the reward over the sampled tokens; advantages are made of its sum", async () => {
     for (const strategy of ["last_token", "uniform", "exponential_decay", "importance"]) {
       const aggregation = { strategy, trajectory_weight: 2, gamma: 0.5 };
       const { trajectories, metrics } = await step({ rewardModel: { aggregation } });
@@ -115,7 +115,7 @@ describe("reward_model in a training step", () => {
     );
   });
 
-  it("a row that nothing can score is named before a model is loaded, wherever it stands", async () => {
+  it("a row that nothing can score is named before a model is loaded, at any place", async () => {
     const { config, folder } = await writeTinyRun(models, { data: { val_files: "val.jsonl" } });
     const row = (data_source: string, extra_info: object = {}) =>
       `${JSON.stringify({ data_source, prompt: [{ role: "user", content: "a" }], extra_info })}\n`;

@@ -183,7 +183,7 @@ describe("the end of a run", () => {
     expect(await diagnoseRun(path)).toEqual(better.problems);
   });
 
-  it("a resumed run that had learned all there is learns nothing, and that is no problem", async () => {
+  it("a resumed run that had learned everything learns nothing, which is not a problem", async () => {
     const training = await open({ total_training_steps: 3 });
     const { path } = await train(training);
     const file = join(path, "metrics.jsonl");

@@ -189,7 +189,7 @@ describe("data.sampler", () => {
     expect(log[0]).toBe(at - lag > 0 ? `told ${at - lag}` : `pick ${at + 1}`);
   });
 
-  it("names the rows that filter_groups may take, and is told of the groups that it left out", async () => {
+  it("names the rows that filter_groups may take, and gets the groups that it left out", async () => {
     const outcomes: StepOutcome[] = [];
     const requests: PickRequest[] = [];
     const Base = makeCurriculum([], outcomes);

@@ -67,7 +67,7 @@ const failureOf = (work: PromiseLike<unknown>) =>
   );
 
 describe("train with an agent", () => {
-  it("learns from every branch, to the same bits whatever the agent's timing", async () => {
+  it("learns from every branch, to the same bits for any timing of the agent", async () => {
     const hashes: string[] = [];
     for (const delays of [
       [0, 0],
@@ -85,7 +85,7 @@ describe("train with an agent", () => {
     expect(new Set(hashes).size).toBe(1);
   });
 
-  it("with a lag it answers for the version of its step, to the same bits whatever its timing", async () => {
+  it("with a lag it answers for the version of its step, to the same bits for any timing", async () => {
     const trainAhead = async (delays: number[], rollout = {}) => {
       const agent = (context: AgentContext<Row>) => branchingAgent(context, delays);
       const { adapter, metrics } = await train(options({ agent, lag: 1, steps: 4, batchSize: 1 }, rollout));
@@ -98,7 +98,7 @@ describe("train with an agent", () => {
     expect(hash((await train(options({ steps: 4, batchSize: 1 }))).adapter)).not.toBe(first);
   });
 
-  it("branch_credit decides what learns; each way trains another adapter", async () => {
+  it("branch_credit decides which answers learn; each way trains another adapter", async () => {
     const hashes = new Set<string>();
     for (const branch_credit of ["all_branches", "last_branch", "nodes"] as const)
       hashes.add(hash((await train(options({ steps: 1 }, { branch_credit }))).adapter));
@@ -137,7 +137,7 @@ describe("train with an agent", () => {
     });
   });
 
-  it("an episode without a call is no zero in its group: it is left out, and counted", async () => {
+  it("an episode without a call does not count as 0 in its group: it is left out, and counted", async () => {
     let episodes = 0;
     const agent = async ({ session, row }: AgentContext<Row>) => {
       // One of every three agents does not call the policy, and gets the highest score.

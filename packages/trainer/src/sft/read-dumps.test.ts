@@ -58,7 +58,7 @@ describe("dumps as conversations to learn from", () => {
     });
   });
 
-  it("are told from rows of conversations, which no filter can choose", async () => {
+  it("are distinguished from rows of conversations, which no filter can choose", async () => {
     const { file, tokenizer } = await writeDump();
     const rows = join(folder, "rows.jsonl");
     const messages = [

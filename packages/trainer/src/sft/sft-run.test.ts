@@ -101,7 +101,7 @@ function abortAfter(step: number): RunSftOptions {
 }
 
 describe("a run of cria sft", () => {
-  it("writes each batch's own mean loss, whatever its conversations' lengths; resumed, the same bits", async () => {
+  it("writes each batch's own mean loss, for conversations of any length; resumed, the same bits", async () => {
     for (const [kind, rank] of [
       ["adapter.gguf", 4],
       ["model.gguf", 0],
@@ -222,7 +222,7 @@ describe("a run of cria sft", () => {
     );
   });
 
-  it("tells trackers of every step, validations with it", async () => {
+  it("gives trackers every step, with its validation", async () => {
     const steps: TrackedStep[] = [];
     const tracker: Tracker = {
       name: "list",

@@ -174,7 +174,7 @@ describe("every advantage estimator trains", () => {
   });
 });
 
-describe("every policy loss trains, whatever the size of micro-batches", () => {
+describe("every policy loss trains, with any size of micro-batches", () => {
   it.each(policyLosses.names())("%s", async (loss_mode) => {
     const results = [];
     for (const ppo_max_token_len of [64, 100_000]) {
@@ -449,38 +449,35 @@ describe("rollout correction", () => {
     ["ppo_clip", { rollout_rs: "seq_mean_k2", rollout_rs_threshold: 1e-7 }],
     ["reinforce", { rollout_is: "sequence" }],
     ["reinforce", { rollout_is: "token", rollout_is_batch_normalize: true, rollout_rs: "token_k3,token_k1" }],
-  ] as const)(
-    "with bypass_mode and loss_type %s corrects by %j, whatever the size of micro-batches",
-    async (...row) => {
-      const [loss_type, correction] = row;
-      const rollout_rs_threshold = "rollout_is_batch_normalize" in correction ? "1e-6,0.5_2" : null;
-      const rollout_correction = { bypass_mode: true, loss_type, rollout_rs_threshold, ...correction };
-      const results = [];
-      for (const ppo_max_token_len of [64, 100_000]) {
-        const training = await open({
-          // In the second update the policy is no longer the sampler.
-          actor: { ppo_max_token_len, ppo_epochs: 2, optim: { lr: 3e-3 } },
-          algorithm: { rollout_correction },
-        });
-        const { metrics } = await take(training);
-        // Normalised weights require a pass over the mini-batch before each update; nothing else does.
-        expect(training.scores).toHaveLength("rollout_is_batch_normalize" in correction ? 2 : 0);
-        expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThan(0);
-        if ("rollout_rs" in correction) {
-          const share = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
-          expect(share).toBeGreaterThan(0.1);
-          expect(share).toBeLessThan(0.95);
-        }
-        expect("rollout_corr/rollout_is_mean" in metrics).toBe("rollout_is" in correction);
-        expect(Object.keys(metrics).filter((name) => name.startsWith("actor/rollout_corr"))).toEqual([]);
-        results.push(metrics);
+  ] as const)("with bypass_mode and loss_type %s corrects by %j, with any size of micro-batches", async (...row) => {
+    const [loss_type, correction] = row;
+    const rollout_rs_threshold = "rollout_is_batch_normalize" in correction ? "1e-6,0.5_2" : null;
+    const rollout_correction = { bypass_mode: true, loss_type, rollout_rs_threshold, ...correction };
+    const results = [];
+    for (const ppo_max_token_len of [64, 100_000]) {
+      const training = await open({
+        // In the second update the policy is no longer the sampler.
+        actor: { ppo_max_token_len, ppo_epochs: 2, optim: { lr: 3e-3 } },
+        algorithm: { rollout_correction },
+      });
+      const { metrics } = await take(training);
+      // Normalised weights require a pass over the mini-batch before each update; nothing else does.
+      expect(training.scores).toHaveLength("rollout_is_batch_normalize" in correction ? 2 : 0);
+      expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThan(0);
+      if ("rollout_rs" in correction) {
+        const share = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
+        expect(share).toBeGreaterThan(0.1);
+        expect(share).toBeLessThan(0.95);
       }
-      for (const name of ["actor/grad_norm", "actor/pg_loss", "rollout_corr/k3_kl", "rollout_corr/chi2_seq"]) {
-        const [a, b] = results.map((metrics) => metrics[name]!);
-        expect(Math.abs(a! - b!) / (Math.abs(b!) + 1e-3), name).toBeLessThan(1e-4);
-      }
-    },
-  );
+      expect("rollout_corr/rollout_is_mean" in metrics).toBe("rollout_is" in correction);
+      expect(Object.keys(metrics).filter((name) => name.startsWith("actor/rollout_corr"))).toEqual([]);
+      results.push(metrics);
+    }
+    for (const name of ["actor/grad_norm", "actor/pg_loss", "rollout_corr/k3_kl", "rollout_corr/chi2_seq"]) {
+      const [a, b] = results.map((metrics) => metrics[name]!);
+      expect(Math.abs(a! - b!) / (Math.abs(b!) + 1e-3), name).toBeLessThan(1e-4);
+    }
+  });
 });
 
 describe("policy filtration", () => {

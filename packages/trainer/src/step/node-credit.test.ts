@@ -36,7 +36,7 @@ describe("creditNodes", () => {
     }
   });
 
-  it("credits an answer with its reward and what followed it; an episode counts once in the group", () => {
+  it("credits an answer with its reward and later ones; an episode counts once in the group", () => {
     // Prompt, [1] -> branches [2] worth 1 and [3, 4] worth 0, and another conversation [6] worth 4.
     const branched = makeTrajectory([0, 1, 1, 1, 1, 0, 1], 10, {
       segments: [segment(0, 2, -1), segment(2, 3, 0), segment(3, 5, 0), segment(5, 7, -1)],

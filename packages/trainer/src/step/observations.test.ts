@@ -48,7 +48,7 @@ async function takeSteps(training: Awaited<ReturnType<typeof open>>, count: numb
 }
 
 describe("observation_coeff", () => {
-  it.each([1, 2])("teaches the policy what its tools answer, in %i conversations", async (branches) => {
+  it.each([1, 2])("teaches the policy the answers of its tools, in %i conversations", async (branches) => {
     const training = await open(branches, { observation_coeff: 1, optim: { lr: 2e-2 } });
     const steps = await takeSteps(training, 6);
     const found = steps.map((metrics) => metrics["actor/observation_loss"]!);

@@ -142,7 +142,7 @@ describe("a training step", () => {
     }
   });
 
-  it("measures how far the update moved the policy, by a share of what was scored, and changes nothing by it", async () => {
+  it("measures how far the update moved the policy, by a share of the scored tokens, and changes nothing by it", async () => {
     const train = async (update_kl_ratio: number, lr = 3e-2) => {
       const training = await open({ actor: { update_kl_ratio, optim: { lr }, old_log_prob: "separate" } });
       const [first, second] = [await take(training), await take(training, 2)];
@@ -193,7 +193,7 @@ describe("a training step", () => {
     expect((rewards[10]! + rewards[11]!) / 2).toBeGreaterThan(before + 0.15);
   });
 
-  it("with on_failure error a reward that is no number names the row; nothing is trained", async () => {
+  it("with on_failure error a reward that is not a number names the row; nothing is trained", async () => {
     const reward = 'return truth === "bb" ? Number.NaN : text.length % 3;';
     const training = await open({ reward, rollout: { on_failure: "error" } });
     await expect(take(training)).rejects.toThrow(/row 1 .*[\s\S]*expected a finite number.*received NaN/);

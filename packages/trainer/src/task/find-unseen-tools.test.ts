@@ -29,7 +29,7 @@ it("warns if neither template nor prompts name a tool", () => {
   expect(findUnseenTools(makePolicy(plain), environment, [row("hi"), row("Tools: stock()")])).toBeNull();
 });
 
-it("looks at what each row's conversations may call", () => {
+it("looks at the tools of each row's conversations", () => {
   const policy = makePolicy(plain);
   const chosen = row("stock()", { extra_info: { tool_selection: ["weather"] } });
   expect(findUnseenTools(policy, environment, [chosen])).toContain('"weather"');

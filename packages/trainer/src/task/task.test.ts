@@ -157,7 +157,7 @@ describe("rows", () => {
     ]);
   });
 
-  it("of files and of loadDataset are the same, with what the task says of them", async () => {
+  it("of files and of loadDataset are the same, with the task's own functions", async () => {
     const files = [writeRows("a.jsonl", [record("a"), record("bb")]), writeRows("b.jsonl", [record("ccc")])];
     const ofFiles = await defineTask({ rows: files }).load();
     expect(await defineTask({ rows: await loadDataset(files) }).load()).toEqual(ofFiles);
@@ -173,7 +173,7 @@ describe("rows", () => {
     expect((await told.load()).map(({ groundTruth }) => groundTruth)).toEqual(["1!", "2!"]);
   });
 
-  it("of two datasets are told apart", async () => {
+  it("of two datasets are distinguished", async () => {
     const load = (name: string) => loadDataset([writeRows(name, [record(name)])]);
     const task = defineTask({ rows: [...(await load("x.jsonl")), ...(await load("y.jsonl"))], reward });
     const rows = await task.load();

@@ -245,7 +245,7 @@ describe.each(printing)("%s", (name) => {
     expect(reader.parse(turn.slice(whole.end), schemas).calls.map((call) => call.arguments)).toEqual(given);
   });
 
-  it("makes errors of calls that break off, and keeps what was written", () => {
+  it("makes errors of calls that break off, and keeps their text", () => {
     const hardest = nestedFor(cases[name]!);
     const given = takesSeveral(name) ? [plain, hardest] : [hardest];
     const turn = sampleTurn(name, makeTurn(given));
@@ -296,7 +296,7 @@ it("MiniMax-M3: its template leaves out null, and prints numbers as it does text
   ]);
 });
 
-it("a format is told by a token of the model only where no other's calls begin so", () => {
+it("a format is found by a token of the model only if no other format's calls begin with it", () => {
   const make = (added: readonly string[], source: string) => {
     const tokens = new AddedTokens(vocabulary, ["<|im_end|>", ...added]);
     return probeModel(

@@ -77,7 +77,7 @@ describe("playTask", () => {
     expect((await playTask(task, ["#### 9", "and more"])).unused).toBe(1);
   });
 
-  it("answers as a user does, and reads calls whatever the task's format", async () => {
+  it("answers as a user does, and reads calls in any format of the task", async () => {
     const guessing = defineTask({
       rows: [{ question: "Guess.", truth: "7" }],
       tools: [square],

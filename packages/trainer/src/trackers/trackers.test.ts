@@ -285,7 +285,7 @@ describe("mlflow", () => {
     expect([server.runs.size, server.experiments.size]).toEqual([2, 1]);
   });
 
-  it("validation generations are an artifact; where the server takes none, metrics still arrive", async () => {
+  it("validation generations are an artifact; if the server takes none, metrics still arrive", async () => {
     const server = makeServer();
     const env = { MLFLOW_TRACKING_URI: await serve(server.answer) };
     expect(await track("mlflow", env, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([]);
@@ -312,7 +312,7 @@ describe("mlflow", () => {
     ]);
   });
 
-  it("needs an address, and names without what MLflow forbids", () => {
+  it("needs an address, and drops characters of names that MLflow forbids", () => {
     expect(() => makeTrackers(makeConfig("mlflow"), {})).toThrow(
       /MLFLOW_TRACKING_URI: is not the address[\s\S]*mlflow server/,
     );

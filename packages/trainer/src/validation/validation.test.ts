@@ -25,7 +25,7 @@ function makeTrajectory(
 }
 
 describe("the bootstrap", () => {
-  it("draws what numpy draws", () => {
+  it("draws as numpy does", () => {
     expect([...new NumpyRandom(42).choice(5, 700)]).toEqual(reference.draws_of_5);
     expect([...new NumpyRandom(1).choice(1, 3)]).toEqual([0, 0, 0]);
   });

@@ -214,7 +214,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await page.context().close();
   });
 
-  it("a run's first chart is its success, held out and in training, whatever its judge gives; of sft its loss", async () => {
+  it("a run's first chart is its success, held out and in training, for any judge; of sft its loss", async () => {
     const { page, complaints } = await open("#/runs/numbers");
     const chart = (name: string) => page.getByRole("img", { name, exact: true }).waitFor();
     await chart("Success by step: training from 0.3 to 0.6, held out from 0.125 to 0.875");
@@ -265,7 +265,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await page.context().close();
   });
 
-  it("equal conversations show what they said; a run has its name, and commands that go on from it", async () => {
+  it("equal conversations show their text; a run has its name, and commands that go on from it", async () => {
     const { page, complaints } = await open("#/runs/lab~desk/dumps/1/groups/calculator%2F0%3A0");
     await page.getByRole("region", { name: "Conversations side by side" }).getByText("So it is 42").first().waitFor();
     await page.getByRole("navigation", { name: "Where you are" }).getByText("lab/desk").waitFor();

@@ -82,7 +82,7 @@ describe("questions to a model", () => {
     expect(opened).toEqual([path]);
   });
 
-  it("tell logprobs by the newest weights", async () => {
+  it("give logprobs by the newest weights", async () => {
     const { step, logprobs } = (await (await ask("now")).json()) as NowLogprobs;
     expect(step).toBe(2);
     expect(logprobs.map((x) => (x === 0 ? 0 : 1))).toEqual(lines[0]!.response_mask);

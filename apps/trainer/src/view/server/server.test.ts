@@ -233,7 +233,7 @@ describe("the viewer's server", () => {
     expect((await ask(`/api/runs/f/images/${hash}.png`)).status).toBe(404);
   });
 
-  it("says why there is no model to ask", async () => {
+  it("gives the reason if there is no model to ask", async () => {
     writeRun("no-model/e");
     const { ask } = open([join(root, "no-model")]);
     const post = (path: string) => ask(`/api/runs/e/dumps/${path}`, {}, { method: "POST", body: '{"token":2}' });

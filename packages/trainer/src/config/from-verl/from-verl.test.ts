@@ -187,7 +187,7 @@ describe("a script with a config", () => {
     expect(notes.join()).toMatch(/turns_grpo\.yaml/);
   });
 
-  it("is converted whole from several files, in whatever order; configs count in theirs", () => {
+  it("is converted whole from several files, in any order; configs count in theirs", () => {
     const [script, yaml, second] = write({
       "b/run.sh": multiTurn,
       "b/elsewhere/turns_grpo.yaml": base,
@@ -209,7 +209,7 @@ describe("a script with a config", () => {
     );
   });
 
-  it("names a file that is not there, and has several turns whatever that file says", () => {
+  it("names a missing file, and has several turns whatever that file has", () => {
     const [script] = write({ "c/run.sh": multiTurn });
     const { config, toFillIn, verlDefaults } = convertVerlFiles([script!], [], {});
     expect(toFillIn[0]!.key).toBe("--config-name=turns_grpo");

@@ -128,7 +128,7 @@ describe("arrays", () => {
 });
 
 describe("arguments", () => {
-  it('"$@" is what is given beside the script', () => {
+  it('"$@" stands for the overrides beside the script', () => {
     const script = `${train} a.b=1 "$@" c.d=2`;
     expect(read(script, ["e.f=3 4"]).texts).toEqual(["a.b=1", "e.f=3 4", "c.d=2"]);
     expect(read(script).texts).toEqual(["a.b=1", "c.d=2"]);

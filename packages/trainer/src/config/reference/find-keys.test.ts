@@ -22,7 +22,7 @@ describe("cria config", () => {
     expect(names("class_name", findConfigFile("tools"))).toEqual(["class_name"]);
   });
 
-  it("one in full: what it may be, its default, its meaning, verl's, other names, registered names", () => {
+  it("one in full: its values, its default, its meaning, verl's, other names, registered names", () => {
     expect(findKeys(train, "actor_rollout_ref.actor.grad_clip").keys).toEqual([
       {
         key: "actor_rollout_ref.actor.grad_clip",

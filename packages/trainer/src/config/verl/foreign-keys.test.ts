@@ -241,7 +241,7 @@ describe("overrides", () => {
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 
-  it("must be YAML, and a wrong union value says what would be right", () => {
+  it("must be YAML, and a wrong union value gets the allowed ones", () => {
     expect(() => load("trainer.seed=[1,")).toThrow(/trainer\.seed=\[1,/);
     expect(() => load("data.train_files=3")).toThrow(/expected: a text; or a list; each entry a text/);
   });
