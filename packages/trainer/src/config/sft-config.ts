@@ -81,11 +81,7 @@ const optim = z.strictObject({
     .describe(
       "constant; cosine: it falls once the warm-up is over; cosine_from_start: it falls from step 1, and the warm-up is a factor.",
     ),
-  lr_warmup_steps: z
-    .int()
-    .min(-1)
-    .default(-1)
-    .describe("Steps over which lr rises; -1: lr_warmup_steps_ratio says it."),
+  lr_warmup_steps: z.int().min(-1).default(-1).describe("Steps over which lr rises; -1: set by lr_warmup_steps_ratio."),
   lr_warmup_steps_ratio: z.number().min(0).max(1).default(0.1).describe("The warm-up as a share of all steps."),
   min_lr_ratio: z.number().min(0).max(1).default(0.05).describe("Share of lr that is left at the end of a cosine."),
   num_cycles: z.number().min(0).default(0.5).describe("Number of cycles of a cosine; half a cycle falls once."),

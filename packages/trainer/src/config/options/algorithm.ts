@@ -73,7 +73,7 @@ export const replayOptions = z.strictObject({
   sampling: z
     .enum(["uniform", "newest", "by_variance"])
     .default("uniform")
-    .describe("Which ones: drawn by the seed, the newest, or those whose rewards vary most."),
+    .describe("Choice of the replayed groups: drawn by the seed, the newest, or those whose rewards vary most."),
 });
 
 export type ReplayOptions = z.infer<typeof replayOptions>;

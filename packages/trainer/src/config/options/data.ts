@@ -54,7 +54,7 @@ export const dataOptions = z.strictObject({
     .string()
     .default("images")
     .describe(
-      "Column of images, which stand in the messages where their texts say <image>: { bytes }, { path } from the file's folder, a path, or { data, mimeType }.",
+      "Column of images, which replace <image> in the texts of the messages, in order: { bytes }, { path } from the file's folder, a path, or { data, mimeType }.",
     ),
   videoKey: z.string().default("videos").describe("Column of videos. It must be empty: policies see only images."),
   filterOverlongPrompts: z
@@ -70,7 +70,7 @@ export const dataOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Conversations see only the tools that tools_kwargs of their row names; extra_info.need_tools_kwargs of a row goes before.",
+      "Conversations see only the tools that tools_kwargs of their row names; extra_info.need_tools_kwargs of a row overrides this.",
     ),
   shuffle: z.boolean().default(true).describe("Draw rows in another order in each epoch."),
   seed: z.int().default(0).describe("Seed of that order, and of the rows that train_max_samples takes."),

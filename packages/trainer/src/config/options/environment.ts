@@ -45,7 +45,7 @@ export const agentOptions = z.strictObject({
     .positive()
     .default(100)
     .describe(
-      "Most calls of the policy in such an episode, unless multi_turn.max_assistant_turns says so. One more ends it.",
+      "Most calls of the policy in such an episode; multi_turn.max_assistant_turns overrides this. A further call ends the episode.",
     ),
 });
 
@@ -69,7 +69,7 @@ export const environmentOptions = z.strictObject({
     .refine((texts) => texts.every((text) => text !== ""), "texts that are not empty")
     .default([])
     .describe(
-      "Texts that end a turn, in training and validation. Each stays in it and is trained on; the end-of-turn token then comes with what follows, not trained on.",
+      "Texts that end a turn, in training and validation. The text stays in the turn and is trained on. The end-of-turn token then comes with the next message, and is not trained on.",
     ),
   maxTokensPerTurn: z
     .int()
@@ -97,17 +97,17 @@ export const environmentOptions = z.strictObject({
     .enum(["last_branch", "all_branches", "nodes"])
     .default("all_branches")
     .describe(
-      "Which answers an episode's reward teaches, where an agent held several conversations or changed its history. last_branch: those of the conversation whose answer came last. all_branches: all. nodes: all, each by the rewards given to it and to what followed it, beside the episode's.",
+      "Answers that learn from an episode's reward, if an agent held several conversations or changed its history. last_branch: those of the conversation whose answer came last. all_branches: all. nodes: all, each by the episode's reward and the rewards of this answer and of later ones.",
     ),
   trainOnConstrainedTokens: z
     .boolean()
     .default(false)
-    .describe("Train also on tokens that a grammar (structured output, a required call) took probability away from."),
+    .describe("Train also on tokens whose choice a grammar (structured output, a required call) restricted."),
   onFailure: z
     .enum(["drop", "refill", "error"])
     .default("drop")
     .describe(
-      "What follows when the environment or a judge breaks a conversation: an interaction or agent loop that throws, a reward function, reward model, calculateScore or calcReward that throws or takes too long. drop: the conversation is left out of its group, of statistics and of updates. refill: it is sampled again, three times at most, then dropped. error: the run ends. What the policy causes (a bad call, its program's time-out, too long an answer, turns used up) is scored in any case. A step in which every conversation failed ends the run.",
+      "Handling of a conversation that its environment or a judge breaks: an interaction or agent loop that throws, a reward function, reward model, calculateScore or calcReward that throws or takes too long. drop: the conversation is left out of its group, of statistics and of updates. refill: it is sampled again, three times at most, then dropped. error: the run ends. Faults of the policy (a bad call, its program's time-out, too long an answer, turns used up) are always scored. A step in which every conversation failed ends the run.",
     ),
   rewards: rewardOptions.prefault({}),
   tracing: z

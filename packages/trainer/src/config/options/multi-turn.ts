@@ -44,7 +44,7 @@ export const multiTurnOptions = z.strictObject({
     .enum(["strict", "ignore_strippable", "disable"])
     .default("strict")
     .describe(
-      "Compare each conversation's tokens with the whole rendered again: exactly, but for white space, or not.",
+      "Compare each conversation's tokens with a rendering of the whole conversation: exactly, except for white space, or not at all.",
     ),
   toolTimeoutS: z
     .number()
@@ -56,8 +56,6 @@ export const multiTurnOptions = z.strictObject({
   useInferenceChatTemplate: z
     .boolean()
     .default(false)
-    .describe(
-      "Render each turn as the chat template does in production, where the template also rewrites earlier turns.",
-    ),
+    .describe("Render each turn as the chat template does in production, which may rewrite earlier turns."),
   trainOnToolCalls: z.boolean().default(true).describe("false: the text of tool calls is not trained on."),
 });

@@ -17,8 +17,8 @@ export const rewardFunctionOptions = z.strictObject({
 /** A penalty for responses near the end of their budget. */
 export const overlongOptions = z.strictObject({
   length: z.int().min(0).default(0).describe("Tokens at the end of the budget over which the penalty grows."),
-  penaltyFactor: z.number().min(0).default(1).describe("The penalty where the budget is used up."),
-  log: z.boolean().default(false).describe("The penalty stands in metrics and dumps."),
+  penaltyFactor: z.number().min(0).default(1).describe("The penalty of a response that uses up its budget."),
+  log: z.boolean().default(false).describe("Write the penalty to metrics and dumps."),
 });
 
 /** `RewardAggregation`: turns scores into rewards on tokens. */
@@ -44,12 +44,12 @@ export const aggregationOptions = z.strictObject({
     .number()
     .nullable()
     .default(null)
-    .describe("Instead of the score of a conversation that succeeds; null: the score stays."),
+    .describe("Replaces the score of a conversation that succeeds; null: the score stays."),
   failureReward: z
     .number()
     .nullable()
     .default(null)
-    .describe("Instead of the score of a conversation that does not; null: the score stays."),
+    .describe("Replaces the score of a conversation that does not succeed; null: the score stays."),
   lengthPenalty: z
     .number()
     .max(0, "0 or less: it is added for each sampled token")
@@ -87,7 +87,7 @@ export const rewardOptions = z.strictObject({
     .nullable()
     .default(300)
     .describe(
-      "Seconds for each call of a reward function; null: no limit. What takes longer fails (rollout.on_failure).",
+      "Seconds for each call of a reward function; null: no limit. A conversation whose call takes longer fails (rollout.on_failure).",
     ),
   overlong: overlongOptions.nullable().default(null),
   aggregation: aggregationOptions.prefault({}),

@@ -19,7 +19,7 @@ function makeOptimizerOptions(learningRate: number) {
       .min(-1)
       .default(-1)
       .describe(
-        "Steps over which lr rises, the actor's counted from the end of trainer.critic_warmup; -1: lr_warmup_steps_ratio says it.",
+        "Steps over which lr rises, the actor's counted from the end of trainer.critic_warmup; -1: set by lr_warmup_steps_ratio.",
       ),
     warmupStepsRatio: z
       .number()
@@ -71,13 +71,13 @@ export const updateOptions = makeOptimizerOptions(1e-4).extend({
     .boolean()
     .default(true)
     .describe(
-      "Leave conversations without advantage out of evaluation and update where they have no gradient: it is the same, and cheaper. false: as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/* then cover the whole batch, and a batch without any advantage still takes an optimizer step.",
+      "Leave conversations without advantage out of evaluation and update, if they have no gradient. The result is the same, at less cost. false: evaluate them, as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/* then cover the whole batch, and a batch without any advantage still takes an optimizer step.",
     ),
   oldLogprobs: z
     .enum(["auto", "separate", "compare"])
     .default("auto")
     .describe(
-      "Where the logprobs before the update come from. auto: its own forward pass, where a step makes one update and nothing needs them earlier; else a pass of their own. separate: always a pass of their own. compare: the same, and training/old_log_prob_diff_max is the greatest difference to the first update's pass.",
+      "Source of the logprobs before the update. auto: the update's own forward pass, if a step makes one update and nothing needs them earlier; else a separate pass. separate: always a separate pass. compare: a separate pass, and training/old_log_prob_diff_max is its greatest difference to the first update's pass.",
     ),
   updateKlRatio: z
     .number()
@@ -85,7 +85,7 @@ export const updateOptions = makeOptimizerOptions(1e-4).extend({
     .max(1)
     .default(1 / 16)
     .describe(
-      "Share of a step's evaluated conversations that are scored again after its updates, for actor/update_kl: how far they moved the policy. At least one; 0: none. It changes nothing of the training.",
+      "Share of a step's evaluated conversations that is scored again after its updates. actor/update_kl then measures how far the updates moved the policy. At least one conversation; 0: none. Training does not depend on it.",
     ),
 });
 

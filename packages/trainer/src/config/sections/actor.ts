@@ -11,7 +11,7 @@ const { shape: updates } = updateOptions;
 const policyLoss = z.strictObject({
   loss_mode: z.string().default("vanilla").meta({
     description:
-      'The policy loss: a registered one, or "./module.ts#export". bypass_mode: what algorithm.rollout_correction.loss_type says.',
+      'The policy loss: a registered one, or "./module.ts#export". With bypass_mode, algorithm.rollout_correction.loss_type chooses the loss.',
     examples: policyLosses.names(),
   }),
   clip_cov_ratio: parameters.clipCovRatio,
@@ -38,13 +38,13 @@ export const actorSection = z.strictObject({
     .min(0)
     .nullable()
     .default(null)
-    .describe("The same below 1: ratios under 1 - clip_ratio_low; null: clip_ratio."),
+    .describe("Clip range below 1: from 1 minus this; null: clip_ratio."),
   clip_ratio_high: z
     .number()
     .positive()
     .nullable()
     .default(null)
-    .describe("The same above 1: ratios over 1 + clip_ratio_high; null: clip_ratio."),
+    .describe("Clip range above 1: to 1 plus this; null: clip_ratio."),
   clip_ratio_c: parameters.clipRatioC,
   loss_agg_mode: z
     .string()

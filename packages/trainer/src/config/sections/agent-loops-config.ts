@@ -11,14 +11,14 @@ export const agentLoopEntrySchema = z.strictObject({
     .string()
     .optional()
     .describe(
-      'In its place "./my-agent.ts#agent": a function of { row, model, signal } that calls the policy by itself; its result is the reward.',
+      'Instead of class_name, "./my-agent.ts#agent": a function of { row, model, signal } that calls the policy by itself; its result is the reward.',
     ),
   command: z
     .array(z.string())
     .min(1)
     .optional()
     .describe(
-      'In its place a program in any language, such as ["python3", "agent.py"]: started once an episode in the folder of this file, with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, CRIA_MODEL and CRIA_ROW_FILE, and the row as JSON on standard input. Its reward is posted to $CRIA_SESSION_URL/reward, or the last line of its output: {"reward": 0.5}.',
+      'Instead of class_name, a program in any language, such as ["python3", "agent.py"]: started once an episode in the folder of this file, with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, CRIA_MODEL and CRIA_ROW_FILE, and the row as JSON on standard input. Its reward is posted to $CRIA_SESSION_URL/reward, or the last line of its output: {"reward": 0.5}.',
     ),
   config: z
     .record(z.string(), z.unknown())

@@ -42,13 +42,13 @@ const rolloutCorrection = z.strictObject({
       z.string().regex(/^[\d.eE+-]+(_[\d.eE+-]+)?$/, 'a number, or "lower_upper", for example "0.5_5.0"'),
     ])
     .default(2)
-    .describe('Where weights are cut off. "lower_upper", as "0.5_5.0": weights outside are 0 (IcePop).'),
+    .describe('Upper bound of the weights. "lower_upper", as "0.5_5.0": weights outside are 0 (IcePop).'),
   rollout_rs: z
     .string()
     .nullable()
     .default(null)
     .describe(
-      "What is rejected: token, seq_sum, seq_mean or seq_max, and by which estimate of the KL between sampler and training graph, k1, k2 or k3: token_k1, seq_sum_k1, seq_mean_k3, seq_max_k2, ... Several with commas in between. token, sequence and geometric are token_k1, seq_sum_k1 and seq_mean_k1, with bounds of the inverse ratio.",
+      "Rules of rejection. Each names a unit (token, seq_sum, seq_mean or seq_max) and an estimate of the KL between sampler and training graph (k1, k2 or k3): token_k1, seq_sum_k1, seq_mean_k3, seq_max_k2, ... Commas separate several rules. token, sequence and geometric are token_k1, seq_sum_k1 and seq_mean_k1, with bounds of the inverse ratio.",
     ),
   rollout_rs_threshold: z
     .union([z.number(), z.string()])

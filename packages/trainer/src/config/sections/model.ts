@@ -26,6 +26,6 @@ export const modelSection = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "An adapter GGUF to start from. Rank, alpha and layers are its own; those given beside it must be the same.",
+      "An adapter GGUF to start from. It sets rank, alpha and layers; the keys for these must be absent or equal.",
     ),
 });

@@ -44,7 +44,7 @@ const rewardModelEntry = z
       .nullable()
       .default(null)
       .describe(
-        "Seconds for each conversation; null: reward_model.timeout_s. What takes longer fails (rollout.on_failure).",
+        "Seconds for each conversation; null: reward_model.timeout_s. A conversation whose call takes longer fails (rollout.on_failure).",
       ),
     prompt_template_path: z
       .string()

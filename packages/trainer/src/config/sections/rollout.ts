@@ -41,10 +41,10 @@ const multiTurn = z.strictObject({
 });
 
 const valKwargs = z.strictObject({
-  do_sample: z.boolean().default(false).describe("false: greedy, whatever temperature says."),
+  do_sample: z.boolean().default(false).describe("false: greedy, at any temperature."),
   temperature: z.number().min(0).default(1).describe("Sampling temperature, with do_sample."),
   ...sampledFrom,
-  n: z.int().positive().default(1).describe("Samples of each prompt; a row's __rollout_n__ goes before."),
+  n: z.int().positive().default(1).describe("Samples of each prompt; a row's __rollout_n__ overrides this."),
 });
 
 const agent = z.strictObject({
@@ -59,7 +59,7 @@ export const rolloutSection = z.strictObject({
     .int()
     .positive()
     .default(8)
-    .describe("Conversations sampled of each prompt in training; a row's __rollout_n__ goes before."),
+    .describe("Conversations sampled of each prompt in training; a row's __rollout_n__ overrides this."),
   temperature: z
     .number()
     .positive()

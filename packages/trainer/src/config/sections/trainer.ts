@@ -96,7 +96,7 @@ export const trainerSection = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Record what tools, interactions and judges of single conversations answer in journal/ of the run folder, until a checkpoint holds the step. A resumed run takes these answers, and asks nobody a second time but those whose answers a kill cut off.",
+      "Record the answers of tools, interactions and judges of single conversations in journal/ of the run folder, until a checkpoint holds the step. A resumed run uses these answers. It repeats only calls whose answers a kill cut off.",
     ),
   test_freq: z.int().default(-1).describe("Steps between validations; -1: only before and after."),
   val_before_train: z.boolean().default(true).describe("Validate before the first step."),
@@ -109,7 +109,7 @@ export const trainerSection = z.strictObject({
     .enum(["auto", "cpu", "cuda"])
     .default("auto")
     .describe(
-      "Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
+      "Device of the models. auto: a GPU if all of its parts are installed (`cria doctor` lists them), else the CPU. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
     ),
   threads: z
     .int()

@@ -14,9 +14,9 @@ export const visionKeys = {
       "Projector that encodes images for the model: a GGUF (llama.cpp: mmproj), or its address on a hub. It is not trained. null: the model reads only text.",
     ),
   image_min_tokens: tokens.describe(
-    "Tokens that a small image is scaled up to, where the projector takes images of any size; null: as its file says.",
+    "Tokens that a small image is scaled up to, if the projector takes images of any size; null: the value of its file.",
   ),
-  image_max_tokens: tokens.describe("Tokens that a large image is scaled down to; null: as its file says."),
+  image_max_tokens: tokens.describe("Tokens that a large image is scaled down to; null: the value of its file."),
 };
 
 const { shape: images } = imageOptions;
