@@ -257,6 +257,14 @@ describe("the estimate", () => {
     const hybrid = readModelShape(await readGguf(await models.write({ architecture: "lfm2", layers: 3 })));
     expect(hybrid).toMatchObject({ layers: 3, kvLayers: 1, kvHeads: 2 });
     expect(hybrid.linear.map(({ name }) => name)).toContain("shortconv.in_proj");
+    // A state has 16 x 16 numbers for each of four heads.
+    const nets = readModelShape(await readGguf(await models.write({ architecture: "qwen35", layers: 3 })));
+    expect(nets).toMatchObject({
+      kvLayers: 1,
+      deltaNet: { channels: 128, outputs: 64, state: 1024 },
+      gatesQueries: true,
+    });
+    expect(nets.linear.map(({ name }) => name)).toContain("ssm_beta");
     const fused = readModelShape(await readGguf(await models.write({ architecture: "phi3" })));
     expect(fused).toMatchObject({ kvLayers: 2, kvHeads: 2, headSize: 16, feedForward: 48 });
     expect(fused.linear.slice(0, 3)).toEqual([

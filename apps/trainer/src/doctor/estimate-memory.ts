@@ -25,6 +25,10 @@ export interface ModelShape {
   /** Layers with attention, whose keys and values are kept. */
   kvLayers: number;
   headSize: number;
+  /** Of the gated delta nets that some models have in place of attention: values of a token, and of a layer's state. */
+  deltaNet?: { channels: number; outputs: number; state: number };
+  /** Whether a gate of each head's output stands behind its queries. */
+  gatesQueries?: boolean;
   vocabulary: number;
   contextLength: number;
   parameters: number;
@@ -51,18 +55,26 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const heads = read("attention.head_count", 1);
   const embedding = read("embedding_length");
   const headSize = read("attention.key_length", embedding / heads);
+  // A file may have layers behind those that compute, which only draft tokens.
+  const layers = read("block_count") - read("nextn_predict_layers");
   // In hybrid models only some layers have attention.
-  const keys = tensors.filter(({ name }) => /^blk\.\d+\.attn_k\.weight$/.test(name));
+  const keys = tensors.filter(({ name }) => Number(/^blk\.(\d+)\.attn_k\.weight$/.exec(name)?.[1] ?? layers) < layers);
+  const outputsOf = (part: string) => tensors.find(({ name }) => name.endsWith(`.${part}.weight`))?.shape[1] ?? 0;
+  const outputs = outputsOf("attn_gate");
   const count = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
   return {
     architecture,
-    layers: read("block_count"),
+    layers,
     embedding,
     feedForward: read("feed_forward_length"),
     heads,
     kvHeads: keys.length > 0 ? keys[0]!.shape[1]! / headSize : read("attention.head_count_kv", heads),
-    kvLayers: keys.length > 0 ? keys.length : read("block_count"),
+    kvLayers: keys.length > 0 ? keys.length : layers,
     headSize,
+    ...(outputs > 0
+      ? { deltaNet: { channels: outputsOf("attn_qkv"), outputs, state: outputs * read("ssm.state_size") } }
+      : {}),
+    gatesQueries: outputsOf("attn_q") === 2 * heads * headSize,
     vocabulary: tensors.find(({ name }) => name === "token_embd.weight")?.shape[1] ?? 0,
     contextLength: read("context_length"),
     parameters: tensors.reduce((sum, { shape }) => sum + count(shape), 0),
@@ -165,6 +177,15 @@ export function estimateMemory(
         key: "actor_rollout_ref.model.image_max_tokens",
       });
   }
+  const { deltaNet } = model;
+  const states = layers - kvLayers;
+  if (deltaNet)
+    items.push({
+      name: "states",
+      bytes: rollout.max_num_seqs * states * (deltaNet.state + 3 * deltaNet.channels) * 4,
+      detail: `${rollout.max_num_seqs} conversations x ${states} layers in place of attention, F32`,
+      key: "actor_rollout_ref.rollout.max_num_seqs",
+    });
   if (config.algorithm.adv_estimator === "gae") {
     items.push({
       name: "critic",
@@ -201,9 +222,13 @@ export function estimateMemory(
   return items.sort((a, b) => b.bytes - a.bytes);
 }
 
-/** Values that a layer computes of each token. */
-function countValues({ embedding, headSize, heads, kvHeads, feedForward }: ModelShape): number {
-  return 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
+/** Values that a layer computes of each token, as `activation_bytes` of the native code counts them. */
+function countValues(model: ModelShape): number {
+  const { embedding, headSize, heads, kvHeads, feedForward, deltaNet, gatesQueries } = model;
+  const attends = (gatesQueries ? 7 : 4) * headSize * heads + 6 * headSize * kvHeads + heads;
+  // A state is kept for every 64 tokens.
+  const nets = deltaNet ? 5 * deltaNet.channels + 6 * deltaNet.outputs + deltaNet.state / 64 : 0;
+  return 3 * embedding + Math.max(attends, nets) + 3 * feedForward;
 }
 
 function countAdapter(model: ModelShape, config: TrainConfig): number {
