@@ -32,23 +32,11 @@ const TrainableArchitecture & find_architecture(const std::string & name, const 
         .remedy("load it with trainable \"none\" to generate only, or choose another model");
 }
 
+// Floats, and quantized values that can be read: gradients pass through weights that are converted row by row.
+// check_tensor_types has asked whether they can be multiplied.
 bool is_trainable_type(ggml_type type) {
-    switch (type) {
-        case GGML_TYPE_F32:
-        case GGML_TYPE_F16:
-        case GGML_TYPE_BF16:
-        case GGML_TYPE_Q8_0:
-        case GGML_TYPE_Q4_0:
-        case GGML_TYPE_Q4_1:
-        case GGML_TYPE_Q5_0:
-        case GGML_TYPE_Q5_1:
-        case GGML_TYPE_Q4_K:
-        case GGML_TYPE_Q5_K:
-        case GGML_TYPE_Q6_K:
-            return true;
-        default:
-            return false;
-    }
+    if (type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16) return true;
+    return ggml_is_quantized(type) && ggml_get_type_traits(type)->to_float;
 }
 
 // Hands out tensors by name and remembers which were asked for, so that leftovers can be refused.
@@ -84,7 +72,7 @@ class TensorTable {
         if (is_trainable_type(tensor->type)) return;
         throw Error("unsupported-type", "a weight's type cannot be trained on")
             .subject(path_)
-            .expected("F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K")
+            .expected("F32, F16, BF16, or a quantized type")
             .received(name + " is " + ggml_type_name(tensor->type))
             .remedy("quantize the model to one of these types");
     }

@@ -176,13 +176,18 @@ Napi::Value try_projector_file(const Napi::CallbackInfo & info) {
 ggml_type parse_type(const std::string & name) {
     static const std::map<std::string, ggml_type> types = {{"f32", GGML_TYPE_F32}, {"f16", GGML_TYPE_F16},
         {"bf16", GGML_TYPE_BF16}, {"q8_0", GGML_TYPE_Q8_0}, {"q4_0", GGML_TYPE_Q4_0}, {"q4_1", GGML_TYPE_Q4_1},
-        {"q5_0", GGML_TYPE_Q5_0}, {"q5_1", GGML_TYPE_Q5_1}, {"q4_K", GGML_TYPE_Q4_K}, {"q5_K", GGML_TYPE_Q5_K},
-        {"q6_K", GGML_TYPE_Q6_K}};
+        {"q5_0", GGML_TYPE_Q5_0}, {"q5_1", GGML_TYPE_Q5_1}, {"q2_K", GGML_TYPE_Q2_K}, {"q3_K", GGML_TYPE_Q3_K},
+        {"q4_K", GGML_TYPE_Q4_K}, {"q5_K", GGML_TYPE_Q5_K}, {"q6_K", GGML_TYPE_Q6_K}, {"iq2_s", GGML_TYPE_IQ2_S},
+        {"iq3_xxs", GGML_TYPE_IQ3_XXS}, {"iq3_s", GGML_TYPE_IQ3_S}, {"iq4_nl", GGML_TYPE_IQ4_NL},
+        {"iq4_xs", GGML_TYPE_IQ4_XS}, {"mxfp4", GGML_TYPE_MXFP4}, {"tq1_0", GGML_TYPE_TQ1_0},
+        {"tq2_0", GGML_TYPE_TQ2_0}};
     const auto it = types.find(name);
     if (it == types.end()) {
         throw Error("bad-option", "is not a type that can be written")
             .subject("tensor.type")
-            .expected("f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K, q5_K or q6_K")
+            .expected(
+                "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_K, q3_K, q4_K, q5_K, q6_K, iq2_s, iq3_xxs, iq3_s, "
+                "iq4_nl, iq4_xs, mxfp4, tq1_0 or tq2_0")
             .received('"' + name + '"');
     }
     return it->second;

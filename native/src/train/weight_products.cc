@@ -92,13 +92,32 @@ ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_ten
     return dx;
 }
 
+bool is_kernel_type(ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_F32:
+        case GGML_TYPE_F16:
+        case GGML_TYPE_BF16:
+        case GGML_TYPE_Q8_0:
+        case GGML_TYPE_Q4_0:
+        case GGML_TYPE_Q4_1:
+        case GGML_TYPE_Q5_0:
+        case GGML_TYPE_Q5_1:
+        case GGML_TYPE_Q4_K:
+        case GGML_TYPE_Q5_K:
+        case GGML_TYPE_Q6_K:
+            return true;
+        default:
+            return false;
+    }
+}
+
 // Whether our kernel, which reads W as it is stored, is worthwhile: narrow results (LoRA's rank) leave most of its tile
 // empty, and with many rows a copy of W pays for itself in the device's own products (on an H100 they are six times as
 // fast).
 bool has_kernel(const Graph & g, const ggml_tensor * w, const ggml_tensor * dy) {
     constexpr int64_t kManyRows = 256;
-    return g.kernels() && dy->ne[1] < kManyRows && w->ne[0] % 8 == 0 && w->ne[0] >= 32 && dy->nb[0] == sizeof(float) &&
-           dy->ne[2] == 1 && dy->ne[3] == 1;
+    return g.kernels() && is_kernel_type(w->type) && dy->ne[1] < kManyRows && w->ne[0] % 8 == 0 && w->ne[0] >= 32 &&
+           dy->nb[0] == sizeof(float) && dy->ne[2] == 1 && dy->ne[3] == 1;
 }
 
 // Cuts the sum over a long axis into parts until every multiprocessor has two blocks to work on.

@@ -20,9 +20,19 @@ export type GgufTensorType =
   | "q4_1"
   | "q5_0"
   | "q5_1"
+  | "q2_K"
+  | "q3_K"
   | "q4_K"
   | "q5_K"
-  | "q6_K";
+  | "q6_K"
+  | "iq2_s"
+  | "iq3_xxs"
+  | "iq3_s"
+  | "iq4_nl"
+  | "iq4_xs"
+  | "mxfp4"
+  | "tq1_0"
+  | "tq2_0";
 
 export interface GgufTensor {
   name: string;
