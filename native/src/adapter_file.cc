@@ -19,7 +19,7 @@ namespace cria {
 namespace {
 
 constexpr const char * kLinearLayers[] = {"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output", "shortconv.in_proj",
-    "shortconv.out_proj", "attn_gate", "ssm_alpha", "ssm_beta", "ssm_out", "ffn_gate", "ffn_up", "ffn_down"};
+    "shortconv.out_proj", "attn_gate", "ssm_in", "ssm_alpha", "ssm_beta", "ssm_out", "ffn_gate", "ffn_up", "ffn_down"};
 
 std::string list_linear_layers() {
     std::string text;

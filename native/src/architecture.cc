@@ -140,6 +140,20 @@ DeltaWeights find_delta_net(TensorTable & table, const std::string & block) {
     return w;
 }
 
+MambaWeights find_mamba(TensorTable & table, const std::string & block) {
+    const auto need = [&](const char * name) { return table.need(block + name); };
+    MambaWeights w{};
+    w.in = need("ssm_in.weight");
+    w.conv = need("ssm_conv1d.weight");
+    w.conv_bias = need("ssm_conv1d.bias");
+    w.step_bias = need("ssm_dt.bias");
+    w.rate = need("ssm_a");
+    w.skip = need("ssm_d");
+    w.norm = need("ssm_norm.weight");
+    w.out = need("ssm_out.weight");
+    return w;
+}
+
 // The gate and what it multiplies: in one tensor, they are its halves.
 void find_feed_forward(TensorTable & table, const std::string & block, const Architecture & a, LayerWeights & w) {
     w.ffn_norm = table.need(block + a.ffn_norm_name);
@@ -221,9 +235,12 @@ Architecture describe_architecture(llama_model * model, const std::string & path
         if (a.window > 0 && hp.is_swa(uint32_t(il)))
             w.math = {has_rope, hp.rope_freq_base_train_swa, hp.rope_freq_scale_train_swa, a.window};
         w.attn_norm = table.need(p + "attn_norm.weight");
-        if (hp.is_recr(uint32_t(il)) && a.delta.size > 0) {
+        if (hp.is_recr(uint32_t(il)) && a.state.corrects) {
             w.delta = find_delta_net(table, p);
             a.conv_taps = w.delta.conv->ne[0];
+        } else if (hp.is_recr(uint32_t(il)) && a.state.value_heads > 0) {
+            w.mamba = find_mamba(table, p);
+            a.conv_taps = w.mamba.conv->ne[0];
         } else if (hp.is_recr(uint32_t(il))) {
             w.conv = table.need(p + "shortconv.conv.weight");
             w.conv_in = table.need(p + "shortconv.in_proj.weight");

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/delta_rule.h"
+#include "cpu/state_rule.h"
 #include "ggml.h"
 
 struct llama_model;
@@ -28,8 +28,7 @@ struct WeightRows {
     int64_t begin = 0, count = 0;
 };
 
-// A gated delta net in place of attention (arXiv:2412.06464). C = size (2 key_heads + value_heads), D = size
-// value_heads.
+// A gated delta net in place of attention (arXiv:2412.06464). D = value_size value_heads, C = D + 2 key_size key_heads.
 struct DeltaWeights {
     ggml_tensor * in;  // [d, C], of queries, keys and values; null: the layer has no delta net
     ggml_tensor * conv;  // [taps, C], the last for the token itself
@@ -39,19 +38,29 @@ struct DeltaWeights {
     ggml_tensor * norm;  // [size]
 };
 
+// Mamba-2's layer in place of attention (arXiv:2405.21060). D = value_size value_heads, C = D + 2 key_size key_heads.
+struct MambaWeights {
+    ggml_tensor * in;  // [d, D + C + value_heads], of gate, convolution and steps; null: the layer has none
+    ggml_tensor *conv, *conv_bias;  // [taps, C], the last for the token itself; [C]
+    ggml_tensor *step_bias, *rate, *skip;  // [value_heads], [1, value_heads], [1, value_heads]
+    ggml_tensor * norm;  // [D / key_heads, key_heads]
+    ggml_tensor * out;  // [D, d]
+};
+
 struct LayerWeights {
-    ggml_tensor * attn_norm;                      // [d], of attention's or the convolution's input
-    WeightRows wq, wk, wv;                        // [d, heads*hd] (twice with gates), [d, kv*hd], [d, kv*hd]
-    ggml_tensor * wo;                             // [heads*hd, d]
-    ggml_tensor *bq, *bk, *bv;                    // or null
-    ggml_tensor *q_norm, *k_norm;                 // [hd], or null
+    ggml_tensor * attn_norm;  // [d], of attention's or the convolution's input
+    WeightRows wq, wk, wv;  // [d, heads*hd] (twice with gates), [d, kv*hd], [d, kv*hd]
+    ggml_tensor * wo;  // [heads*hd, d]
+    ggml_tensor *bq, *bk, *bv;  // or null
+    ggml_tensor *q_norm, *k_norm;  // [hd], or null
     // A gated short convolution in place of attention, whose weights are then null; else null.
-    ggml_tensor *conv, *conv_in, *conv_out;       // [taps, d], the last for the token itself; [d, 3d], [d, d]
+    ggml_tensor *conv, *conv_in, *conv_out;  // [taps, d], the last for the token itself; [d, 3d], [d, d]
     DeltaWeights delta;
+    MambaWeights mamba;
     ggml_tensor *post_attn_norm, *post_ffn_norm;  // [d], of what attention and feed-forward add, or null
-    ggml_tensor * ffn_norm;                       // [d]
-    WeightRows ffn_gate, ffn_up;                  // [d, ff]
-    ggml_tensor * ffn_down;                       // [ff, d]
+    ggml_tensor * ffn_norm;  // [d]
+    WeightRows ffn_gate, ffn_up;  // [d, ff]
+    ggml_tensor * ffn_down;  // [ff, d]
     LayerMath math;
 };
 
@@ -68,7 +77,7 @@ struct Architecture {
     int64_t window = 0;  // of the layers that have one; 0: none has
     int64_t ignored_window = 0;  // of the file, which llama.cpp leaves out; 0: none
     int64_t conv_taps = 0;  // tokens that a short convolution sees, the token itself included; 0: no layer has one
-    DeltaShape delta{};  // size 0: no layer has a delta net
+    StateShape state{};  // of layers with a state in place of attention; no heads: no layer has one
     bool gates_queries = false;  // behind each head's queries, wq has a gate of its output
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
     // A query at position p is multiplied by 1 + query_growth * ln(1 + floor(p / query_step)); 0: none is.

@@ -41,19 +41,34 @@ const char * describe_lfm2(const llama_model & model, Architecture & a) {
     return nullptr;
 }
 
+// The part of the states that is not modelled, or null.
+const char * check_states(const llama_model & model, const StateShape & s) {
+    const auto & hp = model.hparams;
+    if (s.key_heads <= 0 || s.value_heads <= 0 || s.value_heads % s.key_heads != 0 ||
+        int64_t(hp.ssm_d_inner) != s.values())
+        return "states of other shapes";
+    if (s.key_size % 4 != 0 || s.key_size > kMostState || s.value_size > kMostState)
+        return "states whose size is no multiple of 4, or above 256";
+    return nullptr;
+}
+
 // Layers without keys and values have a gated delta net in place of attention, and the others gate what attention
 // gives.
 const char * describe_qwen35(const llama_model & model, Architecture & a) {
     const auto & hp = model.hparams;
-    a.delta = {hp.ssm_d_state, hp.ssm_n_group, hp.ssm_dt_rank};
+    a.state = {hp.ssm_d_state, hp.ssm_d_state, hp.ssm_n_group, hp.ssm_dt_rank, true, true};
     a.gates_queries = true;
     a.ffn_norm_name = "post_attention_norm.weight";
-    if (a.delta.size == 0 || a.delta.size % 4 != 0 || a.delta.size > kMostDelta)
-        return "states whose size is no multiple of 4, or above 256";
-    if (a.delta.key_heads == 0 || a.delta.value_heads % a.delta.key_heads != 0 ||
-        int64_t(hp.ssm_d_inner) != a.delta.size * a.delta.value_heads)
-        return "states of other shapes";
-    return nullptr;
+    return check_states(model, a.state);
+}
+
+// granite with Mamba-2's layers where a layer has no keys and values.
+const char * describe_granite_hybrid(const llama_model & model, Architecture & a) {
+    const auto & hp = model.hparams;
+    if (hp.ssm_dt_rank == 0 || hp.ssm_d_inner % hp.ssm_dt_rank != 0) return "states of other shapes";
+    a.state = {hp.ssm_d_state, hp.ssm_d_inner / hp.ssm_dt_rank, hp.ssm_n_group, hp.ssm_dt_rank, false, false};
+    if (const char * problem = describe_granite(model, a)) return problem;
+    return check_states(model, a.state);
 }
 
 // Attention's and the feed-forward's input matrices are one tensor each. llama.cpp leaves the sliding window out.
@@ -87,6 +102,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"phi3", describe_phi3},
         {"mistral3", describe_mistral3},
         {"qwen35", describe_qwen35},
+        {"granitehybrid", describe_granite_hybrid},
     };
     return list;
 }

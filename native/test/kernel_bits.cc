@@ -141,21 +141,25 @@ Digest run_rows(const RowKernel & kernel) {
     return digest;
 }
 
-// Tokens of the delta rule, and their gradients, one behind the other.
-Digest run_delta_rows(const RowKernel & kernel) {
+// Tokens of the rule of states, and their gradients, one behind the other.
+Digest run_state_rows(const RowKernel & kernel) {
     random_bits.seed(12);
     Digest digest;
     for (const int n : {4, 8, 12, 16, 20, 64, 100, 128, 256}) {
-        std::vector<float> state(size_t(n * n), 0.0f), d_state = draw(n * n), out(size_t(n), 0.0f);
-        for (int token = 0; token < 5; token++) {
-            const auto q = draw(n), k = draw(n, 0.2f), v = draw(n), d_out = draw(n);
-            const DeltaToken t{q.data(), k.data(), v.data(), token == 2 ? 0.3f : -0.4f * float(token), 0.6f, n};
-            std::vector<float> d_q(size_t(n), 0.0f), d_k = d_q, d_v = d_q;
-            DeltaTokenGradient gradient{d_q.data(), d_k.data(), d_v.data(), 0.0f, 0.0f};
-            kernel.delta_gradient(state.data(), t, d_out.data(), d_state.data(), gradient);
-            kernel.delta_step(state.data(), t, out.data());
-            for (const auto & values : {state, d_state, out, d_q, d_k, d_v}) digest.add(values);
-            digest.add({gradient.log_decay, gradient.beta});
+        for (const bool corrects : {false, true}) {
+            const int m = corrects ? n : n / 2 + 1;
+            std::vector<float> state(size_t(n * m), 0.0f), d_state = draw(n * m), out(size_t(m), 0.0f);
+            for (int token = 0; token < 5; token++) {
+                const auto q = draw(n), k = draw(n, 0.2f), v = draw(m), d_out = draw(m);
+                const StateToken t{
+                    q.data(), k.data(), v.data(), token == 2 ? 0.3f : -0.4f * float(token), 0.6f, n, m, corrects};
+                std::vector<float> d_q(size_t(n), 0.0f), d_k = d_q, d_v(size_t(m), 0.0f);
+                StateTokenGradient gradient{d_q.data(), d_k.data(), d_v.data(), 0.0f, 0.0f};
+                kernel.state_gradient(state.data(), t, d_out.data(), d_state.data(), gradient);
+                kernel.state_step(state.data(), t, out.data());
+                for (const auto & values : {state, d_state, out, d_q, d_k, d_v}) digest.add(values);
+                digest.add({gradient.log_decay, gradient.beta});
+            }
         }
     }
     return digest;
@@ -163,7 +167,7 @@ Digest run_delta_rows(const RowKernel & kernel) {
 
 void check_rows() {
     report("softmax and gates", run_rows(row_kernel()), "");
-    report("delta rule", run_delta_rows(row_kernel()), "");
+    report("rule of states", run_state_rows(row_kernel()), "");
 }
 
 #ifdef __x86_64__

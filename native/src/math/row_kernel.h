@@ -1,6 +1,6 @@
-// Loops over rows of numbers: softmax, gates, the delta rule, and their gradients. Compiled once for each instruction
-// set (row_loops.h). Sums use sixteen lanes for any width of a register, so that kernels differ only by fused rounding.
-// z = x * scale throughout.
+// Loops over rows of numbers: softmax, gates, the rule of states, and their gradients. Compiled once for each
+// instruction set (row_loops.h). Sums use sixteen lanes for any width of a register, so that kernels differ only by
+// fused rounding. z = x * scale throughout.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@ namespace cria {
 // GELU by tanh's approximation is x sigmoid(z) with z = c x + d x^3, because tanh(z / 2) = 2 sigmoid(z) - 1.
 constexpr float kGeluC = 2.0f * 0.79788456080286535588f, kGeluD = kGeluC * 0.044715f;
 
-// One token of one head of the gated delta rule (cpu/delta_rule.h). The state's rows are the key's dimensions.
-struct DeltaToken {
-    const float *q, *k, *v;  // [size]; q is scaled
+// One token of one head of the rule of states (cpu/state_rule.h). The state's rows are the key's dimensions.
+struct StateToken {
+    const float *q, *k, *v;  // [key_size], [key_size], [value_size]
     float log_decay, beta;
-    int size;  // a multiple of 4, at most kMostDelta
+    int key_size, value_size;  // the first a multiple of 4; both at most kMostState
+    bool corrects;
 };
-constexpr int kMostDelta = 256;
+constexpr int kMostState = 256;
 
-struct DeltaTokenGradient {
-    float *q, *k, *v;  // [size]; q's and k's are added to, because value heads share them
+struct StateTokenGradient {
+    float *q, *k, *v;  // q's and k's are added to, because value heads share them
     float log_decay, beta;
 };
 
@@ -49,11 +50,11 @@ struct RowKernel {
     void (*geglu)(const float * gate, const float * up, float * out, int64_t n);
     void (*geglu_gradient)(
         const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
-    // The state [size, size] behind the token from that before it, in place, and its output [size].
-    void (*delta_step)(float * state, const DeltaToken & token, float * out);
+    // The state [value_size, key_size] behind the token from that before it, in place, and its output [value_size].
+    void (*state_step)(float * state, const StateToken & token, float * out);
     // The token's gradient from its output's and from that of the state behind it, which becomes that of `before`.
-    void (*delta_gradient)(const float * before, const DeltaToken & token, const float * d_out, float * d_state,
-        DeltaTokenGradient & gradient);
+    void (*state_gradient)(const float * before, const StateToken & token, const float * d_out, float * d_state,
+        StateTokenGradient & gradient);
 };
 
 // The kernel of this process (cpu/kernel_choice.h).

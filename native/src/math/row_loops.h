@@ -239,38 +239,38 @@ float exp_of_any(float x) {
 
 // Both loops take four rows of the state at a time, so that sums over rows stay in registers for as long. Sums are in
 // the rows' order.
-constexpr int kDeltaRows = 4;
+constexpr int kStateRows = 4;
 
-void delta_step(float * state, const DeltaToken & t, float * out) {
-    const int n = t.size;
+void state_step(float * state, const StateToken & t, float * out) {
+    const int rows = t.key_size, n = t.value_size;
     const Vec decay = splat<Vec>(exp_of_any(t.log_decay)), beta = splat<Vec>(t.beta);
-    float change[kMostDelta] = {};  // what the state holds of this key, and then what is added to it
-    for (int a = 0; a < n; a += kDeltaRows) {
-        float * rows = state + a * n;
+    float change[kMostState] = {};  // what the state holds of this key, and then what is added to it
+    for (int a = 0; a < rows; a += kStateRows) {
+        float * first = state + a * n;
         for_each_vector(0, n, [&](int64_t b, int, auto count) __attribute__((always_inline)) {
             Vec sum = load(change + b, count);
 #pragma GCC unroll 4
-            for (int r = 0; r < kDeltaRows; r++) {
-                const Vec kept = load(rows + r * n + b, count) * decay;
-                store(rows + r * n + b, kept, count);
+            for (int r = 0; r < kStateRows; r++) {
+                const Vec kept = load(first + r * n + b, count) * decay;
+                store(first + r * n + b, kept, count);
                 sum = fuse(splat<Vec>(t.k[a + r]), kept, sum);
             }
-            store(change + b, sum, count);
+            if (t.corrects) store(change + b, sum, count);
         });
     }
     for_each_vector(0, n, [&](int64_t b, int, auto count) __attribute__((always_inline)) {
         store(change + b, beta * (load(t.v + b, count) - load(change + b, count)), count);
         store(out + b, Vec{}, count);
     });
-    for (int a = 0; a < n; a += kDeltaRows) {
-        float * rows = state + a * n;
+    for (int a = 0; a < rows; a += kStateRows) {
+        float * first = state + a * n;
         for_each_vector(0, n, [&](int64_t b, int, auto count) __attribute__((always_inline)) {
             const Vec added = load(change + b, count);
             Vec sum = load(out + b, count);
 #pragma GCC unroll 4
-            for (int r = 0; r < kDeltaRows; r++) {
-                const Vec next = fuse(splat<Vec>(t.k[a + r]), added, load(rows + r * n + b, count));
-                store(rows + r * n + b, next, count);
+            for (int r = 0; r < kStateRows; r++) {
+                const Vec next = fuse(splat<Vec>(t.k[a + r]), added, load(first + r * n + b, count));
+                store(first + r * n + b, next, count);
                 sum = fuse(splat<Vec>(t.q[a + r]), next, sum);
             }
             store(out + b, sum, count);
@@ -278,20 +278,22 @@ void delta_step(float * state, const DeltaToken & t, float * out) {
     }
 }
 
-// With P = decay * before, u = P^T k, c = beta (v - u): the state is P + k c^T and the output its product with q.
-void delta_gradient(
-    const float * before, const DeltaToken & t, const float * d_out, float * d_state, DeltaTokenGradient & d) {
-    const int n = t.size;
-    const Vec decay = splat<Vec>(exp_of_any(t.log_decay)), beta = splat<Vec>(t.beta);
-    float change[kMostDelta] = {}, d_change[kMostDelta] = {}, by_row[kMostDelta];
-    for (int a = 0; a < n; a++) {
+// With P = decay * before, u = P^T k if the rule corrects, else 0, and c = beta (v - u): the state is P + k c^T and the
+// output its product with q.
+void state_gradient(
+    const float * before, const StateToken & t, const float * d_out, float * d_state, StateTokenGradient & d) {
+    const int rows = t.key_size, n = t.value_size;
+    const Vec decay = splat<Vec>(exp_of_any(t.log_decay)), beta = splat<Vec>(t.beta),
+              d_beta = t.corrects ? -beta : Vec{};
+    float change[kMostState] = {}, d_change[kMostState] = {}, by_row[kMostState];
+    for (int a = 0; a < rows; a++) {
         Lanes products;
         const Vec q = splat<Vec>(t.q[a]), k = splat<Vec>(t.k[a]);
         for_each_vector(0, n, [&](int64_t b, int v, auto count) __attribute__((always_inline)) {
             const Vec kept = load(before + a * n + b, count) * decay, dy = load(d_out + b, count);
             const Vec d_next = fuse(q, dy, load(d_state + a * n + b, count));
             store(d_state + a * n + b, d_next, count);
-            store(change + b, fuse(k, kept, load(change + b, count)), count);
+            if (t.corrects) store(change + b, fuse(k, kept, load(change + b, count)), count);
             store(d_change + b, fuse(k, d_next, load(d_change + b, count)), count);
             products.v[v] = fuse(kept, dy, products.v[v]);
         });
@@ -305,12 +307,12 @@ void delta_gradient(
         outputs.v[v] = fuse(added, load(d_out + b, count), outputs.v[v]);
         store(change + b, added, count);
         store(d.v + b, beta * d_added, count);
-        store(d_change + b, -beta * d_added, count);  // of u
+        store(d_change + b, d_beta * d_added, count);  // of u
     });
     d.beta = of_beta.total();
     const float output = outputs.total();
     Lanes of_decay;
-    for (int a = 0; a < n; a++) {
+    for (int a = 0; a < rows; a++) {
         Lanes products;
         const Vec k = splat<Vec>(t.k[a]);
         for_each_vector(0, n, [&](int64_t b, int v, auto count) __attribute__((always_inline)) {
@@ -331,7 +333,7 @@ void delta_gradient(
 }  // namespace
 
 const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp,
-    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient, geglu, geglu_gradient, delta_step,
-    delta_gradient};
+    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient, geglu, geglu_gradient, state_step,
+    state_gradient};
 
 }  // namespace cria

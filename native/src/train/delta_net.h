@@ -3,13 +3,13 @@
 #pragma once
 
 #include "architecture.h"
-#include "cpu/delta_rule.h"
 #include "train/compute.h"
 #include "train/parameters.h"
+#include "train/state_rule.h"
 
 namespace cria {
 
-// C = size (2 key_heads + value_heads), D = size value_heads, V = value_heads.
+// C = key_size 2 key_heads + D, D = value_size value_heads, V = value_heads.
 struct DeltaState {
     ggml_tensor * mixed;  // queries, keys and values, before the convolution [C, T]
     ggml_tensor * conv;  // behind it, before SiLU [C, T]
@@ -19,18 +19,12 @@ struct DeltaState {
     ggml_tensor * out;  // the input of the output projection [D, Q]
 };
 
-// The visibility of tokens.
-struct DeltaInputs {
-    const DeltaPlan * plan;
-    ggml_tensor * ancestors;  // see causal_convolution.h
-};
-
 // Returns the gated outputs [D, T] of x [d, T]; fills all of `state` but `out`.
 ggml_tensor * delta_net_forward(Graph & g, const Architecture & arch, const DeltaParameters & p,
-    const DeltaInputs & inputs, ggml_tensor * x, bool adapter, DeltaState & state);
+    const StateInputs & inputs, ggml_tensor * x, bool adapter, DeltaState & state);
 
 // Adds the parameters' gradients; returns that of x from d_out [D, T], or null when it is not wanted.
 ggml_tensor * delta_net_backward(Graph & g, const Architecture & arch, const DeltaParameters & p,
-    const DeltaInputs & inputs, const DeltaState & state, ggml_tensor * x, ggml_tensor * d_out, bool input_wanted);
+    const StateInputs & inputs, const DeltaState & state, ggml_tensor * x, ggml_tensor * d_out, bool input_wanted);
 
 }  // namespace cria

@@ -171,19 +171,39 @@ ggml_tensor * convolve_backward(Graph & g, const LayerParameters & p, const Laye
     return linear_backward(g, p.conv_in, a.attn_in, d_gates, {nullptr, input_wanted});
 }
 
-// The same of a delta net.
+// The same of layers with a state.
 ggml_tensor * delta_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const LayerInputs & inputs,
     bool adapter, LayerActivations & a) {
-    const DeltaInputs visible{inputs.delta_plan, inputs.ancestors};
+    const StateInputs visible{inputs.state_plan, inputs.ancestors};
     a.delta.out = pick_wanted(g, inputs, delta_net_forward(g, arch, p.delta, visible, a.attn_in, adapter, a.delta));
     return linear_forward(g, p.delta.out, a.delta.out, adapter);
 }
 
-ggml_tensor * delta_backward(Graph & g, const Architecture & arch, const LayerParameters & p,
+ggml_tensor * mamba_layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p,
+    const LayerInputs & inputs, bool adapter, LayerActivations & a) {
+    const StateInputs visible{inputs.state_plan, inputs.ancestors};
+    a.mamba.out = pick_wanted(g, inputs, mamba_forward(g, arch, p.mamba, visible, a.attn_in, adapter, a.mamba));
+    return linear_forward(g, p.mamba.out, a.mamba.out, adapter);
+}
+
+// The gradient of a layer's output for all tokens, from that of the output projection's result: zero for the others.
+ggml_tensor * output_backward(Graph & g, const Linear & projection, const LayerInputs & inputs, ggml_tensor * out,
+    ggml_tensor * d_o, int64_t tokens) {
+    ggml_tensor * d_out = linear_backward(g, projection, out, d_o);
+    if (!inputs.wanted) return d_out;
+    return ggml_get_rows_back(
+        g.ctx(), d_out, inputs.wanted, ggml_new_tensor_2d(g.ctx(), GGML_TYPE_F32, d_out->ne[0], tokens));
+}
+
+ggml_tensor * state_backward(Graph & g, const Architecture & arch, const LayerParameters & p,
     const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * d_o, bool input_wanted) {
-    const DeltaInputs visible{inputs.delta_plan, inputs.ancestors};
-    ggml_tensor * d_out = linear_backward(g, p.delta.out, a.delta.out, d_o);
-    if (inputs.wanted) d_out = ggml_get_rows_back(g.ctx(), d_out, inputs.wanted, a.delta.gate);
+    const StateInputs visible{inputs.state_plan, inputs.ancestors};
+    const int64_t T = a.attn_in->ne[1];
+    if (p.mamba.in.weight) {
+        ggml_tensor * d_out = output_backward(g, p.mamba.out, inputs, a.mamba.out, d_o, T);
+        return mamba_backward(g, arch, p.mamba, visible, a.mamba, a.attn_in, d_out, input_wanted);
+    }
+    ggml_tensor * d_out = output_backward(g, p.delta.out, inputs, a.delta.out, d_o, T);
     return delta_net_backward(g, arch, p.delta, visible, a.delta, a.attn_in, d_out, input_wanted);
 }
 
@@ -192,13 +212,14 @@ ggml_tensor * mix_forward(Graph & g, const Architecture & arch, const LayerParam
     const LayerInputs & inputs, bool adapter, LayerActivations & a) {
     if (p.conv.weight) return convolve_forward(g, p, inputs, adapter, a);
     if (p.delta.in.weight) return delta_forward(g, arch, p, inputs, adapter, a);
+    if (p.mamba.in.weight) return mamba_layer_forward(g, arch, p, inputs, adapter, a);
     return attend_forward(g, arch, p, s, inputs, adapter, a);
 }
 
 ggml_tensor * mix_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
     const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * d_o, bool input_wanted) {
     if (p.conv.weight) return convolve_backward(g, p, inputs, a, d_o, input_wanted);
-    if (p.delta.in.weight) return delta_backward(g, arch, p, inputs, a, d_o, input_wanted);
+    if (p.delta.in.weight || p.mamba.in.weight) return state_backward(g, arch, p, inputs, a, d_o, input_wanted);
     return attend_backward(g, arch, p, s, inputs, a, d_o, input_wanted);
 }
 
@@ -207,7 +228,8 @@ ggml_tensor * mix_backward(Graph & g, const Architecture & arch, const LayerPara
 std::vector<ggml_tensor *> LayerActivations::list() const {
     return {attn_in, query_in, q_raw, k_raw, query_gate, attention.q, attention.k, attention.v, attention.out,
         attention.kept, convolution.gates, convolution.conv, convolution.out, delta.mixed, delta.conv, delta.gate,
-        delta.alpha, delta.beta, delta.rule, delta.out, attn_raw, residual, ffn_in, gate, up, ffn_mid, ffn_raw};
+        delta.alpha, delta.beta, delta.rule, delta.out, mamba.projected, mamba.conv, mamba.rule, mamba.out, attn_raw,
+        residual, ffn_in, gate, up, ffn_mid, ffn_raw};
 }
 
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
@@ -256,9 +278,9 @@ size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool bl
     const int64_t raw = (layer.post_attn_norm ? d : 0) + (layer.post_ffn_norm ? d : 0);
     const int64_t attends = (arch.gates_queries ? 7 : 4) * q + 6 * kv + attention,
                   convolves = arch.conv_taps > 0 ? 12 * d : 0;
-    const DeltaShape & net = arch.delta;
-    const int64_t outputs = net.size * net.value_heads, channels = 2 * net.size * net.key_heads + outputs,
-                  nets = 5 * channels + 6 * outputs + net.size * outputs / DeltaPlan::kMostTokens;
+    const StateShape & net = arch.state;
+    const int64_t outputs = net.values(), channels = 2 * net.keys() + outputs,
+                  nets = 5 * channels + 6 * outputs + net.key_size * outputs / StatePlan::kMostTokens;
     const int64_t per_token = raw + 3 * d + std::max({attends, convolves, nets}) + 3 * ff;
     return size_t(per_token) * size_t(s.tokens()) * sizeof(float);
 }

@@ -7,6 +7,7 @@
 #include "train/attention.h"
 #include "train/compute.h"
 #include "train/delta_net.h"
+#include "train/mamba.h"
 #include "train/parameters.h"
 #include "train/short_convolution.h"
 
@@ -18,7 +19,7 @@ struct LayerInputs {
     AttentionInputs attention;  // which tokens see each other
     ggml_tensor * query_scales = nullptr;  // [1, 1, Q], factors of the queries; null: they have none
     ggml_tensor * ancestors = nullptr;  // [T, taps - 1] I32, as find_ancestors gives them; null without convolutions
-    const DeltaPlan * delta_plan = nullptr;
+    const StatePlan * state_plan = nullptr;  // of layers with a state
     // For the last layer, if only some tokens' outputs are read: these tokens [Q] I32, ascending, and their positions.
     // Queries, their attention and the feed-forward are then computed only for them. Else null, and Q = T.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
@@ -26,13 +27,14 @@ struct LayerInputs {
 
 // Inputs of the backward pass, in addition to the layer's input x [d, T].
 struct LayerActivations {
-    ggml_tensor * attn_in;  // normed x [d, T], the input of attention, convolution or delta net
+    ggml_tensor * attn_in;  // normed x [d, T], the input of attention, or of what stands in its place
     ggml_tensor * query_in;  // of the queries [d, Q] (null without attention)
     ggml_tensor *q_raw, *k_raw;  // [D, H, Q], [D, KV, T], before their norm (null without one)
     ggml_tensor * query_gate;  // [D*H, Q], of what attention gives, before its sigmoid (null without one)
     AttentionState attention;  // q and k after RoPE; `out` is the input of the output projection, or of its gate
     ConvolutionState convolution;  // of a layer with one; attention's parts are then null
     DeltaState delta;  // likewise
+    MambaState mamba;  // likewise
     ggml_tensor * attn_raw;  // the output projection's result [d, Q], before its norm (null without one)
     ggml_tensor * residual;  // x + attention, or what stands in its place [d, Q]
     ggml_tensor * ffn_in;  // normed residual [d, Q]

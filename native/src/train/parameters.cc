@@ -9,6 +9,12 @@
 
 namespace cria {
 
+namespace {
+
+bool is_matrix(const ggml_tensor * t) { return ggml_n_dims(t) >= 2 && t->ne[0] > 1; }
+
+}  // namespace
+
 ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool value_head) {
     std::vector<std::pair<std::string, ggml_tensor *>> values;
     if (model.options().trainable == Trainable::full) {
@@ -41,7 +47,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         if (index_.count(value)) continue;
         const std::vector<int64_t> shape(value->ne, value->ne + GGML_MAX_DIMS);
         Parameter p{name, value, pool_->add(GGML_TYPE_F32, shape), pool_->add(GGML_TYPE_F32, shape),
-            pool_->add(GGML_TYPE_F32, shape), ggml_n_dims(value) >= 2};
+            pool_->add(GGML_TYPE_F32, shape), is_matrix(value) && name.find("norm") == std::string::npos};
         index_[value] = parameters_.size();
         parameters_.push_back(p);
     }
@@ -71,6 +77,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         l.conv_in = make_linear(model, w.conv_in, nullptr);
         l.conv_out = make_linear(model, w.conv_out, nullptr);
         if (w.delta.in) l.delta = make_delta_net(model, w.delta);
+        if (w.mamba.in) l.mamba = make_mamba(model, w.mamba);
         l.gate = make_linear(model, w.ffn_gate, nullptr);
         l.up = make_linear(model, w.ffn_up, nullptr);
         l.down = make_linear(model, w.ffn_down, nullptr);
@@ -132,6 +139,20 @@ DeltaParameters ParameterSet::make_delta_net(const Model & model, const DeltaWei
     p.out = make_linear(model, w.out, nullptr);
     p.conv = {w.conv, gradient_of(w.conv)};
     p.decay = {w.decay, gradient_of(w.decay)};
+    p.norm = make_norm(w.norm);
+    return p;
+}
+
+MambaParameters ParameterSet::make_mamba(const Model & model, const MambaWeights & w) const {
+    const auto vector = [this](ggml_tensor * t) { return Vector{t, gradient_of(t)}; };
+    MambaParameters p;
+    p.in = make_linear(model, w.in, nullptr);
+    p.out = make_linear(model, w.out, nullptr);
+    p.conv = {w.conv, gradient_of(w.conv)};
+    p.conv_bias = vector(w.conv_bias);
+    p.step_bias = vector(w.step_bias);
+    p.rate = vector(w.rate);
+    p.skip = vector(w.skip);
     p.norm = make_norm(w.norm);
     return p;
 }

@@ -17,7 +17,7 @@ struct Parameter {
     ggml_tensor * value;     // the live tensor
     ggml_tensor * gradient;  // F32, accumulated
     ggml_tensor *moment1, *moment2;
-    bool decays;  // true for matrices, false for norms and biases
+    bool decays;  // true for matrices, false for norms, biases and numbers of heads
 };
 
 // y = W x + bias + scale B (A x); the gradients are null where a tensor is frozen.
@@ -37,7 +37,8 @@ struct Convolution {
     ggml_tensor *weight = nullptr, *d_weight = nullptr;
 };
 
-struct Decay {
+// Numbers that are trained as they are.
+struct Vector {
     ggml_tensor *weight = nullptr, *d_weight = nullptr;
 };
 
@@ -45,7 +46,15 @@ struct Decay {
 struct DeltaParameters {
     Linear in, gate, alpha, beta, out;
     Convolution conv;
-    Decay decay;
+    Vector decay;
+    Norm norm;
+};
+
+// The same of Mamba-2's layer.
+struct MambaParameters {
+    Linear in, out;
+    Convolution conv;
+    Vector conv_bias, step_bias, rate, skip;
     Norm norm;
 };
 
@@ -55,6 +64,7 @@ struct LayerParameters {
     Convolution conv;  // in place of attention, if it has a weight; q, k, v and o then have none
     Linear conv_in, conv_out;
     DeltaParameters delta;
+    MambaParameters mamba;
     LayerMath math;
 };
 
@@ -91,6 +101,7 @@ class ParameterSet {
     ggml_tensor * take_rows(ggml_tensor * whole, const WeightRows & rows);
     Norm make_norm(ggml_tensor * weight) const;
     DeltaParameters make_delta_net(const Model & model, const DeltaWeights & weights) const;
+    MambaParameters make_mamba(const Model & model, const MambaWeights & weights) const;
     double gradient_norm(Compute & compute) const;
     void clear_gradients();
 

@@ -41,10 +41,12 @@ LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
     const AttentionState & t = a.attention;
     const ConvolutionState & v = a.convolution;
     const DeltaState & d = a.delta;
+    const MambaState & m = a.mamba;
     return {leaf(a.attn_in), leaf(a.query_in), leaf(a.q_raw), leaf(a.k_raw), leaf(a.query_gate),
         {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, {leaf(v.gates), leaf(v.conv), leaf(v.out)},
         {leaf(d.mixed), leaf(d.conv), leaf(d.gate), leaf(d.alpha), leaf(d.beta), leaf(d.rule), leaf(d.out)},
-        leaf(a.attn_raw), leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid), leaf(a.ffn_raw)};
+        {leaf(m.projected), leaf(m.conv), leaf(m.rule), leaf(m.out)}, leaf(a.attn_raw), leaf(a.residual),
+        leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid), leaf(a.ffn_raw)};
 }
 
 void require(bool condition, const char * what) {
@@ -68,7 +70,7 @@ struct Session {
     std::unique_ptr<TensorPool> pool;
     AttentionPlan plan, last_plan;                // visibility on the CPU; in the last layer, if it has `wanted`
     AttentionPlan window_plan;                    // in layers with a window
-    DeltaPlan delta_plan;                         // of layers with a delta net
+    StatePlan state_plan;                         // of layers with a state
     ggml_tensor * ends = nullptr;                 // the same for kernels: [T]
     ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
     ggml_tensor * window_mask = nullptr;          // in layers with a window
@@ -112,8 +114,8 @@ struct Trainer::Impl {
 
     // Checks, before any computation, that the device holds all weights and has every operation of a training step.
     void check_device() {
-        if (arch.delta.size > 0) {
-            throw Error("unsupported-architecture", "gated delta nets train on the CPU only")
+        if (arch.state.value_heads > 0) {
+            throw Error("unsupported-architecture", "layers with a state in place of attention train on the CPU only")
                 .subject(model->options().path)
                 .received(ggml_backend_name(compute.backend()))
                 .remedy("train on the CPU (device \"cpu\")");
@@ -211,7 +213,7 @@ struct Trainer::Impl {
         if (compute.on_cpu()) {
             s.plan = plan_attention(b.ends, b.rows, S, 0);
             if (arch.window > 0) s.window_plan = plan_attention(b.ends, b.rows, S, arch.window);
-            if (arch.delta.size > 0) s.delta_plan = plan_delta(b.ends, b.rows, S);
+            if (arch.state.value_heads > 0) s.state_plan = plan_states(b.ends, b.rows, S);
         } else if (is_blockwise(compute, arch)) {
             s.ends = s.pool->add(GGML_TYPE_I32, {T});
         } else {
@@ -346,7 +348,7 @@ struct Trainer::Impl {
                                                          leaf(g, has_window ? session.window_mask : session.mask)}};
         inputs.query_scales = leaf(g, trimmed ? session.wanted_scales : session.query_scales);
         inputs.ancestors = leaf(g, session.ancestors);
-        inputs.delta_plan = &session.delta_plan;
+        inputs.state_plan = &session.state_plan;
         if (trimmed) {
             inputs.wanted = g.ref(session.wanted);
             inputs.wanted_positions = g.ref(session.wanted_positions);

@@ -115,6 +115,8 @@ it.each([
   ["lfm2", "q8_0", 3],
   ["qwen35", "f32", 3],
   ["qwen35", "q8_0", 3],
+  ["granitehybrid", "f32", 3],
+  ["granitehybrid", "q8_0", 3],
   ["phi3", "f32", 2],
   ["phi3", "q8_0", 2],
   ["mistral3", "f32", 2],

@@ -126,12 +126,15 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     await cpu.dispose();
   });
 
-  it("delta nets are refused before anything is computed", async () => {
-    const path = await write({ architecture: "qwen35" });
-    await expect(loadEmulated({ path, ...small, trainable: "full" }, device())).rejects.toMatchObject({
-      code: "engine/unsupported-architecture",
-    });
-  });
+  it.each(["qwen35", "granitehybrid"] as const)(
+    "%s's states are refused before the first step",
+    async (architecture) => {
+      const path = await write({ architecture });
+      await expect(loadEmulated({ path, ...small, trainable: "full" }, device())).rejects.toMatchObject({
+        code: "engine/unsupported-architecture",
+      });
+    },
+  );
 
   it("sums squared probabilities as the CPU does, and changes no other number for it", async () => {
     const path = await write({ embeddingScale: 0.3 });

@@ -39,11 +39,16 @@ async function randomizeLoraB(model: LlamaModel) {
 
 const attention = ["attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output"];
 const convolution = ["shortconv.in_proj", "shortconv.out_proj"];
-const deltaNet = ["attn_gate", "ssm_alpha", "ssm_beta", "ssm_out"]; // beside attn_qkv
+const states = ["attn_gate", "ssm_in", "ssm_alpha", "ssm_beta", "ssm_out"]; // beside attn_qkv
 /** A weight of the first layer that other architectures lack, or attn_k. */
-const FIRST: Record<string, string> = { lfm2: "shortconv.conv", phi3: "attn_qkv", qwen35: "ssm_conv1d" };
+const FIRST: Record<string, string> = {
+  lfm2: "shortconv.conv",
+  phi3: "attn_qkv",
+  qwen35: "ssm_conv1d",
+  granitehybrid: "ssm_in",
+};
 /** Linear layers, if not seven a layer: half of some models' layers have others in place of attention's four. */
-const LINEAR: Record<string, number> = { lfm2: 6, phi3: 4, qwen35: 7.5 };
+const LINEAR: Record<string, number> = { lfm2: 6, phi3: 4, qwen35: 7.5, granitehybrid: 6 };
 
 // Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {
@@ -75,7 +80,7 @@ describe("gradients against finite differences", () => {
           lora: {
             rank: 4,
             alpha: 8,
-            targets: [...attention, ...convolution, ...deltaNet, "ffn_gate", "ffn_up", "ffn_down", "output"],
+            targets: [...attention, ...convolution, ...states, "ffn_gate", "ffn_up", "ffn_down", "output"],
           },
         },
       );

@@ -13,7 +13,7 @@ afterAll(() => models.cleanUp());
 const prompt = [72, 101, 108, 108, 111, 44, 32, 119];
 const others = [87, 104, 121, 63, 32, 78, 111, 119, 33];
 const sampling = { maxTokens: 6, temperature: 0.8, stopTokens: [], seed: 5 };
-type Architecture = "lfm2" | "qwen35";
+type Architecture = "lfm2" | "qwen35" | "granitehybrid";
 const load = (
   architecture: Architecture,
   type: "f32" | "q8_0" | "q4_0",
@@ -39,6 +39,8 @@ describe.each([
   ["lfm2", "q8_0"],
   ["qwen35", "f32"],
   ["qwen35", "q8_0"],
+  ["granitehybrid", "f32"],
+  ["granitehybrid", "q8_0"],
 ] as const)("layers with a state: %s, %s weights, default options", (architecture, type) => {
   it("answer again and again: a conversation, its fork, its origin, and another one", async () => {
     const model = await load(architecture, type);

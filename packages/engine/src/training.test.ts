@@ -80,6 +80,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["LoRA", {}, { lora: { rank: 4, alpha: 8 } }],
     ["lfm2, full", { architecture: "lfm2", layers: 3 }, { trainable: "full" }],
     ["qwen35, full", { architecture: "qwen35", layers: 3 }, { trainable: "full" }],
+    ["granitehybrid, full", { architecture: "granitehybrid", layers: 3 }, { trainable: "full" }],
     ["phi3, LoRA", { architecture: "phi3" }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
@@ -203,6 +204,18 @@ describe("gradients do not depend on how the batch is computed", () => {
       "qwen35 with attention last, LoRA",
       1e-5,
       { architecture: "qwen35", embeddingScale: 0.3 },
+      { lora: { rank: 4, alpha: 8 } },
+    ],
+    [
+      "granitehybrid with Mamba last, full",
+      1e-5,
+      { architecture: "granitehybrid", layers: 3, embeddingScale: 0.3 },
+      { trainable: "full" },
+    ],
+    [
+      "granitehybrid with attention last, LoRA",
+      1e-5,
+      { architecture: "granitehybrid", embeddingScale: 0.3 },
       { lora: { rank: 4, alpha: 8 } },
     ],
     ["mistral3, full", 1e-5, { architecture: "mistral3", embeddingScale: 0.3 }, { trainable: "full" }],

@@ -261,7 +261,7 @@ describe("the estimate", () => {
     const nets = readModelShape(await readGguf(await models.write({ architecture: "qwen35", layers: 3 })));
     expect(nets).toMatchObject({
       kvLayers: 1,
-      deltaNet: { channels: 128, outputs: 64, state: 1024 },
+      states: { channels: 128, outputs: 64, state: 1024 },
       gatesQueries: true,
     });
     expect(nets.linear.map(({ name }) => name)).toContain("ssm_beta");

@@ -25,8 +25,8 @@ export interface ModelShape {
   /** Layers with attention, whose keys and values are kept. */
   kvLayers: number;
   headSize: number;
-  /** Of the gated delta nets that some models have in place of attention: values of a token, and of a layer's state. */
-  deltaNet?: { channels: number; outputs: number; state: number };
+  /** Of layers with a state in place of attention: values of a token, and of a layer's state. */
+  states?: { channels: number; outputs: number; state: number };
   /** Whether a gate of each head's output stands behind its queries. */
   gatesQueries?: boolean;
   vocabulary: number;
@@ -44,7 +44,7 @@ export interface ProjectorNeed {
 }
 
 const LINEAR =
-  /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_qkv|attn_gate|attn_output|ssm_(?:alpha|beta|out)|shortconv\.in_proj|shortconv\.out_proj|ffn_gate|ffn_up|ffn_down)\.weight$/;
+  /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_qkv|attn_gate|attn_output|ssm_(?:in|alpha|beta|out)|shortconv\.in_proj|shortconv\.out_proj|ffn_gate|ffn_up|ffn_down)\.weight$/;
 
 export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const architecture = String(metadata.get("general.architecture")?.value);
@@ -59,8 +59,8 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const layers = read("block_count") - read("nextn_predict_layers");
   // In hybrid models only some layers have attention.
   const keys = tensors.filter(({ name }) => Number(/^blk\.(\d+)\.attn_k\.weight$/.exec(name)?.[1] ?? layers) < layers);
-  const outputsOf = (part: string) => tensors.find(({ name }) => name.endsWith(`.${part}.weight`))?.shape[1] ?? 0;
-  const outputs = outputsOf("attn_gate");
+  const shapeOf = (part: string) => tensors.find(({ name }) => name.endsWith(`.${part}.weight`))?.shape ?? [0, 0];
+  const [outputs, channels] = [shapeOf("ssm_out")[0]!, shapeOf("ssm_conv1d")[1]!];
   const count = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
   return {
     architecture,
@@ -71,10 +71,8 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
     kvHeads: keys.length > 0 ? keys[0]!.shape[1]! / headSize : read("attention.head_count_kv", heads),
     kvLayers: keys.length > 0 ? keys.length : layers,
     headSize,
-    ...(outputs > 0
-      ? { deltaNet: { channels: outputsOf("attn_qkv"), outputs, state: outputs * read("ssm.state_size") } }
-      : {}),
-    gatesQueries: outputsOf("attn_q") === 2 * heads * headSize,
+    ...(outputs > 0 ? { states: { channels, outputs, state: outputs * read("ssm.state_size") } } : {}),
+    gatesQueries: shapeOf("attn_q")[1] === 2 * heads * headSize,
     vocabulary: tensors.find(({ name }) => name === "token_embd.weight")?.shape[1] ?? 0,
     contextLength: read("context_length"),
     parameters: tensors.reduce((sum, { shape }) => sum + count(shape), 0),
@@ -177,13 +175,13 @@ export function estimateMemory(
         key: "actor_rollout_ref.model.image_max_tokens",
       });
   }
-  const { deltaNet } = model;
-  const states = layers - kvLayers;
-  if (deltaNet)
+  const { states } = model;
+  const stateLayers = layers - kvLayers;
+  if (states)
     items.push({
       name: "states",
-      bytes: rollout.max_num_seqs * states * (deltaNet.state + 3 * deltaNet.channels) * 4,
-      detail: `${rollout.max_num_seqs} conversations x ${states} layers in place of attention, F32`,
+      bytes: rollout.max_num_seqs * stateLayers * (states.state + 3 * states.channels) * 4,
+      detail: `${rollout.max_num_seqs} conversations x ${stateLayers} layers in place of attention, F32`,
       key: "actor_rollout_ref.rollout.max_num_seqs",
     });
   if (config.algorithm.adv_estimator === "gae") {
@@ -224,11 +222,11 @@ export function estimateMemory(
 
 /** Values that a layer computes of each token, as `activation_bytes` of the native code counts them. */
 function countValues(model: ModelShape): number {
-  const { embedding, headSize, heads, kvHeads, feedForward, deltaNet, gatesQueries } = model;
+  const { embedding, headSize, heads, kvHeads, feedForward, states, gatesQueries } = model;
   const attends = (gatesQueries ? 7 : 4) * headSize * heads + 6 * headSize * kvHeads + heads;
   // A state is kept for every 64 tokens.
-  const nets = deltaNet ? 5 * deltaNet.channels + 6 * deltaNet.outputs + deltaNet.state / 64 : 0;
-  return 3 * embedding + Math.max(attends, nets) + 3 * feedForward;
+  const keepsStates = states ? 5 * states.channels + 6 * states.outputs + states.state / 64 : 0;
+  return 3 * embedding + Math.max(attends, keepsStates) + 3 * feedForward;
 }
 
 function countAdapter(model: ModelShape, config: TrainConfig): number {

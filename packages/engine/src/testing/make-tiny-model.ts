@@ -13,6 +13,7 @@ export const textArchitectures = [
   "phi3",
   "mistral3",
   "qwen35",
+  "granitehybrid",
 ] as const;
 
 /**
@@ -103,6 +104,12 @@ const CONVOLUTION_TOKENS = 3;
 const DELTA = { size: 16, keyHeads: 2, valueHeads: 4, taps: 4 };
 
 /**
+ * Mamba-2's layers of granitehybrid, in every other layer, starting with the first: values of four numbers a head, two
+ * heads of queries and keys, a state of 16 numbers for each value, and a convolution over four tokens.
+ */
+const MAMBA = { valueSize: 4, keyHeads: 2, size: 16, taps: 4 };
+
+/**
  * Dimension pairs of a head that follow an image's time, row and column, divided as in published models of these
  * architectures.
  */
@@ -114,7 +121,7 @@ const ROPE_BASE = 10000;
 const WINDOW_PATTERN = 2;
 
 /** Number of layers, if not 2. The fourth layer of smollm3 is the first without RoPE. */
-const LAYERS: Record<string, number> = { qwen3vl: 3, gemma3: 3, smollm3: 4, lfm2: 4, qwen35: 4 };
+const LAYERS: Record<string, number> = { qwen3vl: 3, gemma3: 3, smollm3: 4, lfm2: 4, qwen35: 4, granitehybrid: 4 };
 
 /** By Llama 3's rule, with its parameters but for a context of 64 tokens before it was extended. */
 function makeRopeFactors(headSize: number): Float32Array {
@@ -144,13 +151,14 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const {
     architecture = "qwen3",
     type = "f32",
-    embedding = architecture.startsWith("qwen2") || ["lfm2", "phi3"].includes(architecture) ? 64 : 32,
+    embedding = architecture.startsWith("qwen2") || ["lfm2", "phi3", "granitehybrid"].includes(architecture) ? 64 : 32,
     layers = LAYERS[architecture] ?? 2,
     heads = 4,
     kvHeads = 2,
     headSize = 16,
     feedForward = 48,
-    tied = architecture.startsWith("qwen3") || ["gemma3", "smollm3", "granite", "lfm2", "phi3"].includes(architecture),
+    tied = architecture.startsWith("qwen3") ||
+      ["gemma3", "smollm3", "granite", "granitehybrid", "lfm2", "phi3"].includes(architecture),
     contextLength = 512,
     vocabulary = 0,
     controlTokens = [],
@@ -169,8 +177,13 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       shape.reduce((a, b) => a * b, 1),
       () => mean + scale * normal(),
     );
-    // Norms, biases and convolutions stay F32, as in every real file.
-    tensors.push({ name, type: shape.length === 2 && !/\.conv\.|conv1d/.test(name) ? type : "f32", shape, data });
+    // Norms, biases, convolutions and numbers of heads stay F32, as in every real file.
+    tensors.push({
+      name,
+      type: shape.length === 2 && !/\.conv\.|conv1d|norm|ssm_[ad]$/.test(name) ? type : "f32",
+      shape,
+      data,
+    });
   };
   const control = [...SPECIAL_TOKENS, ...controlTokens];
   const tokens = [...byteTokens(), ...control, ...merges.map((merge) => merge.replace(" ", ""))];
@@ -179,7 +192,10 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   add("token_embd.weight", [embedding, tokens.length], embeddingScale);
   const hasConvolution = (layer: number) => architecture === "lfm2" && layer % 2 === 0;
   const hasDeltaNet = (layer: number) => architecture === "qwen35" && layer % 2 === 0;
-  const hasAttention = (layer: number) => !hasConvolution(layer) && !hasDeltaNet(layer);
+  const hasMamba = (layer: number) => architecture === "granitehybrid" && layer % 2 === 0;
+  const hasAttention = (layer: number) => !hasConvolution(layer) && !hasDeltaNet(layer) && !hasMamba(layer);
+  const inner = 2 * embedding; // values of a layer of Mamba-2, as llama.cpp demands
+  const mambaHeads = inner / MAMBA.valueSize;
   for (let i = 0; i < layers; i++) {
     const name = (part: string) => `blk.${i}.${part}`;
     const linear = (part: string, inputs: number, outputs: number) =>
@@ -201,6 +217,17 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("ssm_a"), [valueHeads], 0.2, -1);
       add(name("ssm_norm.weight"), [size], 0.1, 1);
       linear("ssm_out.weight", outputs, embedding);
+    } else if (hasMamba(i)) {
+      const { size, keyHeads, taps } = MAMBA;
+      const channels = inner + 2 * keyHeads * size;
+      linear("ssm_in.weight", embedding, inner + channels + mambaHeads);
+      add(name("ssm_conv1d.weight"), [taps, channels], 0.6);
+      add(name("ssm_conv1d.bias"), [channels], 0.2);
+      add(name("ssm_dt.bias"), [mambaHeads], 0.5, -1);
+      add(name("ssm_a"), [1, mambaHeads], 0.2, -1);
+      add(name("ssm_d"), [1, mambaHeads], 0.3, 1);
+      add(name("ssm_norm.weight"), [inner / keyHeads, keyHeads], 0.1, 1);
+      linear("ssm_out.weight", inner, embedding);
     } else if (architecture === "phi3") {
       linear("attn_qkv.weight", embedding, (heads + 2 * kvHeads) * headSize);
     } else {
@@ -251,11 +278,11 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   }
   if (architecture === "qwen3vl") ofImages[key("n_deepstack_layers")] = u32(deepLayers);
   const keysAndValues: GgufValue =
-    architecture === "lfm2"
+    architecture === "lfm2" || architecture === "granitehybrid"
       ? {
           type: "array",
           of: "int32",
-          value: Array.from({ length: layers }, (_, i) => (hasConvolution(i) ? 0 : kvHeads)),
+          value: Array.from({ length: layers }, (_, i) => (hasAttention(i) ? kvHeads : 0)),
         }
       : u32(kvHeads);
   const ofConvolutions: Record<string, GgufValue> =
@@ -269,6 +296,17 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
           [key("ssm.group_count")]: u32(DELTA.keyHeads),
           [key("ssm.time_step_rank")]: u32(DELTA.valueHeads),
           [key("ssm.inner_size")]: u32(DELTA.size * DELTA.valueHeads),
+        }
+      : {};
+  const ofMamba: Record<string, GgufValue> =
+    architecture === "granitehybrid"
+      ? {
+          [key("rope.scaling.finetuned")]: { type: "bool", value: false }, // no RoPE
+          [key("ssm.conv_kernel")]: u32(MAMBA.taps),
+          [key("ssm.state_size")]: u32(MAMBA.size),
+          [key("ssm.group_count")]: u32(MAMBA.keyHeads),
+          [key("ssm.time_step_rank")]: u32(mambaHeads),
+          [key("ssm.inner_size")]: u32(inner),
         }
       : {};
   const ofWindows: Record<string, GgufValue> =
@@ -300,7 +338,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       }
     : {};
   const ofScales: Record<string, GgufValue> =
-    architecture === "granite"
+    architecture === "granite" || architecture === "granitehybrid"
       ? {
           [key("embedding_scale")]: float(3),
           [key("residual_scale")]: float(0.6),
@@ -327,6 +365,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       ...ofImages,
       ...ofConvolutions,
       ...ofDeltaNets,
+      ...ofMamba,
       ...ofWindows,
       ...ofScales,
       ...ofPhi,

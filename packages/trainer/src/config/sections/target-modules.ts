@@ -11,13 +11,16 @@ const layers: Record<string, string | readonly string[]> = {
   up_proj: "ffn_up",
   gate_up_proj: "ffn_up",
   down_proj: "ffn_down",
-  // Of LFM2, whose attention and convolutions end with an out_proj each, as delta nets of Qwen3.5 do.
-  in_proj: "shortconv.in_proj",
+  // Of LFM2, whose attention and convolutions end with an out_proj each, as the layers with a state of Qwen3.5 and
+  // Granite's hybrids do.
+  in_proj: ["shortconv.in_proj", "ssm_in"],
   out_proj: ["attn_output", "shortconv.out_proj", "ssm_out"],
   in_proj_qkv: "attn_qkv",
   in_proj_z: "attn_gate",
   in_proj_a: "ssm_alpha",
   in_proj_b: "ssm_beta",
+  input_linear: ["ffn_gate", "ffn_up"],
+  output_linear: "ffn_down",
   w1: "ffn_gate",
   w3: "ffn_up",
   w2: "ffn_down",
