@@ -60,7 +60,7 @@ describe("generateText", () => {
       topK: 5,
       seed: 7,
       stopSequences: ["END"],
-      providerOptions: { cria: { minP: 0.1, promptTokenIds: true } },
+      providerOptions: { cria: { minP: 0.1, promptTokenIds: true, role: "x" } },
     });
     expect(result.text).toBe("Hello!");
     expect(result.reasoningText).toBe("Hm.");
@@ -77,6 +77,7 @@ describe("generateText", () => {
         maxTokens: 50,
         stop: ["END"],
         sampling: { temperature: 0.5, topP: 0.9, topK: 5, minP: 0.1, seed: 7 },
+        role: "x",
       },
     ]);
     const sampled = [..."<think>Hm.</think>\nHello!"].map((char) => char.codePointAt(0)!);

@@ -9,7 +9,7 @@ import type { ChatRequest, ChatSampling, ResponseFormat, ToolChoice } from "@cri
 import { readPrompt } from "./read-prompt.js";
 
 /** Options of a call in `providerOptions: { cria: ... }`. */
-export interface CriaCallOptions extends Pick<SamplingOptions, "minP"> {
+export interface CriaCallOptions extends Pick<SamplingOptions, "minP">, Pick<ChatRequest, "role"> {
   /** Include the prompt's token ids in `providerMetadata.cria`. Default false. */
   promptTokenIds?: boolean;
 }
@@ -42,19 +42,24 @@ export function readCallOptions(options: LanguageModelV3CallOptions): ReadCall {
     ...(maxOutputTokens === undefined ? {} : { maxTokens: maxOutputTokens }),
     ...(stopSequences && stopSequences.length > 0 ? { stop: stopSequences } : {}),
     ...(Object.keys(sampling).length > 0 ? { sampling } : {}),
+    ...(own.role === undefined ? {} : { role: own.role }),
   };
   return { request, own, warnings };
 }
 
 function readOwnOptions(given: Record<string, unknown>, warnings: SharedV3Warning[]): CriaCallOptions {
-  const { minP, promptTokenIds, ...others } = given;
+  const { minP, promptTokenIds, role, ...others } = given;
   for (const name of Object.keys(others))
     warnings.push({
       type: "unsupported",
       feature: `providerOptions.cria.${name}`,
-      details: "known are minP and promptTokenIds",
+      details: "known are minP, promptTokenIds and role",
     });
-  return { minP: minP as number | undefined, promptTokenIds: promptTokenIds === true };
+  return {
+    minP: minP as number | undefined,
+    promptTokenIds: promptTokenIds === true,
+    role: role as string | undefined,
+  };
 }
 
 function readTools(tools: NonNullable<LanguageModelV3CallOptions["tools"]>, warnings: SharedV3Warning[]): ToolSchema[] {

@@ -17,6 +17,8 @@ export interface SampledTurn {
    * state has no name.
    */
   state?: string;
+  /** Role that the policy played in it (`role` of the agent's call). Left out: none was named. */
+  role?: string;
 }
 
 /**
@@ -41,17 +43,19 @@ export function listSampledTurns({
   let next = 0;
   segments.forEach((segment, index) => {
     let { turn, state } = ends[segment.parent] ?? { turn: -1, state: undefined };
-    let own: readonly Pick<TurnRecord, "role" | "start" | "end" | "state">[];
+    let own: readonly Pick<TurnRecord, "role" | "start" | "end" | "state" | "call">[];
     if (records) {
       const first = next;
       while (next < records.length && records[next]!.start < segment.end) next++;
       own = records.slice(first, next);
     } else own = findStretches(responseMask, segment);
-    for (const { role, start, end, state: named } of own) {
+    for (const { role, start, end, state: named, call } of own) {
       if (role !== "assistant") state = named ?? state;
       else if (end > start) {
         const parent = turn;
-        turn = turns.push({ start, end, segment: index, parent, ...(state === undefined ? {} : { state }) }) - 1;
+        const played = typeof call?.request.role === "string" ? { role: call.request.role } : {};
+        turn =
+          turns.push({ start, end, segment: index, parent, ...(state === undefined ? {} : { state }), ...played }) - 1;
         state = undefined;
       }
     }

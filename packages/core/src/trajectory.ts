@@ -62,7 +62,7 @@ export interface TurnCall {
   tools?: readonly ToolSchema[];
   /**
    * Options of the request beside messages and tools: `toolChoice`, `responseFormat`, `maxTokens`, `stop`,
-   * `topLogprobs`, `choice`.
+   * `topLogprobs`, `choice`, `role`.
    */
   request: Readonly<Record<string, unknown>>;
 }

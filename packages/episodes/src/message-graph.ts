@@ -109,9 +109,13 @@ export class MessageGraph {
   /** Inputs that the template prints only as separate conversations, by the id of their original place. */
   private readonly moved = new Map<string, InputNode>();
 
-  /** Finds or creates the place of a conversation. @param messages the last one is not the assistant's. */
-  locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
-    const { after, from, id, isKnownStart } = this.follow(null, messages, 0, tools);
+  /**
+   * Finds or creates the place of a conversation.
+   * @param messages the last one is not the assistant's.
+   * @param role role of the caller: of answers with equal text it means its own.
+   */
+  locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[], role?: string): Place {
+    const { after, from, id, isKnownStart } = this.follow(null, messages, 0, tools, role);
     return this.open(after, messages.slice(from), id, isKnownStart, tools);
   }
 
@@ -124,6 +128,7 @@ export class MessageGraph {
     messages: readonly ChatMessage[],
     from: number,
     tools: readonly ToolSchema[],
+    role: string | undefined,
   ): Known {
     const inputs = this.inputsOf(after);
     const lengths = new Set([...inputs.values(), ...this.moved.values()].map((input) => input.messages.length));
@@ -138,8 +143,8 @@ export class MessageGraph {
       if (message.role === "assistant" && (lengths.has(i - from) || lengths.has(i))) {
         const input = this.find(inputs, path.end());
         isKnownStart ||= input !== undefined;
-        const answer = input && findAnswer(input, message);
-        const known = answer && this.follow(answer, messages, i + 1, tools);
+        const answer = input && findAnswer(input, message, role);
+        const known = answer && this.follow(answer, messages, i + 1, tools, role);
         if (known && known.from > (furthest?.from ?? 0)) furthest = known;
       }
       path.add(keyOfMessage(message));
@@ -317,11 +322,13 @@ function hashPath(parent: AnswerNode | null, tools: readonly ToolSchema[]): Path
   return new PathHash(parent?.id ?? null, parent ? null : keyOfTools(tools));
 }
 
-/** Siblings may have equal texts; then call ids, and thoughts if sent back, tell them apart. */
-function findAnswer(input: InputNode, message: ChatMessage): AnswerNode | undefined {
+/** Siblings may have equal texts; then call ids, the role, and thoughts if sent back, tell them apart. */
+function findAnswer(input: InputNode, message: ChatMessage, role: string | undefined): AnswerNode | undefined {
   const key = keyOfMessage(message);
   const alike = listAnswers(input).filter(({ state, said }) => state === "done" && keyOfMessage(said!.message) === key);
   const sameIds = alike.filter(({ said }) => haveSameIds(said!.message, message));
-  const meant = sameIds.length > 0 ? sameIds : alike;
+  const possible = sameIds.length > 0 ? sameIds : alike;
+  const sameRole = possible.filter(({ call }) => call?.request.role === role);
+  const meant = sameRole.length > 0 ? sameRole : possible;
   return meant.find(({ said }) => haveSameThoughts(said!.message, message)) ?? meant[0];
 }

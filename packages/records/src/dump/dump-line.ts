@@ -48,8 +48,8 @@ export interface DumpCall {
   last?: true;
   tools?: readonly ToolSchema[];
   /**
-   * Those options among `tool_choice`, `response_format`, `max_tokens`, `stop`, `top_logprobs`, `choice` that it
-   * gave.
+   * Those options among `tool_choice`, `response_format`, `max_tokens`, `stop`, `top_logprobs`, `choice`, `role`
+   * that it gave.
    */
   request: Readonly<Record<string, unknown>>;
 }

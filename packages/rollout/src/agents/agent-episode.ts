@@ -1,8 +1,9 @@
 import { basename } from "node:path";
-import { type ChatMessage, CriaError, type TrajectorySegment } from "@cria/core";
+import { type ChatMessage, CriaError, type TrajectorySegment, type TurnRecord } from "@cria/core";
 import { checkEpisode, isUsableNumber, layOutGraph } from "@cria/episodes";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { ChatSession } from "../chat/chat-session.js";
+import { isRoleRewards, type RoleRewards, theRoleRewards } from "../chat/role-rewards.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
@@ -67,14 +68,16 @@ export async function runAgentEpisode(
   }
   log.enter("terminated");
   request.enter("running");
-  const { score, extra, wrong } = isOut ? outOfRoom : readScore(result);
-  error ??= wrong;
+  const { score, rewards: given, extra, wrong } = isOut ? outOfRoom : readScore(result);
   const output = describeEpisode(session, row, context);
-  const own = session.outcome ?? score;
+  const rewards = session.roleRewards ?? given;
+  error ??= wrong ?? (rewards ? describeMissing(output, rewards) : undefined);
+  const own = session.outcome ?? score ?? (rewards ? 0 : null);
   const tokenization = error === undefined ? await checkTokens(session, context, output.metrics) : null;
   return {
     ...output,
     finishReason: isOut ? "length" : output.finishReason,
+    turnScores: [...(output.turnScores ?? []), ...(rewards ? placeRewards(output, rewards) : [])],
     score: own,
     ...(own === null ? { scoreError: describeNoScore(result) } : {}),
     extraFields: tokenization ? { ...extra, tokenization } : extra,
@@ -99,7 +102,7 @@ async function checkTokens(
   return checks[0] ?? null;
 }
 
-const aScore = "a finite number, true or false, or { score, ...extra }";
+const aScore = "a finite number, true or false, { score, ...extra } or { rewards, ...extra }";
 
 /** Message for an agent without a score; used only if the task has no reward function. */
 function describeNoScore(result: unknown): string {
@@ -164,31 +167,62 @@ function findTaught(
   return null;
 }
 
+/** The error of rewards that lack a role which the policy played. */
+function describeMissing({ turns }: AgentLoopOutput, rewards: RoleRewards): string | undefined {
+  const missing = [...listRoles(turns)].filter((role) => !Object.hasOwn(rewards, role));
+  if (missing.length === 0) return undefined;
+  return `the agent's rewards lack a role that was played: expected ${[...listRoles(turns)].join(", ")}, and received ${Object.keys(rewards).join(", ") || "none"}`;
+}
+
+/** A role's reward lands on its last trained token. That of a role without one, which never answered, is dropped. */
+function placeRewards({ turns = [], responseMask: mask }: AgentLoopOutput, rewards: RoleRewards) {
+  return Object.entries(rewards).flatMap(([role, value]) => {
+    const taught = turns.flatMap((turn) =>
+      roleOf(turn) === role ? (findTaught(mask, turns, turn.end - 1) ?? []) : [],
+    );
+    return taught.length === 0 ? [] : [{ value, tokenIndex: taught.at(-1)! }];
+  });
+}
+
+function listRoles(turns: AgentLoopOutput["turns"] = []): Set<string> {
+  return new Set(turns.flatMap((turn) => roleOf(turn) ?? []));
+}
+
+function roleOf({ call }: TurnRecord): string | undefined {
+  return call?.request.role as string | undefined;
+}
+
 interface AgentScore {
   score: number | null;
+  rewards: RoleRewards | null;
   extra: Record<string, unknown>;
   /** Why the given score is invalid. */
   wrong?: string;
 }
 
 /** Score when tokens or calls ran out: the policy's own doing, hence 0. */
-const outOfRoom: AgentScore = { score: 0, extra: {} };
+const outOfRoom: AgentScore = { score: 0, rewards: null, extra: {} };
 
 /** Reads an untrusted result. An invalid score fails only its episode, as an agent that throws does. */
 function readScore(result: AgentResult): AgentScore {
   if (typeof result === "number") return checkScore(result, {});
-  if (typeof result === "boolean") return { score: Number(result), extra: {} };
-  if (typeof result !== "object" || result === null) return { score: null, extra: {} };
-  const { score, ...extra } = result;
-  return checkScore(score, toPlainRecord(extra));
+  if (typeof result === "boolean") return { score: Number(result), rewards: null, extra: {} };
+  if (typeof result !== "object" || result === null) return { score: null, rewards: null, extra: {} };
+  const { score, rewards = null, ...others } = result;
+  const extra = toPlainRecord(others);
+  if (rewards === null) return checkScore(score, extra);
+  if (isRoleRewards(rewards)) return { ...checkScore(score, extra), rewards: { ...rewards } };
+  const wrong = `the agent's rewards are wrong: expected ${theRoleRewards}, and received ${describeData(rewards)}`;
+  return { score: null, rewards: null, extra, wrong };
 }
 
 function checkScore(given: unknown, extra: Record<string, unknown>): AgentScore {
   const score = typeof given === "boolean" ? Number(given) : given;
-  if (score === undefined || score === null) return { score: null, extra };
-  if (isUsableNumber(score)) return { score, extra };
+  if (score === undefined || score === null) return { score: null, rewards: null, extra };
+  if (isUsableNumber(score)) return { score, rewards: null, extra };
   return {
     score: null,
+    rewards: null,
     extra,
     wrong: `the agent's score is wrong: expected ${aScore}, and received ${describeData(given)}`,
   };

@@ -1,5 +1,6 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import type { ChatSession } from "../chat/chat-session.js";
+import type { RoleRewards } from "../chat/role-rewards.js";
 
 /** Argument of an agent: everything it uses in one episode. */
 export interface AgentContext<Row = unknown> {
@@ -17,12 +18,14 @@ export interface AgentContext<Row = unknown> {
 
 /**
  * Result of an agent: a score (number; true = 1, false = 0), `{ score, ...extra }` whose numeric extras become
- * metrics, or nothing if the task's reward judges.
+ * metrics, `{ rewards, ...extra }` with a reward for each role that the model played (`score` is 0 then, if left out),
+ * or nothing if the task's reward judges.
  */
 export type AgentResult =
   | number
   | boolean
-  | { score: number; [name: string]: unknown }
+  | { score: number; rewards?: RoleRewards; [name: string]: unknown }
+  | { score?: undefined; rewards: RoleRewards; [name: string]: unknown }
   | null
   | undefined
   // biome-ignore lint/suspicious/noConfusingVoidType: a function without a result is an agent too.

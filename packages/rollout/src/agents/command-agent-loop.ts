@@ -17,7 +17,7 @@ import { runProgram } from "./run-program.js";
  * The program calls the policy over HTTP, at the endpoint that the usual clients read from `OPENAI_BASE_URL`,
  * `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY`; `CRIA_MODEL` names the model. It gets the row as
  * JSON on standard input and in the file `CRIA_ROW_FILE`. Its reward comes from `POST $CRIA_SESSION_URL/reward`,
- * else from a last output line `{"reward": 0.5}`, else from the task's reward. An exit status other than 0 fails the
+ * else from a last output line `{"reward": 0.5}` or `{"rewards": {"x": 1, "o": -1}}`, else from the task's reward. An exit status other than 0 fails the
  * episode.
  * @param cwd working directory of the program.
  */
@@ -121,6 +121,7 @@ function readReward(stdout: string): AgentResult {
   try {
     const { reward, ...extra } = JSON.parse(last) as Record<string, unknown>;
     if (typeof reward === "number") return { score: reward, ...extra };
+    if ("rewards" in extra) return extra as AgentResult;
   } catch {
     // Not JSON: ordinary output.
   }

@@ -47,6 +47,12 @@ export interface ChatRequest {
    * answer.
    */
   choice?: number;
+  /**
+   * Role that the model plays in this call, for an episode in which it plays several: a seat of a game, "proposer",
+   * "solver". Requests of different roles never share an answer, and their answers differ even if their messages are
+   * equal. 1 to 64 letters, digits, "_" and "-".
+   */
+  role?: string;
 }
 
 /** A tool call of an answer. `arguments` is JSON text, or the model's raw text if that is no JSON object. */

@@ -57,6 +57,7 @@ import { countThoughts } from "./count-thoughts.js";
 import { loadRequest, prepareRequest } from "./load-request.js";
 import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import { readAnswer } from "./read-answer.js";
+import { isRoleRewards, type RoleRewards, theRoleRewards } from "./role-rewards.js";
 import { RunningTurn } from "./running-turn.js";
 import { TurnStream } from "./turn-stream.js";
 
@@ -146,6 +147,8 @@ export class ChatSession implements ChatModel {
   readonly rewards: { node: string; value: number }[] = [];
   /** Reward of the whole episode, if given; the last one counts. */
   outcome: number | null = null;
+  /** Rewards by role, if given; the last ones count. */
+  roleRewards: RoleRewards | null = null;
   /** Error of the last call that was refused for lack of tokens or calls; null: none was. */
   refusal: DataError | null = null;
   private readonly running = new Map<AnswerNode, RunningTurn>();
@@ -188,7 +191,7 @@ export class ChatSession implements ChatModel {
 
   private async ask(request: ChatRequest, options: ChatOptions): Promise<ChatAnswer> {
     checkRequest(request);
-    const { messages, tools = [] } = request;
+    const { messages, tools = [], role } = request;
     this.checkOpen(options.signal);
     const { engine, images } = this.options;
     const loaded = await loadRequest(copyData([...messages]), engine.images, images);
@@ -201,7 +204,7 @@ export class ChatSession implements ChatModel {
     // Many calls may arrive at once; each renders in its own iteration of the event loop.
     await takeTurn();
     this.checkOpen(options.signal);
-    const input = await this.render(this.locate(loaded, tools));
+    const input = await this.render(this.locate(loaded, tools, role));
     this.checkOpen(options.signal);
     const isWaitedFor = (answer: AnswerNode) => this.running.get(answer)?.isAborted === false;
     const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), isWaitedFor, options.separate);
@@ -243,15 +246,22 @@ export class ChatSession implements ChatModel {
   }
 
   /**
-   * Rewards the episode, or one of its answers.
-   * @param node id of the answer. Without it, `value` is the episode's score.
+   * Rewards the episode, one of its answers, or the roles that the model played in it.
+   * @param value a number, or a number for each role (`ChatRequest.role`).
+   * @param node id of the answer that `value` rewards. Without it, a number is the episode's score.
    * After the session has ended, the reward is ignored with a warning.
-   * @throws DataError for an unusable number, or for a node that is not in the session.
+   * @throws DataError for an unusable number or role, or for a node that is not in the session.
    */
-  reward(value: number, node?: string): void {
-    if (!isUsableNumber(value)) throw refuseReward("value", usableNumber, describeData(value));
+  reward(value: number | RoleRewards, node?: string): void {
+    const isNumber = isUsableNumber(value);
+    if (!isNumber && !isRoleRewards(value))
+      throw refuseReward("value", typeof value === "object" ? theRoleRewards : usableNumber, describeData(value));
     if (this.isDisposed) {
       this.options.onWarning?.(lateReward);
+      return;
+    }
+    if (!isNumber) {
+      this.roleRewards = value;
       return;
     }
     if (node === undefined) {
@@ -295,8 +305,8 @@ export class ChatSession implements ChatModel {
     for (const root of this.graph.roots.values()) free(root);
   }
 
-  private locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
-    const place = this.graph.locate(messages, tools);
+  private locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[], role?: string): Place {
+    const place = this.graph.locate(messages, tools, role);
     if (place.kind === "root") this.count("chat_roots", 1);
     if (place.kind === "branch") this.count("chat_branches", 1);
     return place;
@@ -443,11 +453,14 @@ export class ChatSession implements ChatModel {
       );
     }
     const { seed: chosen, ...chosenSampling } = enforceSampling ? own : { ...own, ...dropUndefined(wanted) };
-    const place = [answer.parent.id, sibling, ...(request.choice === undefined ? [] : [request.choice])];
+    const place = [answer.parent.id, sibling, ...[request.choice, request.role].filter((part) => part !== undefined)];
     // A client's own seed decides alone: the same seed gives the same answer again.
     return {
       ...chosenSampling,
-      seed: chosen === undefined ? hashSeed(seed, ...place) : hashSeed(chosen, request.choice ?? 0),
+      seed:
+        chosen === undefined
+          ? hashSeed(seed, ...place)
+          : hashSeed(chosen, request.choice ?? 0, ...(request.role === undefined ? [] : [request.role])),
     };
   }
 
@@ -594,8 +607,8 @@ function findOverridden(wanted: ChatSampling, own: ChatSampling): string[] {
 }
 
 /** Options of a request that are part of its key, apart from messages, tools and sampling. */
-function pickAsked({ toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs }: ChatRequest) {
-  return { toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs };
+function pickAsked({ toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs, role }: ChatRequest) {
+  return { toolChoice, responseFormat, maxTokens, stop, choice, topLogprobs, role };
 }
 
 function dropUndefined<T extends object>(given: T): Partial<T> {

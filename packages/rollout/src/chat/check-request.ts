@@ -2,13 +2,22 @@ import { DataError } from "@cria/core";
 import { describeData } from "../plain-data.js";
 import type { ChatRequest } from "./chat-model.js";
 
+/** Roles are parts of metric names. */
+const roleName = /^[\w-]{1,64}$/;
+
+export const aRole = 'a name of 1 to 64 letters, digits, "_" and "-"';
+
+export function isRole(value: unknown): value is string {
+  return typeof value === "string" && roleName.test(value);
+}
+
 const roles: readonly string[] = ["system", "user", "assistant", "tool"];
 
 /** @throws DataError that names the invalid part of a request. */
 export function checkRequest(request: ChatRequest): void {
   if (typeof request !== "object" || request === null)
     throw refuse("request", "{ messages, ... }", describeData(request));
-  const { messages, tools = [], toolChoice, maxTokens, sampling = {}, stop = [] } = request;
+  const { messages, tools = [], toolChoice, maxTokens, sampling = {}, stop = [], role: played } = request;
   if (!Array.isArray(messages) || messages.length === 0)
     throw refuse("messages", "at least one message", describeData(messages));
   messages.forEach((message, i) => {
@@ -25,6 +34,7 @@ export function checkRequest(request: ChatRequest): void {
   if (toolChoice === "required" && tools.length === 0) throw refuse("tool_choice", "tools to choose from", "no tools");
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
     throw refuse("max_tokens", "a whole number of at least 1", describeData(maxTokens));
+  if (played !== undefined && !isRole(played)) throw refuse("role", aRole, describeData(played));
   if (!Array.isArray(stop) || stop.some((text) => typeof text !== "string" || text === ""))
     throw refuse("stop", "texts, none of them empty", describeData(stop));
   if (typeof sampling !== "object" || sampling === null)

@@ -17,6 +17,7 @@ const createSchema = z.object({
 
 const rewardSchema = z.object({
   reward: z.number().nullish(),
+  rewards: z.record(z.string(), z.number()).nullish(),
   node: z.string().nullish(),
   text: z.string().max(MOST_TEXT).nullish(),
 });
@@ -38,12 +39,18 @@ export function addSessionRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void 
 
   app.post("/sessions/:session/reward", async (c) => {
     const record = sessions.get(c.req.param("session"));
-    const { reward = null, node = null, text = null } = readFields(rewardSchema, await receive(c));
-    if (reward === null && text === null)
-      throw refuseField("reward", "a number, or a text in the field text", "neither");
+    const { reward = null, rewards = null, node = null, text = null } = readFields(rewardSchema, await receive(c));
+    if (reward === null && rewards === null && text === null)
+      throw refuseField(
+        "reward",
+        "a number, a number for each role in rewards, or a text in the field text",
+        "neither",
+      );
     if (reward !== null) record.session.reward(reward, node ?? undefined);
-    record.rewards.push({ reward, node, text });
-    return c.json({ object: "session.reward", session: record.id, reward, node, text });
+    if (rewards !== null) record.session.reward(rewards);
+    const given = { reward, ...(rewards === null ? {} : { rewards }), node, text };
+    record.rewards.push(given);
+    return c.json({ object: "session.reward", session: record.id, ...given });
   });
 
   app.post("/sessions/:session/end", (c) => c.json({ ...describe(sessions.end(c.req.param("session"))), ended: true }));

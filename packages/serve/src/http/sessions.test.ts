@@ -76,6 +76,29 @@ describe("sessions", () => {
     expect((await get("/sessions/s/trajectory")).body.rewards).toHaveLength(3);
   });
 
+  it("record the role that the model plays, in every protocol, and rewards by role", async () => {
+    const { post, get } = await open();
+    const cria = { role: "x" };
+    const said = [];
+    for (const [path, body] of [
+      ["chat/completions", { ...ask("a"), cria }],
+      ["chat/completions", { ...ask("a"), cria: { role: "o" } }],
+      ["messages", { ...ask("b"), max_tokens: 9, cria }],
+      ["responses", { input: "c", cria }],
+    ] as const)
+      said.push((await post(`/sessions/s/v1/${path}`, body)).body.cria.node);
+    expect(new Set(said).size).toBe(4);
+    expect((await post("/sessions/s/v1/chat/completions", { ...ask("a"), cria: { role: "no name" } })).status).toBe(
+      400,
+    );
+    expect((await post("/sessions/s/reward", { rewards: { x: 1, o: -1 } })).status).toBe(200);
+    expect((await post("/sessions/s/reward", { rewards: { "no name": 1 } })).status).toBe(400);
+    const { body } = await get("/sessions/s/trajectory");
+    expect(body.role_rewards).toEqual({ x: 1, o: -1 });
+    const roles = body.nodes.flatMap(({ role }: { role?: string }) => role ?? []);
+    expect(roles.sort()).toEqual(["o", "x", "x", "x"]);
+  });
+
   it("end once: running calls are aborted, and nothing more is taken", async () => {
     const { post, get, engine } = await open({ engine: { latencyMs: 60_000 } });
     const running = post("/sessions/s/v1/chat/completions", ask("a"));

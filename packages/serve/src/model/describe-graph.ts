@@ -19,7 +19,13 @@ export function describeGraph(session: ChatSession): object {
     for (const answer of listAnswers(node)) add(answer);
   };
   for (const root of session.graph.roots.values()) add(root);
-  return { nodes, outcome: session.outcome, node_rewards: session.rewards, metrics: session.metrics };
+  return {
+    nodes,
+    outcome: session.outcome,
+    node_rewards: session.rewards,
+    ...(session.roleRewards ? { role_rewards: session.roleRewards } : {}),
+    metrics: session.metrics,
+  };
 }
 
 function describeInput({ id, parent, messages, tools, tokenIds }: InputNode, vocabSize: number) {
@@ -34,13 +40,14 @@ function describeInput({ id, parent, messages, tools, tokenIds }: InputNode, voc
   };
 }
 
-function describeAnswer({ id, parent, said }: AnswerNode) {
+function describeAnswer({ id, parent, said, call }: AnswerNode) {
   const { message, finishReason, tokenIds, logprobs, constrained, policyVersion, startedAt, endedAt } = said!;
   return {
     id,
     parent: parent.id,
     kind: "answer",
     messages: [message],
+    ...(call?.request.role === undefined ? {} : { role: call.request.role }),
     finish_reason: finishReason,
     token_ids: [...tokenIds],
     logprobs: [...logprobs],

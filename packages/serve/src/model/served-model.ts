@@ -1,5 +1,5 @@
 import type { ImageEncoder, TokenCandidate } from "@cria/core";
-import type { ChatModel, ChatRequest, ChatSampling, ChatUsage } from "@cria/rollout";
+import type { ChatModel, ChatRequest, ChatSampling, ChatUsage, RoleRewards } from "@cria/rollout";
 import type { SpelledToken } from "../protocol/protocol.js";
 
 /** A text, or tokens, for the model to continue, without a conversation or template. */
@@ -39,10 +39,11 @@ export interface TextOptions {
 export interface ServedSession extends ChatModel {
   readonly id: string;
   /**
-   * @param node of the rewarded answer; without one the reward is for the whole session.
+   * @param value a number, or one for each role that the model played.
+   * @param node of the rewarded answer; without one a number is for the whole session.
    * @throws DataError "chat/bad-request" for an unknown node.
    */
-  reward(value: number, node?: string): void;
+  reward(value: number | RoleRewards, node?: string): void;
   /** The record so far, as plain JSON data. */
   describe(): object;
   /** Aborts its running calls and frees its resources. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { hashSeed } from "@cria/core";
+import type { RoleRewards } from "@cria/rollout";
 import { RequestError, refuseField } from "../request-error.js";
 import { ResponseMemory } from "./response-memory.js";
 import { RetryMemory } from "./retry-memory.js";
@@ -24,6 +25,8 @@ export interface SessionsOptions {
 /** A reward as a client reported it. */
 export interface ReportedReward {
   reward: number | null;
+  /** By role; absent: none were reported. */
+  rewards?: RoleRewards;
   node: string | null;
   text: string | null;
 }

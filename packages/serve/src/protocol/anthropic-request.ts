@@ -7,9 +7,11 @@ import { type GivenImage, readContent, readContentPart } from "./read-content.js
 import { getOwn, readFields, showValue } from "./read-fields.js";
 import { readPart, readText } from "./read-text.js";
 import {
+  criaField,
   finishMessages,
   readFormat,
   readFunction,
+  readPlayedRole,
   readSampling,
   readStop,
   readToolChoice,
@@ -34,6 +36,7 @@ const bodySchema = z.object({
   logprobs: z.boolean().nullish(),
   top_logprobs: topLogprobsField,
   return_token_ids: z.boolean().nullish(),
+  cria: criaField,
   ...samplingFields,
 });
 
@@ -73,6 +76,7 @@ export function readMessagesBody(body: unknown): AnthropicCall {
       stop: readStop(given.stop_sequences),
       sampling: readSampling(given),
       topLogprobs: readTopLogprobs(given.top_logprobs, given.logprobs === true),
+      role: readPlayedRole(given.cria),
     },
     n: 1,
     stream: given.stream === true,

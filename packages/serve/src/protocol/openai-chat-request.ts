@@ -6,10 +6,12 @@ import { type GivenImage, readContent } from "./read-content.js";
 import { readFields } from "./read-fields.js";
 import { readText } from "./read-text.js";
 import {
+  criaField,
   finishMessages,
   MOST_CHOICES,
   readFormat,
   readFunction,
+  readPlayedRole,
   readSampling,
   readStop,
   readToolChoice,
@@ -53,6 +55,7 @@ const bodySchema = z.object({
   logprobs: z.boolean().nullish(),
   top_logprobs: topLogprobsField,
   return_token_ids: z.boolean().nullish(),
+  cria: criaField,
   ...samplingFields,
 });
 
@@ -82,6 +85,7 @@ export function readChatBody(body: unknown): OpenAiChatCall {
       stop: readStop(given.stop),
       sampling,
       topLogprobs: readTopLogprobs(given.top_logprobs, given.logprobs === true),
+      role: readPlayedRole(given.cria),
     },
     n: given.n ?? 1,
     stream: given.stream === true,

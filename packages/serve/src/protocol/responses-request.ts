@@ -6,9 +6,11 @@ import { type GivenImage, readContent } from "./read-content.js";
 import { getOwn, readFields, showValue } from "./read-fields.js";
 import { readText } from "./read-text.js";
 import {
+  criaField,
   finishMessages,
   readFormat,
   readFunction,
+  readPlayedRole,
   readSampling,
   readToolChoice,
   readTopLogprobs,
@@ -32,6 +34,7 @@ const bodySchema = z.object({
   include: z.array(z.string()).nullish(),
   metadata: z.record(z.string(), z.unknown()).nullish(),
   return_token_ids: z.boolean().nullish(),
+  cria: criaField,
   logprobs: z.boolean().nullish(),
   top_logprobs: topLogprobsField,
   ...samplingFields,
@@ -100,6 +103,7 @@ export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): Respo
       maxTokens: given.max_output_tokens ?? undefined,
       sampling: readSampling(given),
       topLogprobs: readTopLogprobs(given.top_logprobs, logprobs),
+      role: readPlayedRole(given.cria),
     },
     history,
     n: 1,

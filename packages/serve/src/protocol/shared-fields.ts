@@ -30,6 +30,13 @@ export function readTopLogprobs(top: number | null | undefined, logprobs: boolea
   return top;
 }
 
+/** Cria's own field of a request. `role`: the role that the model plays (`ChatRequest.role`). */
+export const criaField = z.object({ role: z.string().nullish() }).nullish();
+
+export function readPlayedRole(cria: z.infer<typeof criaField>): string | undefined {
+  return cria?.role ?? undefined;
+}
+
 export const stopField = z.union([z.string(), z.array(z.string()).max(MOST_STOPS)]).nullish();
 
 interface SamplingValues {
