@@ -10,6 +10,7 @@ export {
   defineEstimator,
   type EstimatorDefinition,
   type EstimatorName,
+  type EstimatorState,
   estimateGrpo,
   explainVariance,
   type RewardPart,

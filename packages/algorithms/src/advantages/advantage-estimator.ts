@@ -54,6 +54,15 @@ export interface AdvantageInputs {
   rolloutIsWeights?: ArrayLike<number>;
   /** Parts of the reward, each with its weight; present for estimators that need "rewardParts" (gdpo). */
   rewardParts?: readonly RewardPart[];
+  /** Data source of each trajectory (rae). Training provides them. Default: all have the same. */
+  dataSources?: readonly string[];
+  /** Weight of the earlier baseline when a return moves it (rae), from 0 to below 1. Default 0.95. */
+  baselineDecay?: number;
+  /**
+   * The `state` that the estimator gave in the previous step (rae: each role's baseline). Training keeps it, and
+   * stores it in checkpoints. Default: there was no such step.
+   */
+  state?: EstimatorState;
   /** Discount for each later sampled token (gigpo: for each later turn), 0 to 1. Default 1. */
   gamma?: number;
   /** GAE's lambda, which trades bias for variance, 0 to 1. Default 1. */
@@ -93,12 +102,17 @@ export interface RewardPart {
   weight: number;
 }
 
+/** What an estimator keeps from step to step, under names of its own: finite numbers. */
+export type EstimatorState = Readonly<Record<string, number>>;
+
 /** Per-token arrays as long as the inputs', 0 where the mask is 0. */
 export interface AdvantageOutputs {
   advantages: Float32Array;
   /** Regression target of a critic; for estimators without one, the return that the advantage was computed from. */
   returns: Float32Array;
   metrics: Record<string, number>;
+  /** What the next step's inputs have as `state`. Left out: that stays as it is. */
+  state?: EstimatorState;
 }
 
 /**

@@ -10,6 +10,7 @@ import { estimateMaxRl } from "./max-rl.js";
 import { estimateMtGrpo } from "./mt-grpo.js";
 import { estimateOpo } from "./opo.js";
 import { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
+import { estimateRae } from "./rae.js";
 import { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 import { estimateRemax } from "./remax.js";
 import { estimateRloo } from "./rloo.js";
@@ -30,6 +31,7 @@ const builtIn = {
   gigpo: estimateGigpo,
   mt_grpo: estimateMtGrpo,
   max_rl: estimateMaxRl,
+  rae: estimateRae,
   optimal_token_baseline: estimateOptimalTokenBaseline,
   tir_optimal_token_baseline: estimateOptimalTokenBaseline,
 } satisfies Record<string, AdvantageEstimator>;

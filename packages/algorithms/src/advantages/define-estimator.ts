@@ -15,6 +15,7 @@ import {
   type AdvantageOutputs,
   type CostlyInput,
   costlyInputs,
+  type EstimatorState,
 } from "./advantage-estimator.js";
 import { makeTurns } from "./estimator-turn.js";
 
@@ -36,7 +37,7 @@ export interface EstimatorDefinition<Needs extends CostlyInput = never> {
   needs?: readonly Needs[];
   /**
    * A pure function over the conversations that did not fail. If left out, `returns` equal the advantages, and there
-   * are no metrics.
+   * are no metrics. What it keeps from step to step it returns as `state`, and finds in its inputs again.
    */
   estimate: (inputs: CostlyInputs<Needs>) => Pick<AdvantageOutputs, "advantages"> & Partial<AdvantageOutputs>;
 }
@@ -55,7 +56,7 @@ const definitionChecks: ChecksOf<Required<EstimatorDefinition>> = {
  * Makes an advantage estimator of your own: for `train({ advantages })`, `advantages.of`,
  * `advantageEstimators.register`, or by path in a config (`adv_estimator: ./mine.ts#mine`).
  * @throws ConfigError that names the wrong field. The estimator itself throws one, "config/bad-estimator", if its
- * advantages or returns are not one number per token.
+ * advantages or returns are not one number per token, or its state is not made of numbers.
  */
 export function defineEstimator<const Needs extends CostlyInput = never>(
   definition: EstimatorDefinition<Needs>,
@@ -68,13 +69,14 @@ export function defineEstimator<const Needs extends CostlyInput = never>(
   const estimator = (inputs: AdvantageInputs): AdvantageOutputs => {
     const turns = inputs.turns ?? makeTurns(inputs);
     const given = estimate({ ...inputs, turns } as CostlyInputs<Needs>);
-    const { returns, metrics = {}, ...rest } = isObject(given) ? given : ({} as Partial<AdvantageOutputs>);
+    const { returns, metrics = {}, state, ...rest } = isObject(given) ? given : ({} as Partial<AdvantageOutputs>);
     const tokens = inputs.responseMask.length;
     const advantages = readTokens(name, "advantages", rest.advantages, tokens);
     return {
       advantages,
       returns: returns === undefined ? advantages.slice() : readTokens(name, "returns", returns, tokens),
       metrics,
+      ...(state === undefined ? {} : { state: readState(name, state) }),
     };
   };
   Object.defineProperty(estimator, "name", { value: name });
@@ -85,6 +87,17 @@ function requireGiven(key: string, value: unknown): void {
   if (value !== undefined) return;
   const expected = key === "estimate" ? "a function of AdvantageInputs" : "true or false";
   throw refuseOption(`defineEstimator: ${key}`, "is missing", expected, value);
+}
+
+/** Other values would not survive a checkpoint. */
+function readState(name: string, state: unknown): EstimatorState {
+  if (isObject(state) && Object.values(state).every((value) => Number.isFinite(value))) return state as EstimatorState;
+  throw new ConfigError("is not made of numbers", {
+    code: "config/bad-estimator",
+    subject: `state of the estimator ${name}`,
+    expected: "an object whose values are finite numbers",
+    received: previewValue(state),
+  });
 }
 
 function readTokens(name: string, key: string, values: unknown, tokens: number): Float32Array {

@@ -5,6 +5,7 @@ export {
   type BranchSegment,
   type CostlyInput,
   costlyInputs,
+  type EstimatorState,
   type EstimatorTurn,
   type RewardPart,
 } from "./advantage-estimator.js";
@@ -23,6 +24,7 @@ export { estimateMtGrpo } from "./mt-grpo.js";
 export { estimateOpo } from "./opo.js";
 export { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
 export { listGroups } from "./outcome.js";
+export { estimateRae } from "./rae.js";
 export { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 export { estimateRemax } from "./remax.js";
 export { estimateRloo } from "./rloo.js";

@@ -1,3 +1,5 @@
+import type { EstimatorState } from "@cria/algorithms";
+import type { TokenDetails } from "@cria/records";
 import { type Checkpoint, restoreEngines, type Unvalidated } from "../checkpoints/checkpoint-store.js";
 import { type KeptGroup, ReplayBuffer } from "../replay-buffer/replay-buffer.js";
 import { REPLAY_FILE, readReplayFile, writeReplayFile } from "../replay-buffer/replay-file.js";
@@ -10,6 +12,8 @@ import type { Training } from "./training.js";
 /** A checkpoint's data.json, without the part of the order of rows. */
 interface RunStateData extends Unvalidated, Record<string, unknown> {
   kl_controller: { coefficient: number };
+  /** Missing in checkpoints of earlier versions. */
+  estimator?: EstimatorState;
 }
 
 /** State that changes from step to step, in addition to the engines. */
@@ -19,6 +23,7 @@ export interface RunPlace {
   /** Returns the part of a checkpoint that belongs to the order of rows. */
   saveRows: () => Record<string, unknown>;
   klController: { coefficient: number };
+  estimator: EstimatorState;
   /** Groups in the replay buffer; null: there is none. */
   groups: readonly KeptGroup[] | null;
 }
@@ -47,6 +52,7 @@ export class RunState {
     this.rows.restore(data);
     this.buffer?.restore(await readReplayFile(checkpoint.path));
     this.training.klController.restore(data.kl_controller);
+    this.training.estimatorState.current = data.estimator ?? {};
     await restoreEngines(checkpoint, listEngines(this.training));
     return data.unvalidated;
   }
@@ -63,9 +69,9 @@ export class RunState {
   }
 
   /** Records the result of a step that was learned from, for later steps. */
-  learn(step: number, result: Pick<StepResult, "trajectories" | "leftOut" | "advantages">): void {
+  learn(step: number, result: Pick<StepResult, "trajectories" | "leftOut" | "advantages" | "tokenDetails">): void {
     this.rows.learn(step, result);
-    this.buffer?.add(step, result.trajectories, result.advantages);
+    this.buffer?.add(step, result.trajectories, result.tokenDetails.map(findLargest));
   }
 
   /** Returns the place after `step` steps, of which the last was just finished. */
@@ -75,15 +81,16 @@ export class RunState {
       step,
       saveRows: this.rows.mark(step),
       klController: training.klController.save(),
+      estimator: training.estimatorState.current,
       groups: buffer?.groups ?? null,
     };
   }
 
   /** Describes the parts of a checkpoint, made at a place of this training. */
-  describe({ step, saveRows, klController, groups }: RunPlace): StepState {
+  describe({ step, saveRows, klController, estimator, groups }: RunPlace): StepState {
     const { settings } = this.training;
     const files: StepState["files"] = groups ? { [REPLAY_FILE]: (path) => writeReplayFile(path, groups) } : {};
-    const data: RunStateData = { ...saveRows(), kl_controller: klController };
+    const data: RunStateData = { ...saveRows(), kl_controller: klController, estimator };
     return {
       engines: listEngines(this.training),
       files,
@@ -92,6 +99,11 @@ export class RunState {
       rng: { rollout_seed: settings.seed, data_seed: settings.data.seed, step },
     };
   }
+}
+
+/** The size of a trajectory's largest advantage: a mean may be 0 where roles are paid against each other. */
+function findLargest({ advantages }: TokenDetails): number | null {
+  return advantages?.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0) ?? null;
 }
 
 /** The engines whose state a checkpoint holds, by name. */

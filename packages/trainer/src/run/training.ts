@@ -148,6 +148,7 @@ async function openParts(
     teachers,
     judgedRewards,
     klController: new KlController(settings.algorithm.klController),
+    estimatorState: { current: {} },
     trainRows: rows.train,
     valRows: rows.val,
     rowSampler: sampleRows?.(task ? rows.train.map(({ extraInfo }) => extraInfo.row as object) : rows.train) ?? null,

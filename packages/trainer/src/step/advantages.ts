@@ -14,9 +14,11 @@ import type { Advantages, Groups } from "./groups.js";
  * Options of estimators. `gamma`: discount of rewards-to-go, per token, or per turn for gigpo; in [0, 1], default 1.
  * `normalizeByStd`: true makes grpo, grpoPassk, mtGrpo and gigpo divide by the group's standard deviation; default
  * true, false for gigpo. `turnWeight`: weight of a turn's advantage relative to its episode's in gigpo and mtGrpo,
- * default 1.
+ * default 1. `baselineDecay`: of rae's baselines, default 0.95. `state`: the `state` of the advantages of the step
+ * before.
  */
-export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd" | "turnWeight"> {}
+export interface AdvantageOptions
+  extends Pick<AdvantageInputs, "gamma" | "normalizeByStd" | "turnWeight" | "baselineDecay" | "state"> {}
 
 /** The result if failures leave no trajectory; no estimator is called then. */
 const nothing: AdvantageOutputs = { advantages: new Float32Array(0), returns: new Float32Array(0), metrics: {} };
@@ -38,6 +40,7 @@ export function estimateAdvantages(
     responseMask: join(trajectories.map((t) => t.responseMask)),
     offsets,
     groups: trajectories.map((t) => t.uid),
+    dataSources: trajectories.map((t) => t.dataSource),
     turns: trajectories.map(listTurns),
     tokenIds: join(trajectories.map((t) => t.tokenIds)),
     ...(trajectories.some((t) => t.segments) ? { segments: trajectories.map((t) => t.segments ?? null) } : {}),
@@ -75,8 +78,8 @@ export function estimate(
   }
   const { indices } = groups.leaveOutFailures(resolved);
   const trajectories = indices.map((i) => groups.trajectories[i]!);
-  const { advantages, metrics } = estimateAdvantages(resolved, trajectories, options);
-  return { indices, advantages: cutTokens(trajectories, advantages), metrics };
+  const { advantages, metrics, state = options.state } = estimateAdvantages(resolved, trajectories, options);
+  return { indices, advantages: cutTokens(trajectories, advantages), metrics, ...(state ? { state } : {}) };
 }
 
 const by = (name: string) => (groups: Groups, options?: AdvantageOptions) => estimate(name, groups, options);
@@ -116,6 +119,11 @@ export const advantages = {
   mtGrpo: by("mt_grpo"),
   /** Reward minus the group's mean, divided by that mean; 0 where it is 0 or less (MaxRL, arXiv:2602.02710). */
   maxRl: by("max_rl"),
+  /**
+   * For each role that the policy plays, its reward minus the moving average of that role's rewards (RAE,
+   * arXiv:2506.24119): `advantages.rae(groups, { state: previous.state })`.
+   */
+  rae: by("rae"),
   /** Any registered estimator, or your own. */
   of: estimate,
 };

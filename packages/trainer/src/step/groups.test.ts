@@ -52,6 +52,7 @@ describe("advantages", () => {
     gigpo: "gigpo",
     mtGrpo: "mt_grpo",
     maxRl: "max_rl",
+    rae: "rae",
   } as const;
 
   it("has every estimator that rewards suffice for, and no other", () => {

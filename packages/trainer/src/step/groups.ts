@@ -1,4 +1,4 @@
-import type { AdvantageEstimator } from "@cria/algorithms";
+import type { AdvantageEstimator, EstimatorState } from "@cria/algorithms";
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
@@ -11,6 +11,8 @@ export interface Advantages {
   advantages: readonly Float32Array[];
   /** Further metrics of the estimator, by the field's names. */
   metrics: Record<string, number>;
+  /** What the estimator keeps for the next step (rae): pass it on as `state`. Left out: nothing. */
+  state?: EstimatorState;
 }
 
 export interface GroupsParts<Row extends DatasetRow = DatasetRow> {

@@ -1,4 +1,4 @@
-import type { KlController } from "@cria/algorithms";
+import type { EstimatorState, KlController } from "@cria/algorithms";
 import type { DatasetRow } from "@cria/rollout";
 import type { Coordination } from "../cluster/training-bus.js";
 import type { Settings } from "../config/import/settings.js";
@@ -21,6 +21,8 @@ export interface StepParts {
   teachers: Teachers | null;
   /** Controls the coefficient of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
+  /** What the advantage estimator keeps from step to step. */
+  estimatorState: { current: EstimatorState };
   /** Training rows; their number and the settings determine the number of steps. */
   trainRows: readonly DatasetRow[];
   /** Distributes work over other machines; null: all work is done in this process. */

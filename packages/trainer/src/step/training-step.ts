@@ -60,7 +60,8 @@ export interface StepInputs extends SampleInputs {
 
 /** Implements `runTrainingStep` of when-called.ts. */
 export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Promise<StepResult> {
-  const { settings, registries, policy, environment, critic, teachers, klController, trainRows } = parts;
+  const { settings, registries, policy, environment, critic, teachers, klController, estimatorState, trainRows } =
+    parts;
   const { coordination, signal } = parts;
   const { step, epoch, onWork } = inputs;
   const { algorithm, seed, loss, updates: update } = settings;
@@ -166,6 +167,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     lam: algorithm.lam,
     normalizeByStd: algorithm.normalizeByStd,
     turnWeight: algorithm.advantages === "mt_grpo" ? algorithm.turnAdvantageWeight : algorithm.stepAdvantageWeight,
+    baselineDecay: algorithm.raeDecay,
     // Other strategies spread the outcome over the tokens, so that estimators must use the token-level rewards.
     ...(rewards.aggregation.strategy === "last_token" ? {} : { episodeRewards: undefined }),
   };
@@ -181,11 +183,14 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     sumPiSquared: correction ? joinScores(({ sumPiSquared }) => sumPiSquared) : undefined,
     rolloutIsWeights: isWeights ? join(trajectories.map((_, i) => isWeights.get(i))) : undefined,
     rewardParts: readParts(trajectories),
+    state: estimatorState.current,
     ...told,
   };
   const estimated = clock.timeSync("adv", () => estimate(trajectories, given));
+  estimatorState.current = estimated.state ?? estimatorState.current;
+  // Replayed groups move no state: they did when they were new.
   const replayed = replayGroups(inputs.replay, trajectories, (group) =>
-    estimate(group, { rewardParts: readParts(group), ...told }),
+    estimate(group, { rewardParts: readParts(group), state: estimatorState.current, ...told }),
   );
   learned = [...trajectories, ...replayed.trajectories];
   const advantages = [...cutTokens(trajectories, estimated.advantages), ...replayed.advantages];

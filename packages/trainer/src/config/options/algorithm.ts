@@ -133,6 +133,12 @@ export const algorithmOptions = z.strictObject({
     .describe(
       "With mt_grpo: weight of the advantage from a turn's own rewards; the advantage from the outcome has weight 1.",
     ),
+  raeDecay: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0.95)
+    .describe("With rae: weight of a role's earlier baseline when a return of the role moves it."),
   /** Null: updates train on all conversations. */
   filtration: filtrationOptions.nullable().default(null),
   /** Null: steps train only on their own groups. */

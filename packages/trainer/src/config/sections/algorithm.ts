@@ -118,6 +118,7 @@ export const algorithmSection = z.strictObject({
   gdpo_reward_weights: algorithm.gdpoRewardWeights,
   gigpo: gigpo.prefault({}),
   turn_advantage_coef: algorithm.turnAdvantageWeight,
+  rae_decay: algorithm.raeDecay,
   use_pf_ppo: z
     .boolean()
     .default(false)
