@@ -42,7 +42,7 @@ export class ReplayBuffer {
   /**
    * Adds the groups of a step that were trained on, without failed conversations. The oldest groups are removed if
    * there is no room, or if they are too old.
-   * @param advantages size of each trajectory's largest one; null: not trained on, but still part of its group's baseline.
+   * @param advantages the largest of each trajectory, by its size; null: not trained on, but still part of its group's baseline.
    */
   add(step: number, trajectories: readonly Trajectory[], advantages: readonly (number | null)[]): void {
     const groups = new Map<string, number[]>();
@@ -50,7 +50,7 @@ export class ReplayBuffer {
       const { uid, tokenIds } = trajectory;
       if (!hasFailed(trajectory) && tokenIds.length > 0) groups.set(uid, [...(groups.get(uid) ?? []), i]);
     });
-    const taught = [...groups.values()].filter((indices) => indices.some((i) => (advantages[i] ?? 0) > 1e-8));
+    const taught = [...groups.values()].filter((indices) => indices.some((i) => Math.abs(advantages[i] ?? 0) > 1e-8));
     const fresh = taught.map((indices) => ({
       step,
       trajectories: indices.map((i) => keepTrajectory(trajectories[i]!)),
