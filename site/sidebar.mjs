@@ -11,6 +11,7 @@ export const groups = [
       "configs",
       "rewards",
       "judges",
+      "self-play",
       "teachers",
       "sft",
       "runs",

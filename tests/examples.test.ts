@@ -57,15 +57,19 @@ describe("examples", () => {
       expect(text).toMatch(called.includes(text) ? /-> reward (1|0\.\d)/ : /-> reward 0,/);
   });
 
-  it("ai-sdk-agent: an agent as it is has steps, rewards and an adapter", async () => {
+  it.each([
+    ["ai-sdk-agent", /^step 1: success 0\.\d\d, held out 0\.\d\d\nheld-out success, sampled: 0\.\d{3} -> 0\.\d{3}: /],
+    [
+      "self-play",
+      /^step 1: winning moves 0\.\d\d, baselines -?0\.\d\d and -?0\.\d\d, wins 0\.\d\d\n.*: 0\.\d{3} -> 0\.\d{3}: /,
+    ],
+  ])("%s: an agent as it is has steps, rewards and an adapter", async (name, lines) => {
     const home = process.cwd();
     const place = mkdtempSync(join(tmpdir(), "cria-example-"));
     process.chdir(place);
     try {
-      const printed = await run("ai-sdk-agent", "1", "1");
-      expect(printed).toMatch(
-        /^step 1: success 0\.\d\d, held out 0\.\d\d\nheld-out success, sampled: 0\.\d{3} -> 0\.\d{3}: /,
-      );
+      const printed = await run(name, "1", "1");
+      expect(printed).toMatch(lines);
       expect(existsSync(printed.trim().split(": ").at(-1)!)).toBe(true);
     } finally {
       process.chdir(home);

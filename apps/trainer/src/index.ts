@@ -26,6 +26,7 @@ export {
   type ToolSchema,
 } from "@cria/core";
 export type {
+  AgentContext,
   DatasetRow,
   PickedRow,
   PickRequest,

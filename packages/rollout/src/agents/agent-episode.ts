@@ -157,7 +157,7 @@ function describeSilence({ metrics }: ChatSession, row: DatasetRow) {
 
 /** Index of the last trained token of the answer that ends at token `last`; null: none is trained. */
 function findTaught(
-  mask: Uint8Array,
+  mask: ArrayLike<number>,
   turns: readonly { start: number; end: number }[],
   last: number | undefined,
 ): number | null {

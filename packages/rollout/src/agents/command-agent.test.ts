@@ -66,6 +66,13 @@ describe("an agent that is a program", () => {
     expect(existsSync(trajectory.extraFields.file as string)).toBe(false);
   });
 
+  it("may reward the roles of its calls in its last line", async () => {
+    const trajectory = await run(`console.log(JSON.stringify({ rewards: { x: 1, o: -1 }, rounds: 3 }));`);
+    expect(trajectory.error).toBeUndefined();
+    expect(trajectory.rewards.score).toBe(0);
+    expect(trajectory.extraFields).toMatchObject({ rounds: 3 });
+  });
+
   it("gets a file's row by the names of its columns", async () => {
     const program = `
       import { readFileSync } from "node:fs";

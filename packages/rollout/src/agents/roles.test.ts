@@ -139,7 +139,7 @@ describe("roles that the model plays in one episode", () => {
     await run(async ({ session }) => {
       for (const role of ["", "a b", "a/b", "a".repeat(65), 3 as unknown as string])
         await session.complete({ messages: [user("move")], role }).catch(({ code }) => codes.push(code));
-      for (const rewards of [{ "a/b": 1 }, { x: Number.NaN }])
+      for (const rewards of [{ "a/b": 1 }, { x: Number.NaN }] as Record<string, number>[])
         try {
           session.reward(rewards);
         } catch (error) {

@@ -103,7 +103,10 @@ export class RunState {
 
 /** The size of a trajectory's largest advantage: a mean may be 0 where roles are paid against each other. */
 function findLargest({ advantages }: TokenDetails): number | null {
-  return advantages?.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0) ?? null;
+  if (!advantages) return null;
+  let largest = 0;
+  for (let t = 0; t < advantages.length; t++) largest = Math.max(largest, Math.abs(advantages[t]!));
+  return largest;
 }
 
 /** The engines whose state a checkpoint holds, by name. */

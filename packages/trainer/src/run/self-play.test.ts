@@ -11,7 +11,6 @@ import { advantages } from "../step/advantages.js";
 import { rollOut } from "../step/roll-out.js";
 import { defineTask } from "../task/task.js";
 import { train } from "./train.js";
-import type { TrainOptions } from "./train-options.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -39,7 +38,7 @@ async function play({ row, session }: AgentContext<Row>) {
 /** Data source of rows that name none. */
 const SOURCE = "task";
 let count = 0;
-const options = (more: object = {}, algorithm: object = {}, trainer: object = {}): TrainOptions<Row> => ({
+const options = (more: object = {}, algorithm: object = {}, trainer: object = {}) => ({
   model,
   rows,
   agent: play,
@@ -62,7 +61,7 @@ const options = (more: object = {}, algorithm: object = {}, trainer: object = {}
 
 const hash = (file: string | null) => createHash("sha256").update(readFileSync(file!)).digest("hex");
 
-async function trainSteps(given: TrainOptions<Row>) {
+async function trainSteps(given: ReturnType<typeof options>) {
   const steps: Record<string, number>[] = [];
   const run = train(given);
   for await (const { metrics } of run) steps.push(metrics);
@@ -118,7 +117,7 @@ describe("one policy that plays two roles", () => {
   it.each([{}, { lag: 1 }])("goes on from a checkpoint to the same bits: %j", async (more) => {
     const first = options({ save: { every: 1 }, ...more });
     const whole = await trainSteps(first);
-    const resume = join(first.folder!, "cria", "default", "checkpoints", "global_step_2");
+    const resume = join(first.folder, "cria", "default", "checkpoints", "global_step_2");
     const { data } = JSON.parse(readFileSync(join(resume, "data.json"), "utf8"));
     const readBaselines = (metrics: Record<string, number>) =>
       Object.fromEntries(
