@@ -33,6 +33,7 @@ function open({ isMoody = false, isSilent = false, production = false } = {}) {
     const [plan] = await Promise.all([ask([user("plan")]), ask([user("aside")], { maxTokens: 3, stop: ["9"] })]);
     for (const next of ["x", isMoody ? `y${run}` : "y"]) await ask([user("plan"), plan!.message, user(next)]);
     for (const choice of [0, 1]) await ask([user("plan"), plan!.message, user("x")], { choice });
+    for (const role of ["x", "o"]) await ask([user("move")], { role });
     const asked = [user("look around")];
     const seen = await ask(asked, { tools: [look] });
     const call = seen.message.tool_calls![0]!;
@@ -118,6 +119,10 @@ const lies: Record<string, Lie> = {
   },
   "draws of another place": (held) =>
     bendTurn(held, ({ call }) => (call ? { call: { ...call, sibling: call.sibling + 1 } } : {})),
+  "another role": (held) =>
+    bendTurn(held, ({ call }) =>
+      call?.request.role === "x" ? { call: { ...call, request: { ...call.request, role: "y" } } } : {},
+    ),
   "another score": ({ score }) => ({ score: score! + 1 }),
   "another reward of an answer": ({ turnScores }) => ({
     turnScores: turnScores.map(({ tokenIndex }) => ({ value: 9, tokenIndex })),
@@ -131,6 +136,7 @@ describe("an agent's conversation that a worker held", () => {
     const held = await hold(machine);
     expect(held.segments!.length).toBeGreaterThan(4);
     expect(held).toMatchObject({ score: expect.any(Number), turnScores: [{ value: 0.25 }] });
+    expect(held.timeline!.turns.flatMap(({ call }) => call?.request.role ?? []).sort()).toEqual(["o", "x"]);
     expect(await findContradiction(machine, work, held)).toBeNull();
     expect(await auditConversation(machine, work, held, true)).toEqual({ is: "same" });
   });
