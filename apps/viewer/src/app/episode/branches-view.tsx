@@ -1,7 +1,7 @@
 import type { ChatMessage } from "@cria/core";
 import type { DumpLine } from "@cria/records";
 import { createMemo, createSignal, For } from "solid-js";
-import { readBranch, showContent } from "../logic/split-conversation.js";
+import { listRoles, readBranch, showContent } from "../logic/split-conversation.js";
 import { showControls } from "../logic/visible-text.js";
 import { ChatView } from "./chat-view.js";
 
@@ -34,6 +34,7 @@ export function BranchesView(props: { line: DumpLine }) {
                 >
                   <span class="soft">{segment.parent < 0 ? "●" : "└"}</span>
                   <span class="tree-text">{summarize(segment.messages)}</span>
+                  <span class="soft small">{listRoles(props.line, i()).join(", ")}</span>
                   <span class="soft small">{segment.end - segment.start}</span>
                 </button>
               </li>

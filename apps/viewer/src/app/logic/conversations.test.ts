@@ -1,7 +1,7 @@
 import type { DumpLine } from "@cria/records";
 import { describe, expect, it } from "vitest";
 import { alignText, countShared, readPrefix } from "./align-group.js";
-import { readBranch, splitConversation } from "./split-conversation.js";
+import { listRoles, readBranch, splitConversation } from "./split-conversation.js";
 import { makeTimeline } from "./timeline.js";
 
 /** A line with the fields that these functions read. */
@@ -12,6 +12,21 @@ function makeLine(given: Partial<DumpLine>): DumpLine {
     ...given,
   } as Partial<DumpLine> as DumpLine;
 }
+
+it("names the roles that the policy played in a branch", () => {
+  const turn = (start: number, end: number, request = {}) => ({
+    role: "assistant" as const,
+    start,
+    end,
+    call: { messages: 1, sibling: 0, request },
+  });
+  const segment = (start: number, end: number) => ({ start, end, parent: -1, messages: [] });
+  const line = makeLine({
+    segments: [segment(0, 4), segment(4, 9), segment(9, 12)],
+    turns: [turn(2, 4, { role: "x" }), turn(5, 6, { role: "o" }), turn(7, 9, { role: "o" }), turn(10, 12)],
+  });
+  expect([0, 1, 2].map((i) => listRoles(line, i))).toEqual([["x"], ["o"], []]);
+});
 
 describe("a conversation as a chat", () => {
   const call = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>';

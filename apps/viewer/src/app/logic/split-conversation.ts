@@ -56,6 +56,13 @@ function isRecord(image: ImageSource): image is ImageRecord {
   return "hash" in image && typeof image.hash === "string";
 }
 
+/** Roles that the policy played in one of an agent's segments. */
+export function listRoles({ turns, segments = [] }: DumpLine, segment: number): string[] {
+  const { start, end } = segments[segment]!;
+  const own = turns.filter((turn) => turn.start >= start && turn.end <= end);
+  return [...new Set(own.flatMap(({ call }) => (typeof call?.request.role === "string" ? [call.request.role] : [])))];
+}
+
 /** Messages from the first of a tree of segments down to one of them. */
 export function readBranch(line: DumpLine, segment: number): ChatMessage[] {
   const segments = line.segments ?? [];
