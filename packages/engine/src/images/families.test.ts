@@ -100,7 +100,8 @@ describe.each(visionPairs)("$name", (pair) => {
       generate([...prompt, ...prompt]),
     ]);
     const cached = await generate(prompt, sampled);
-    expect(cached.stats.reusedTokens).toBe(prompt.length);
+    // Layers with a state cannot return to a prefix that another conversation evaluated.
+    expect(cached.stats.reusedTokens).toBe(pair.model.architecture === "qwen35" ? 0 : prompt.length);
     const sequence = model.createSequence();
     const turn = await sequence.generate(showing(other), { maxTokens: 3, temperature: 0, stopTokens: [] });
     const second = await sequence.generate(prompt, { ...sampled, maxTokens: 24, stopTokens: [] });
@@ -131,7 +132,7 @@ describe.each(visionPairs)("$name", (pair) => {
       lossMask: hideIds(tokenIds).map((id, t) => (t > 0 && id >= 0 ? 1 : 0)),
       columns: { weights: tokenIds.map(() => normal()) },
     }));
-    const names = ["token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_k.weight", "blk.1.ffn_up.weight"];
+    const names = ["token_embd.weight", "blk.0.attn_norm.weight", "blk.1.attn_k.weight", "blk.1.ffn_up.weight"];
     const checks = await checkGradients(model, batch, weightedLogprobs, { names: (name) => names.includes(name) });
     expect(checks.map(({ name }) => name).sort()).toEqual([...names].sort());
     for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);

@@ -44,6 +44,8 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1], parit
   ["f32, mistral3's layers", { architecture: "mistral3", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
   ["f32, phi3's layers", { architecture: "phi3", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
   ["f32, lfm2's layers", { architecture: "lfm2", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
+  ["f32, qwen35's layers", { architecture: "qwen35", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
+  ["f32, granitehybrid's layers", { architecture: "granitehybrid", embeddingScale: 0.1 }, { lora: { rank: 4 } }, 1e-5],
   ["f32, rows and columns", { architecture: "qwen2vl" }, { trainable: "full" }, 1e-5],
   ["f32, rows and columns, deep layers", { architecture: "qwen3vl", ...soft }, { lora: { rank: 4 } }, 1e-5],
   ["q4_K, rows and columns", { architecture: "qwen2vl", type: "q4_K", ...wide }, { lora: { rank: 4 } }, 2e-2],

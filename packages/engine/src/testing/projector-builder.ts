@@ -25,6 +25,8 @@ export interface ProjectorShape {
   tileSizes: readonly number[];
   /** For resampler: llama.cpp's number of the release. Default 3: MiniCPM-V 2.6. */
   minicpmVersion: number;
+  /** For qwen3vl_merger: layers whose vectors are added behind the model's first ones. Default 2: Qwen3-VL. */
+  deepLayers: number;
   /** For pixtral: 2 x 2 patches become one vector, as in Mistral Small 3.1. */
   patchMerger: boolean;
 }

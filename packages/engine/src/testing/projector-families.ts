@@ -184,13 +184,16 @@ export const projectorFamilies = {
       addMerger(build, shape);
     },
   },
-  /** Qwen3-VL: a vector has a part for the model's input, and one to add after each of its first layers. */
+  /**
+   * Qwen3-VL: a vector has a part for the model's input, and one to add after each of its first layers. Qwen3.5: only
+   * the former.
+   */
   qwen3vl_merger: {
     defaults: { embedding: 16, heads: 2, layers: 3 },
     describe(build, shape) {
-      const { embedding, projection, scale } = shape;
+      const { embedding, projection, scale, deepLayers } = shape;
       addTower(build, shape, { positions: countPatches(shape), frames: 2, fusedQkv: true });
-      for (const layer of [0, 1]) {
+      for (let layer = 0; layer < deepLayers; layer++) {
         const name = (part: string) => `v.deepstack.${layer}.${part}`;
         build.norm(name("norm"), 4 * embedding);
         build.linear(name("fc1"), 4 * embedding, 4 * embedding);

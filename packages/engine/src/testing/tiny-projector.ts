@@ -25,6 +25,7 @@ export function describeTinyProjector(options: TinyProjectorOptions = {}): GgufF
     classToken: false,
     tileSizes: [],
     minicpmVersion: 3,
+    deepLayers: 2,
     patchMerger: false,
     ...defaults,
     ...options,

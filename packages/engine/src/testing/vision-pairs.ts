@@ -74,6 +74,12 @@ const pairs: VisionPair[] = [
     height: 48,
   },
   { name: "Qwen3-VL", model: { architecture: "qwen3vl" }, projector: { type: "qwen3vl_merger" }, ...landscape },
+  {
+    name: "Qwen3.5",
+    model: { architecture: "qwen35" },
+    projector: { type: "qwen3vl_merger", deepLayers: 0 },
+    ...landscape,
+  },
 ];
 
 /**
