@@ -2,7 +2,7 @@ import type { GenerateResult } from "@cria/core";
 import { amount, isNightly } from "@cria/core/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "./index.js";
-import { makeNormals, type TinyModelOptions, TinyModels } from "./testing/index.js";
+import { fillAdapter, makeNormals, type TinyModelOptions, TinyModels } from "./testing/index.js";
 
 // A conversation's bits do not depend on other conversations in the batch or on the number of threads. Between 12 and
 // 13 rows our products switch from stored weights to packed ones; ggml's switch at two, four and eight.
@@ -48,16 +48,6 @@ const prompts = Array.from({ length: 64 }, (_, i) => {
   const normal = makeNormals(300 + i);
   return Array.from({ length: 3 + ((i * 7) % 17) }, () => Math.abs(Math.floor(normal() * 997)) % 256);
 });
-
-/** Makes the adapter non-zero; a new one is zero. */
-async function fillAdapter(model: LlamaModel): Promise<void> {
-  const normal = makeNormals(3);
-  for (const { name, shape } of model.listTensors().filter((tensor) => tensor.name.endsWith(".lora_b")))
-    await model.writeTensor(
-      name,
-      Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.1 * normal()),
-    );
-}
 
 async function generate(model: LlamaModel, i: number, maxTokens: number): Promise<GenerateResult> {
   const sequence = model.createSequence();

@@ -1,34 +1,16 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
 import { composePolicyLoss, defaultPolicyLoss } from "@cria/algorithms";
-import type { OptimizerOptions, TrainSequence } from "@cria/core";
+import type { OptimizerOptions } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "./index.js";
-import { TinyModels, textArchitectures } from "./testing/index.js";
-
-interface Training {
-  losses: number[];
-  gradNorms: number[];
-  gradients: Record<string, number[]>;
-  values: Record<string, number[]>;
-}
-
-interface Reference {
-  settings: { temperature: number };
-  batch: {
-    tokenIds: number[];
-    lossMask: number[];
-    advantages: number[];
-    oldLogprobs: number[];
-    refLogprobs: number[];
-    logprobs: Record<string, number[]>;
-    entropy: Record<string, number[]>;
-  }[];
-  logits: number[];
-  full: Training;
-  lora: Training & { initial: Record<string, number[]> };
-}
+import {
+  makeReferenceBatch,
+  type ReferenceTraining,
+  readTorchReference,
+  TinyModels,
+  type TorchReference,
+  torchFamilies,
+} from "./testing/index.js";
 
 const folder = join(import.meta.dirname, "..", "fixtures", "torch");
 const models = new TinyModels();
@@ -44,14 +26,6 @@ const optimizer: OptimizerOptions = {
 };
 const temperature = 0.7;
 
-function makeBatch(reference: Reference): TrainSequence[] {
-  return reference.batch.map(({ tokenIds, lossMask, advantages, oldLogprobs, refLogprobs }) => ({
-    tokenIds,
-    lossMask,
-    columns: { advantages, oldLogprobs, refLogprobs },
-  }));
-}
-
 /** Largest difference, relative to the largest expected magnitude. */
 function relativeError(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
   expect(actual.length).toBe(expected.length);
@@ -64,8 +38,8 @@ function relativeError(actual: ArrayLike<number>, expected: ArrayLike<number>): 
   return worst / scale;
 }
 
-async function checkTraining(model: LlamaModel, reference: Reference, expected: Training) {
-  const batch = makeBatch(reference);
+async function checkTraining(model: LlamaModel, reference: TorchReference, expected: ReferenceTraining) {
+  const batch = makeReferenceBatch(reference);
   await model.train(batch, loss, null, { temperature });
   for (const [name, gradient] of Object.entries(expected.gradients)) {
     expect(relativeError(await model.readTensor(name, "gradient"), gradient), name).toBeLessThan(2e-4);
@@ -81,12 +55,9 @@ async function checkTraining(model: LlamaModel, reference: Reference, expected: 
   }
 }
 
-/** llama3: llama with factors of RoPE. phi3long: phi3 beyond its original context. */
-const families = [...textArchitectures, "llama3", "phi3long"];
-
-describe.each(families)("%s against PyTorch", (family) => {
-  const path = join(folder, `${family}.gguf`);
-  const reference = JSON.parse(gunzipSync(readFileSync(join(folder, `${family}.json.gz`))).toString()) as Reference;
+describe.each(torchFamilies)("%s against PyTorch", (family) => {
+  const reference = readTorchReference(folder, family);
+  const { path } = reference;
 
   it("logits, logprobs and entropies", async () => {
     const model = await models.load({}, { path, trainable: "full" });

@@ -1,4 +1,5 @@
 export { listTypes as listTensorTypes } from "../gguf-files/tensor-types.js";
+export { compareWithFloats, fillAdapter } from "./compare-with-floats.js";
 export { type CheckedModel, checkGradients, type GradientCheck, weightedLogprobs } from "./finite-differences.js";
 export { loadEmulated } from "./load-emulated.js";
 export {
@@ -14,5 +15,12 @@ export { type MemorySample, type MemoryTrend, measureMemoryTrend } from "./soak/
 export { runSoak, type SoakOptions, type SoakReport } from "./soak/run-soak.js";
 export { makeStubImage, StubProjector, type StubProjectorOptions } from "./stub-projector.js";
 export { describeTinyProjector, makeTinyProjector, type TinyProjectorOptions } from "./tiny-projector.js";
+export {
+  makeReferenceBatch,
+  type ReferenceTraining,
+  readTorchReference,
+  type TorchReference,
+  torchFamilies,
+} from "./torch-reference.js";
 export { drawPicture, imageTokens, pairPrompt, type VisionPair, visionPairs } from "./vision-pairs.js";
 export { TinyModels } from "./with-tiny-model.js";
