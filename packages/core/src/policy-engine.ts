@@ -147,6 +147,8 @@ export interface GenerateResult {
    * may sample a conversation.
    */
   policyVersion?: number;
+  /** The model that sampled the turn in place of the policy. Absent: the policy did. */
+  sampledBy?: "teacher";
   stats: GenerateStats;
 }
 

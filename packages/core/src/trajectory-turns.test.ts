@@ -43,6 +43,18 @@ describe("listSampledTurns", () => {
     ]);
   });
 
+  it("leaves out turns that a teacher sampled, and the state that these begin in", () => {
+    const timeline = timelineOf(
+      turn("user", 2, 3, "hall"),
+      { ...turn("assistant", 3, 5), sampledBy: "teacher" },
+      turn("user", 5, 6),
+      turn("assistant", 6, 8),
+    );
+    expect(listSampledTurns({ responseMask: [0, 0, 0, 0, 0, 0, 1, 1], timeline })).toEqual([
+      { start: 6, end: 8, segment: 0, parent: -1 },
+    ]);
+  });
+
   it("takes stretches with mask 1 where no turns were recorded, each within its segment", () => {
     const responseMask = [0, 1, 1, 0, 1, 1, 1];
     const segments = [segment(0, 5, -1), segment(5, 7, 0)];

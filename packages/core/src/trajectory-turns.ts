@@ -43,14 +43,15 @@ export function listSampledTurns({
   let next = 0;
   segments.forEach((segment, index) => {
     let { turn, state } = ends[segment.parent] ?? { turn: -1, state: undefined };
-    let own: readonly Pick<TurnRecord, "role" | "start" | "end" | "state" | "call">[];
+    let own: readonly Pick<TurnRecord, "role" | "start" | "end" | "state" | "call" | "sampledBy">[];
     if (records) {
       const first = next;
       while (next < records.length && records[next]!.start < segment.end) next++;
       own = records.slice(first, next);
     } else own = findStretches(responseMask, segment);
-    for (const { role, start, end, state: named, call } of own) {
+    for (const { role, start, end, state: named, call, sampledBy } of own) {
       if (role !== "assistant") state = named ?? state;
+      else if (sampledBy !== undefined) state = undefined;
       else if (end > start) {
         const parent = turn;
         const played = typeof call?.request.role === "string" ? { role: call.request.role } : {};

@@ -43,6 +43,8 @@ export interface TurnRecord {
    * policy that samples the step sampled it.
    */
   policyVersion?: number;
+  /** For an assistant's turn: the model that sampled it in place of the policy. Nothing is learned from its tokens. */
+  sampledBy?: "teacher";
   /** For an assistant's turn of an agent: the policy call behind it. */
   call?: TurnCall;
 }

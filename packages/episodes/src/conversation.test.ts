@@ -69,6 +69,20 @@ describe("a conversation", () => {
     expect(placeRewards(earned, { ...laidOut, responseMask: new Uint8Array(7) })).toEqual([]);
   });
 
+  it("trains nothing of an answer that a teacher sampled, and gives its rewards to no other", () => {
+    const conversation = begin([90], 10);
+    const own = say(conversation, [1, 2]);
+    hear(conversation, "user", [50]);
+    const turn = { tokenIds: Int32Array.of(3, 4), logprobs: Float32Array.of(-3, -4), finishReason: "stop" as const };
+    const taught = conversation.say({ ...turn, sampledBy: "teacher" }, { end: "ended", text: "", calls: [] });
+    const laidOut = conversation.layOut();
+    expect([...laidOut.responseMask]).toEqual([0, 1, 1, 0, 0, 0]);
+    expect([...laidOut.rolloutLogprobs]).toEqual([0, -1, -2, 0, 0, 0]);
+    expect(laidOut.turns.map(({ sampledBy }) => sampledBy)).toEqual([undefined, undefined, "teacher"]);
+    const earned = [own, taught].map((answer) => ({ value: 1, answer }));
+    expect(placeRewards(earned, laidOut)).toEqual([{ value: 1, tokenIndex: 2 }]);
+  });
+
   it("that is rewritten to less than its prompt has that as its prompt, and its whole budget", () => {
     const conversation = begin([90, 91, 92, 93], 5);
     say(conversation, [1, 2]);

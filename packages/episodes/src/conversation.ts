@@ -90,12 +90,12 @@ export class Conversation {
 
   /** Appends an answer. @param form form of the answer in templates (`show`). */
   say(
-    turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason" | "policyVersion">,
+    turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason" | "policyVersion" | "sampledBy">,
     read: ReadTurn,
     when?: Spent,
     form: TurnForm = "text",
   ): AnswerNode {
-    const { tokenIds, logprobs, finishReason, policyVersion } = turn;
+    const { tokenIds, logprobs, finishReason, policyVersion, sampledBy } = turn;
     const { text, parsed, calls } = read;
     const said: Said = {
       ...(form === "structured"
@@ -107,6 +107,7 @@ export class Conversation {
       ...(read.span ? { calls: read.span } : {}),
       ended: read.end === "ended",
       ...(policyVersion === undefined ? {} : { policyVersion }),
+      ...(sampledBy === undefined ? {} : { sampledBy }),
       ...(when ?? justNow()),
     };
     this.end = this.graph.say(this.end as InputNode, said);
@@ -164,7 +165,7 @@ export class Conversation {
 
 /**
  * Places rewards on the last trained token of their answer, or the nearest trained one. Without any trained token,
- * no rewards are placed.
+ * no rewards are placed. Rewards of answers that another model sampled are not the policy's, and are left out.
  */
 export function placeRewards(
   rewards: readonly EarnedReward[],
@@ -172,7 +173,8 @@ export function placeRewards(
 ): { value: number; tokenIndex: number }[] {
   const first = responseMask.indexOf(1);
   if (first < 0) return [];
-  return rewards.map(({ value, answer }) => {
+  const own = rewards.filter(({ answer }) => answer.said?.sampledBy === undefined);
+  return own.map(({ value, answer }) => {
     const last = places.get(answer.id)!;
     const before = last >= 0 ? responseMask.lastIndexOf(1, last) : -1;
     return { value, tokenIndex: before >= 0 ? before : first };

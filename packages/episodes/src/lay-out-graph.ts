@@ -26,10 +26,11 @@ export interface LayOutOptions {
 
 /** True if an answer's token is trained on, provided that its answer is. All response masks come from here. */
 export function isTaught(
-  { constrained, calls }: Said,
+  { constrained, calls, sampledBy }: Said,
   index: number,
   { trainOnConstrained, trainOnToolCalls }: Omit<LayOutOptions, "credit">,
 ): boolean {
+  if (sampledBy !== undefined) return false;
   if (!trainOnConstrained && constrained?.[index]) return false;
   return trainOnToolCalls || calls === undefined || index < calls.start || index >= calls.end;
 }
@@ -94,7 +95,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
       logprobs.push(trained ? said.logprobs[i]! : 0);
     });
     places.set(node.id, tokens.length - 1);
-    const { startedAt, endedAt, calls, policyVersion } = said;
+    const { startedAt, endedAt, calls, policyVersion, sampledBy } = said;
     const toolCalls = calls && { ...calls, start: start + calls.start, end: start + calls.end };
     turns.push({
       role: "assistant",
@@ -105,6 +106,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
       ...(toolCalls ? { toolCalls } : {}),
       // An agent's calls are all sampled by the policy that began its conversation.
       ...(policyVersion === undefined || node.call ? {} : { policyVersion }),
+      ...(sampledBy === undefined ? {} : { sampledBy }),
       ...(node.call
         ? { call: { ...describeCall(node, described), ...(node === lastAnswer ? { last: true } : {}) } }
         : {}),

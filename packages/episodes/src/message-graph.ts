@@ -70,6 +70,8 @@ export interface Said {
   ended: boolean;
   /** Number of weight updates the policy had had; left out: the episode's. */
   policyVersion?: number;
+  /** The model that sampled the answer in place of the policy. */
+  sampledBy?: "teacher";
   /** Milliseconds since 1970. */
   startedAt: number;
   endedAt: number;

@@ -66,7 +66,19 @@ function describeRecord(
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
   const { rewards, timeline, sampling, images } = trajectory;
   const turns = (timeline?.turns ?? []).map(
-    ({ role, start, end, toolCalls, failures, state, policyVersion, call, startedAt, endedAt }): DumpTurn => ({
+    ({
+      role,
+      start,
+      end,
+      toolCalls,
+      failures,
+      state,
+      policyVersion,
+      sampledBy,
+      call,
+      startedAt,
+      endedAt,
+    }): DumpTurn => ({
       role,
       start,
       end,
@@ -74,6 +86,7 @@ function describeRecord(
       ...(failures ? { failures } : {}),
       ...(state === undefined ? {} : { state }),
       ...(policyVersion === undefined ? {} : { policy_version: policyVersion }),
+      ...(sampledBy === undefined ? {} : { sampled_by: sampledBy }),
       ...(call ? { call: describeCall(call) } : {}),
       ...(times ? { started_at: startedAt, ended_at: endedAt } : {}),
     }),

@@ -70,6 +70,8 @@ export interface DumpTurn {
    * samples the step sampled it (`rollout.partial_rollout: carry_on`).
    */
   policy_version?: number;
+  /** For an assistant's turn: the model that sampled it in place of the policy (`distillation.guided`). */
+  sampled_by?: "teacher";
   /** For an assistant's turn of an agent: the policy call behind it. Missing in runs of earlier versions. */
   call?: DumpCall;
   /** Milliseconds since 1970; written by `cria rollout` and `trainer.rollout_data_detail: full`. */

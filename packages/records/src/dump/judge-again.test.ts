@@ -1,3 +1,4 @@
+import { FakeEngine } from "@cria/core/testing";
 import {
   type BatchRewardFunction,
   makeRewardManager,
@@ -30,10 +31,12 @@ const call = (name: string, given: object) => `<tool_call>${JSON.stringify({ nam
 const said = [`I look.${call("search", { query: "a" })}${call("search", { q: 1 })}`, call("find", {}), "done"];
 
 /** Conversations with calls, dumped as a run dumps them; `truth` is in `extra_info` too. */
-async function converse(reward: RewardFunction, aggregate: RewardAggregator) {
+async function converse(reward: RewardFunction, aggregate: RewardAggregator, isGuided = false) {
   const tools: BaseTool[] = [new SearchTool()];
+  const teacher = new FakeEngine({ reply: ({ turn }) => said[turn]!, contextSize: 4096 });
   const { engine, options, run } = makeFakeRollout({
     reply: ({ turn }) => said[turn]!,
+    choose: ({ number }) => (isGuided && number === 1 ? { engine: teacher, sampledBy: "teacher" } : null),
     tools,
     n: 2,
     multiTurn: { maxParallelCalls: 2 },
@@ -73,6 +76,22 @@ describe("judging a dump again", () => {
       expect(before).toMatchObject({ reward: lines[i]!.reward, extra: lines[i]!.extra });
       expect(hasRow).toBe(true);
     }
+  });
+
+  it("gives the policy nothing for a teacher's turn: no mask, no calls and no step rewards", async () => {
+    const { lines, rows } = await converse(() => 1, countCalls, true);
+    const [line] = lines as [DumpLine];
+    const [first, second] = line.turns.filter(({ role }) => role === "assistant");
+    expect([first!.sampled_by, second!.sampled_by]).toEqual(["teacher", undefined]);
+    expect(line.tool_rewards.map((entry) => entry!.token_index >= second!.start)).not.toContain(false);
+    const manager = makeRewardManager("naive", { reward: () => 1 });
+    const [again] = await judgeAgain([line], { manager, aggregate: countCalls, rows });
+    expect(again!.line.token_level_rewards).toEqual(line.token_level_rewards);
+    // The mask of a conversation whose judge failed is made from its turns.
+    const failed = { ...line, error: "no judge", metrics: { ...line.metrics, reward_failed: 1 } };
+    const [made] = await judgeAgain([failed], { manager, aggregate: countCalls, rows });
+    const at = (t: number) => made!.line.response_mask[t];
+    expect([at(first!.start), at(first!.end - 1), at(second!.start), at(second!.end - 1)]).toEqual([0, 0, 1, 1]);
   });
 
   it("knows the row's extra_info only where the data still has the row", async () => {

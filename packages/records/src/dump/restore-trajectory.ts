@@ -74,17 +74,18 @@ const refuseIn =
 /** Converts a trajectory's field name to the dump's. */
 const nameKey = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** 1 on the assistant's turns; null if the dump lacks them. */
+/** 1 on the assistant's turns that the policy sampled; null if the dump has none. */
 function makeMask({ token_ids, turns }: DumpLine): Uint8Array | null {
   const mask = new Uint8Array(token_ids.length);
-  for (const { role, start, end } of turns) if (role === "assistant") mask.fill(1, start, end);
+  for (const { role, start, end, sampled_by } of turns)
+    if (role === "assistant" && sampled_by === undefined) mask.fill(1, start, end);
   return mask.includes(1) ? mask : null;
 }
 
-/** Recorded calls by turn. In a turn without answers, no call is known to be valid. */
+/** Recorded calls of the policy by turn. In a turn without answers, no call is known to be valid. */
 export function listRecordedCalls({ turns }: DumpLine): FoundToolCalls[] {
-  return turns.flatMap(({ tool_calls, end }, i) => {
-    if (!tool_calls) return [];
+  return turns.flatMap(({ tool_calls, end, sampled_by }, i) => {
+    if (!tool_calls || sampled_by !== undefined) return [];
     const answers = turns[i + 1]?.failures ?? [];
     const valid = answers.filter((failure) => failure === null || !NOT_CALLED.includes(failure)).length;
     return [{ start: tool_calls.start, end: tool_calls.end, lastToken: end - 1, valid }];

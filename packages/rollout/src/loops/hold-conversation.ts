@@ -17,7 +17,7 @@ export type ConversationEnvironment = Omit<
   | "minP"
   | "converse"
   | "journal"
-  | "newest"
+  | "choose"
   | "replay"
   | "onTrajectory"
 > &

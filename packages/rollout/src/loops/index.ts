@@ -22,7 +22,7 @@ export { EpisodeTools, scoresConversations } from "./episode-tools.js";
 export { makeAllFailedError, makeNeverCalledError, type OnFailure } from "./failures.js";
 export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
 export { loopCounters, loopMeasures } from "./loop-counters.js";
-export type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
+export type { BeginningTurn, ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, type OnRequestState, StateLog } from "./state-log.js";

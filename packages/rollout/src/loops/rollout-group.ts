@@ -40,7 +40,7 @@ import { recordTrajectory } from "./record-trajectory.js";
 import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
-import { Switching } from "./switching-sequence.js";
+import { Switching, type SwitchingOptions } from "./switching-sequence.js";
 
 /** A row's prompt, evaluated once for all of its samples. */
 interface Prompt {
@@ -390,7 +390,10 @@ export class RolloutGroup {
     const { factory, traits, recorded } = findLoop(row, options);
     const policyVersion = options.policyVersion ?? options.step;
     const steer = replay?.steer ?? ((given: PolicySequence) => given);
-    const switching = recorded === "answers" ? openSwitching(options, replay) : null;
+    const sampling = this.chooseSampling(sample, attempt);
+    const { seed } = sampling;
+    const choose = options.choose && ((number: number) => options.choose!({ row, seed, number }) ?? { engine });
+    const switching = recorded === "answers" ? openSwitching(choose, replay) : null;
     const createSequence = switching
       ? () => switching.createSequence()
       : replay?.steer && (() => steer(engine.createSequence()));
@@ -410,7 +413,7 @@ export class RolloutGroup {
         agent: options.agent ?? defaultAgentOptions,
         policyVersion,
         // A replay's versions take over from the first turn on: the prompt was evaluated with any weights.
-        sequence: switching ? switching.begin(steered, prompt.ids, replay?.policies ? 0 : policyVersion) : steered,
+        sequence: switching ? switching.begin(steered, prompt.ids, replay?.policies ? null : engine) : steered,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
@@ -421,7 +424,6 @@ export class RolloutGroup {
         signal,
         onWarning: options.onWarning,
       });
-      const sampling = this.chooseSampling(sample, attempt);
       const output = await loop.run(sampling, copyRow(row));
       if (recorded !== undefined) return output;
       return checkOutput(output, {
@@ -442,9 +444,12 @@ export class RolloutGroup {
 }
 
 /** The choice of each turn's policy; null: one policy samples all turns. */
-function openSwitching({ newest }: RolloutOptions, replay: ConversationReplay | undefined): Switching | null {
+function openSwitching(
+  given: SwitchingOptions["choose"] | undefined,
+  replay: ConversationReplay | undefined,
+): Switching | null {
   const { policies, steer } = replay ?? {};
-  const choose = policies ? (turn: number) => policies[Math.min(turn, policies.length) - 1]! : newest;
+  const choose = policies ? (turn: number) => policies[Math.min(turn, policies.length) - 1]! : given;
   return choose ? new Switching({ choose, steer }) : null;
 }
 

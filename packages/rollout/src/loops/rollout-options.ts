@@ -26,8 +26,17 @@ export interface ConversationReplay {
   calls?: readonly RecordedCall[];
   /** Wraps each sequence that the conversation begins with, to sample in. For built-in loops and agents. */
   steer?: (sequence: PolicySequence) => PolicySequence;
-  /** The policy that sampled each turn of the assistant, if several did; the last one samples all further turns. */
+  /** Who sampled each turn of the assistant, if several did; the last one samples all further turns. */
   policies?: readonly SamplingPolicy[];
+}
+
+/** A turn of the assistant that begins. */
+export interface BeginningTurn {
+  row: DatasetRow;
+  /** Seed of the conversation. */
+  seed: number;
+  /** Its number among the assistant's turns, from 1. */
+  number: number;
 }
 
 /** A conversation to run, as a plain value: everything that determines it beside weights and environment. */
@@ -116,11 +125,11 @@ export interface RolloutOptions {
    */
   policyVersion?: number;
   /**
-   * The newest version of the policy, asked before each turn: it samples the turn, whichever version sampled the
-   * earlier ones. What is sampled then depends on the clock. For built-in loops; the conversations of agents keep the
-   * version that they began with. Default: the engine samples all turns.
+   * Chooses who samples a turn, whoever sampled the earlier ones: another version of the policy, or a teacher; null: the
+   * engine. Asked when the turn begins, perhaps twice. For built-in loops; agents and loops of users are sampled by the
+   * engine. Default: the engine samples all turns.
    */
-  newest?: () => SamplingPolicy;
+  choose?: (turn: BeginningTurn) => SamplingPolicy | null;
   signal?: AbortSignal;
   /** Traces each episode; default: no tracing, at no cost. */
   tracer?: Tracer;

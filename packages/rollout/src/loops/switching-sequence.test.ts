@@ -43,7 +43,7 @@ describe("a conversation whose policy may change between turns", () => {
         return newest;
       },
     });
-    const sequence = switching.begin(first.open([10, 11]), [10, 11], 1);
+    const sequence = switching.begin(first.open([10, 11]), [10, 11], first.policy.engine);
     expect((await sequence.generate([12], options)).policyVersion).toBe(1);
     newest = second.policy;
     const turn = await sequence.generate([13], options);
@@ -61,11 +61,25 @@ describe("a conversation whose policy may change between turns", () => {
     expect(second.seen[0]!.disposed).toBe(true);
   });
 
+  it("says which turns a teacher sampled, and no version where there is one", async () => {
+    const [policy, teacher] = [makePolicy(1), makePolicy(2)];
+    const choose = (turn: number): SamplingPolicy =>
+      turn === 2 ? { engine: teacher.policy.engine, sampledBy: "teacher" } : { engine: policy.policy.engine };
+    const switching = new Switching({ choose });
+    const sequence = switching.begin(policy.open([10]), [10], policy.policy.engine);
+    const turns = [];
+    for (const given of [[11], [12], [13]]) turns.push(await sequence.generate(given, options));
+    expect(turns.map(({ sampledBy }) => sampledBy)).toEqual([undefined, "teacher", undefined]);
+    expect(turns.map(({ policyVersion }) => policyVersion)).toEqual([undefined, undefined, undefined]);
+    expect(teacher.seen[0]!.given).toEqual([10, 11, 1, 12, 2]);
+    expect(policy.seen[1]!.given).toEqual([10, 11, 1, 12, 2, 13, 1]);
+  });
+
   it("goes on in a fork, which is taken over too", async () => {
     const [first, second] = [makePolicy(1), makePolicy(2)];
     let newest = first.policy;
     const switching = new Switching({ choose: () => newest });
-    const sequence = switching.begin(first.open([10]), [10], 1);
+    const sequence = switching.begin(first.open([10]), [10], first.policy.engine);
     const fork = sequence.fork();
     newest = second.policy;
     await fork.generate([11], options);

@@ -1,22 +1,28 @@
 import type { GenerateOptions, GenerateResult, PolicyEngine, PolicySequence } from "@cria/core";
 
-/** A version of the policy that may sample a turn. All versions are of one model: their tokens are the same. */
+/** A version of the policy, or another model with its vocabulary, that may sample a turn. */
 export interface SamplingPolicy {
   engine: Pick<PolicyEngine, "createSequence">;
-  /** Number of weight updates that it has had, plus 1. */
-  policyVersion: number;
+  /** Number of weight updates that it has had, plus 1. Left out: the rollout's version, or a model of its own. */
+  policyVersion?: number;
+  /** Left out: it is the policy. */
+  sampledBy?: "teacher";
 }
 
 export interface SwitchingOptions {
-  /** The policy that samples a turn of the assistant; turns are counted from 1. Asked when the turn begins. */
+  /**
+   * The policy that samples a turn of the assistant; turns are counted from 1. Asked when the turn begins, and when an
+   * empty sequence is created for it.
+   */
   choose: (turn: number) => SamplingPolicy;
   /** Wraps each new sequence, as `ConversationReplay.steer`. */
   steer?: (sequence: PolicySequence) => PolicySequence;
 }
 
 /**
- * The turns of one conversation whose policy may change between them (verl's partial rollouts, by turn). The keys and
- * values of another version are useless: where it takes over, the conversation's tokens are evaluated again by it.
+ * The turns of one conversation that several policies sample: versions (verl's partial rollouts, by turn), or a
+ * teacher. The keys and values of another one are useless: where it takes over, it evaluates the conversation's tokens
+ * again.
  */
 export class Switching {
   private turn = 0;
@@ -24,15 +30,22 @@ export class Switching {
 
   constructor(private readonly options: SwitchingOptions) {}
 
-  /** @param tokenIds tokens of the sequence so far. */
-  begin(sequence: PolicySequence, tokenIds: ArrayLike<number>, policyVersion: number): PolicySequence {
-    return new SwitchingSequence(this, sequence, Int32Array.from(tokenIds), policyVersion);
+  /**
+   * @param tokenIds tokens of the sequence so far.
+   * @param engine the sequence's engine; null: whoever samples the next turn takes over.
+   */
+  begin(
+    sequence: PolicySequence,
+    tokenIds: ArrayLike<number>,
+    engine: SamplingPolicy["engine"] | null,
+  ): PolicySequence {
+    return new SwitchingSequence(this, sequence, Int32Array.from(tokenIds), engine);
   }
 
   /** An empty sequence of the policy that samples the next turn. */
   createSequence(): PolicySequence {
     const policy = this.options.choose(this.turn + 1);
-    return this.begin(this.open(policy), [], policy.policyVersion);
+    return this.begin(this.open(policy), [], policy.engine);
   }
 
   /** Counts a turn, and returns the policy that samples it. */
@@ -60,7 +73,7 @@ class SwitchingSequence implements PolicySequence {
     private readonly switching: Switching,
     private sequence: PolicySequence,
     private tokens: Int32Array,
-    private policyVersion: number,
+    private engine: SamplingPolicy["engine"] | null,
   ) {}
 
   get tokenCount(): number {
@@ -70,15 +83,20 @@ class SwitchingSequence implements PolicySequence {
   async generate(delta: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult> {
     const given = append(this.tokens, delta);
     const policy = this.switching.next();
-    const isOther = policy.policyVersion !== this.policyVersion;
+    const { engine, policyVersion, sampledBy } = policy;
+    const isOther = engine !== this.engine;
     if (isOther) {
       this.sequence.dispose();
       this.sequence = this.switching.open(policy);
-      this.policyVersion = policy.policyVersion;
+      this.engine = engine;
     }
     const turn = await this.sequence.generate(isOther ? given : delta, options);
     this.tokens = append(given, turn.tokenIds);
-    return { ...turn, policyVersion: policy.policyVersion };
+    return {
+      ...turn,
+      ...(policyVersion === undefined ? {} : { policyVersion }),
+      ...(sampledBy === undefined ? {} : { sampledBy }),
+    };
   }
 
   async prefill(delta: ArrayLike<number>, options?: { signal?: AbortSignal }): Promise<void> {
@@ -87,7 +105,7 @@ class SwitchingSequence implements PolicySequence {
   }
 
   fork(): PolicySequence {
-    return this.switching.begin(this.sequence.fork(), this.tokens, this.policyVersion);
+    return this.switching.begin(this.sequence.fork(), this.tokens, this.engine);
   }
 
   dispose(): void {

@@ -33,8 +33,8 @@ export interface RollOutOptions extends SamplingOptions {
   converse?: RolloutOptions["converse"];
   /** Records what tools, interactions and judges answer, and gives what was recorded. Default: nothing is recorded. */
   journal?: RolloutOptions["journal"];
-  /** The version of the policy that samples the next turn, asked before each; default: the policy samples all turns. */
-  newest?: () => Policy;
+  /** Chooses who samples a turn: another version of the policy, or a teacher; null, and by default: the policy. */
+  choose?: RolloutOptions["choose"];
 }
 
 const { any } = optionChecks;
@@ -50,7 +50,7 @@ const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
   slots: any,
   converse: optionChecks.function,
   journal: any,
-  newest: optionChecks.function,
+  choose: optionChecks.function,
 };
 
 /** Running rollouts. Awaiting them gives their groups, or throws ToolError if every conversation failed. */
@@ -80,7 +80,7 @@ export function rollOut<Row extends DatasetRow>(
   rows: readonly Row[],
   options: RollOutOptions = {},
 ): RunningRollouts<Row> {
-  const { n = 8, signal, step = policy.updates + 1, newest } = options;
+  const { n = 8, signal, step = policy.updates + 1 } = options;
   const sampling = pickSampling(options);
   const { temperature } = sampling;
   const start = async () => {
@@ -103,7 +103,7 @@ export function rollOut<Row extends DatasetRow>(
       journal: options.journal,
       slots: options.slots,
       policyVersion: policy.live === policy ? step : policy.updates + 1,
-      newest: newest && (() => describeVersion(newest())),
+      choose: options.choose,
     });
     signal?.throwIfAborted();
     return { ...ended, responseLength: opened.responseLength, defaultAgentLoop: opened.defaultAgentLoop };
@@ -135,8 +135,6 @@ export function rollOut<Row extends DatasetRow>(
     group(),
   );
 }
-
-const describeVersion = ({ engine, updates }: Policy) => ({ engine, policyVersion: updates + 1 });
 
 /** Loaded on first use, so that programs that only import `rollOut` start faster. */
 const loadRollouts = () => import("./start-rollouts.js");

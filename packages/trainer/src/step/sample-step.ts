@@ -52,7 +52,7 @@ export async function sampleStep(
     slots,
     onState,
     journal: journals?.sampled,
-    newest,
+    choose: newest && (() => describeVersion(newest())),
     converse: await coordination?.converseBy(version),
   };
   const collected = await collectRollouts(
@@ -68,7 +68,7 @@ export async function sampleStep(
     clock,
   );
   const name = `the greedy rollouts of step ${step}`;
-  const greedy = { ...sampling, newest: undefined, n: 1, temperature: 0, name, journal: journals?.greedy };
+  const greedy = { ...sampling, choose: undefined, n: 1, temperature: 0, name, journal: journals?.greedy };
   const greedyRewards = estimator.needs?.includes("baselines")
     ? await rollOutGreedily(sampleOnce(collected.rows), (asked) => rollOut(version, environment, asked, greedy), clock)
     : null;
@@ -76,3 +76,5 @@ export async function sampleStep(
 }
 
 type SampleParts = Pick<StepParts, "settings" | "registries" | "policy" | "environment" | "coordination" | "signal">;
+
+const describeVersion = ({ engine, updates }: Policy) => ({ engine, policyVersion: updates + 1 });
