@@ -288,8 +288,8 @@ describe("the estimate", () => {
   it("counts the models that teach, and the policy's own model once", async () => {
     const path = await models.write({ layers: 2 });
     const large = await models.write({ layers: 4, embedding: 64 });
-    const measure = async (teacher_models: object) => {
-      const distillation = { enabled: true, teacher_models };
+    const measure = async (teacher_models: object, guided = {}) => {
+      const distillation = { enabled: true, teacher_models, guided };
       const raw = { actor_rollout_ref: { model: { path } }, data: { train_files: "x" }, distillation };
       const { memory } = await examineConfig(checkConfig(trainConfigSchema, raw, "test"), models.folder, 2 ** 40);
       return new Map(memory!.items.map(({ name, bytes }) => [name, bytes]));
@@ -299,6 +299,15 @@ describe("the estimate", () => {
     expect(taught.get("teacher large")).toBeGreaterThan(shape.fileBytes);
     expect(taught.has("teacher before")).toBe(false);
     expect((await measure({ lost: { model_path: "/nowhere.gguf" } })).has("teacher lost")).toBe(false);
+    // A teacher that samples turns keeps the tokens of as many conversations as the policy.
+    const guided = await measure({ large: { model_path: large } }, { share: 0.5 });
+    const perLayer = (bytes: number, { kvLayers, kvHeads, headSize }: ModelShape) =>
+      bytes / (kvLayers * kvHeads * headSize);
+    const own = readModelShape(await readGguf(path));
+    expect(perLayer(guided.get("conversations of teacher large")!, shape)).toBeGreaterThanOrEqual(
+      perLayer(guided.get("KV cache")!, own),
+    );
+    expect(taught.has("conversations of teacher large")).toBe(false);
   });
 
   const estimate = (shape: ModelShape, tokens: number, { rank = 4, microBatch = null as number | null } = {}) => {

@@ -89,7 +89,7 @@ const LOGITS_CHUNK = 128 << 20;
 /** Node, the addon and llama.cpp's libraries, before a model is loaded; measured. */
 const PROCESS = 110e6;
 
-/** A model that is loaded beside the policy, and scores whole conversations. */
+/** A model that is loaded beside the policy, and scores whole conversations; guided, it samples turns too. */
 export interface OtherModel {
   name: string;
   key: string;
@@ -111,7 +111,7 @@ export function estimateMemory(
   const context = readContextSize(config);
   // Cells come in multiples of 256, plus one.
   const cells = Math.ceil((context + 1) / 256) * 256;
-  const { layers, embedding, kvHeads, kvLayers, headSize, vocabulary } = model;
+  const { layers, embedding, kvLayers, vocabulary } = model;
   const trained = lora ? countAdapter(model, config) : model.parameters;
   const perToken = countValues(model);
   // A conversation is never cut: the longest one is a micro-batch by itself.
@@ -129,7 +129,7 @@ export function estimateMemory(
     },
     {
       name: "KV cache",
-      bytes: rollout.max_num_seqs * cells * kvLayers * 2 * kvHeads * headSize * 4,
+      bytes: rollout.max_num_seqs * cells * countKept(model),
       detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${kvLayers} layers, F32`,
       key: "actor_rollout_ref.rollout.max_num_seqs",
     },
@@ -180,7 +180,7 @@ export function estimateMemory(
   if (states)
     items.push({
       name: "states",
-      bytes: rollout.max_num_seqs * stateLayers * (states.state + 3 * states.channels) * 4,
+      bytes: rollout.max_num_seqs * countStates(model),
       detail: `${rollout.max_num_seqs} conversations x ${stateLayers} layers in place of attention, F32`,
       key: "actor_rollout_ref.rollout.max_num_seqs",
     });
@@ -201,6 +201,13 @@ export function estimateMemory(
       detail: `${format(shape.parameters)} parameters, as in the file, and its pass over micro-batches of ${rows} tokens`,
       key,
     });
+    if (config.distillation.guided.share > 0)
+      items.push({
+        name: `conversations of teacher ${name}`,
+        bytes: rollout.max_num_seqs * (cells * countKept(shape) + countStates(shape)) + 4 * shape.vocabulary * decoded,
+        detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${shape.kvLayers} layers, F32, in which it samples turns`,
+        key: "actor_rollout_ref.rollout.max_num_seqs",
+      });
   }
   const lag = readLag(config);
   if (lag > 0)
@@ -218,6 +225,16 @@ export function estimateMemory(
       key: "actor_rollout_ref.actor.use_kl_loss",
     });
   return items.sort((a, b) => b.bytes - a.bytes);
+}
+
+/** Bytes of a token's keys and values, in all layers. */
+function countKept({ kvLayers, kvHeads, headSize }: ModelShape): number {
+  return kvLayers * 2 * kvHeads * headSize * 4;
+}
+
+/** Bytes of a conversation's states, in the layers that have one in place of attention. */
+function countStates({ layers, kvLayers, states }: ModelShape): number {
+  return states ? (layers - kvLayers) * (states.state + 3 * states.channels) * 4 : 0;
 }
 
 /** Values that a layer computes of each token, as `activation_bytes` of the native code counts them. */

@@ -6,13 +6,15 @@ import type { Teacher } from "./token-scores.js";
 export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "threads"> {
   /** A LoRA adapter for the model. Default: none. */
   adapter?: string;
+  /** true: it can sample turns too, in as many conversations at a time as the policy's engine holds. Default false. */
+  samples?: boolean;
 }
 
 /** Implements `loadTeacher` of when-called.ts. */
 export async function loadTeacher(
   path: string,
   policy: Policy,
-  { adapter, ...options }: LoadTeacherOptions = {},
+  { adapter, samples = false, ...options }: LoadTeacherOptions = {},
 ): Promise<Teacher> {
   if (policy.engine.images) {
     throw new ConfigError("reads text alone, and the policy sees images", {
@@ -22,15 +24,15 @@ export async function loadTeacher(
       received: "a policy with mmproj",
     });
   }
+  const { contextSize, maxSequences } = policy.engine.info;
   const engine = await loadModel({
     path,
     ...options,
-    // Only a trainable model has the scoring graph; this one is never trained.
+    // Only a trainable model has the scoring graph; this one is never trained. A new adapter changes nothing.
     trainable: "lora",
     lora: adapter === undefined ? { rank: 1, alpha: 1 } : { path: adapter },
-    contextSize: 64,
-    maxSequences: 1,
-    scoredContextSize: policy.engine.info.contextSize,
+    ...(samples ? { contextSize, maxSequences } : { contextSize: 64, maxSequences: 1 }),
+    scoredContextSize: contextSize,
   });
   try {
     checkVocabulary(engine, policy.engine);
@@ -43,6 +45,7 @@ export async function loadTeacher(
       const scores = await engine.score(sequences, { temperature, signal, adapter: adapter !== undefined });
       return scores.map(({ logprobs }) => logprobs);
     },
+    ...(samples ? { engine } : {}),
     dispose: () => engine.dispose(),
   };
 }

@@ -1,4 +1,4 @@
-import type { ScoreOptions } from "@cria/core";
+import type { PolicyEngine, ScoreOptions } from "@cria/core";
 
 /**
  * Scores of a trajectory's tokens for an update; arrays are as long as `tokenIds`, 0 for tokens that were not scored.
@@ -52,5 +52,7 @@ export type ScoreReference = (
 export interface Teacher {
   /** Scores like `policy.scoreReference`: natural logarithms, at the policy's temperature. */
   score: ScoreReference;
+  /** Samples turns in place of the policy. Absent: the teacher only scores. */
+  engine?: Pick<PolicyEngine, "createSequence">;
   dispose(): Promise<void>;
 }

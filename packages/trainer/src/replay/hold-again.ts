@@ -37,13 +37,13 @@ export interface HoldOptions {
 
 /** Replays recorded conversations with the current policy. @throws errors that end a rollout; the signal's reason. */
 export async function holdAgain(
-  { policy, environment }: Pick<Training, "policy" | "environment">,
+  { policy, environment, teachers }: Pick<Training, "policy" | "environment" | "teachers">,
   held: readonly HeldAgain[],
   { sampling, policies = new Map(), seeds, step, isJudged, signal }: HoldOptions,
 ): Promise<{ ended: UnjudgedTrajectory[]; judged: Trajectory[] }> {
   const replays = held.map((each, i) => ({
     ...makeReplay({ policy, environment }, each, seeds[i]!),
-    ...choosePolicies(each.line, policies),
+    ...choosePolicies(each, { policy, policies, teachers }),
   }));
   const { conversations, finish } = await startRollouts(policy.engine, sampleOnce(held.map(({ row }) => row)), {
     ...environment,
@@ -84,7 +84,17 @@ export function readVersions({ turns }: DumpLine): number[] {
   return turns.flatMap(({ policy_version: version }) => version ?? []);
 }
 
-function choosePolicies(line: DumpLine, policies: ReadonlyMap<number, Policy>) {
+/** Who sampled each turn of a conversation, if not one policy did. */
+function choosePolicies(
+  { line, row }: HeldAgain,
+  { policy, policies, teachers }: Pick<Training, "policy" | "teachers"> & { policies: ReadonlyMap<number, Policy> },
+): Pick<ConversationReplay, "policies"> {
+  const said = line.turns.filter(({ role }) => role === "assistant");
+  if (said.some(({ sampled_by }) => sampled_by === "teacher")) {
+    const { engine } = policy;
+    // What comes after the record is the policy's.
+    return { policies: [...said.map(({ sampled_by }) => (sampled_by ? teachers!.lead(row) : { engine })), { engine }] };
+  }
   const versions = readVersions(line);
   if (versions.length === 0) return {};
   return {

@@ -64,8 +64,6 @@ function makeReplayConfig({ raw, configFolder, origin, path }: SavedRun): TrainC
         mmproj: origin?.projector ?? actor.model.mmproj,
       },
     },
-    // Conversations are held again, and nothing is learned from them.
-    distillation: { ...config.distillation, enabled: false },
     // A replay sends nothing elsewhere.
     trainer: { ...trainer, tracing: "off", val_only: false },
   };

@@ -122,6 +122,7 @@ function checkTeachers(
     });
   }
   if (teacher) resolveTeacherTerm(teacher, registries, (option) => trainKeys.find(teacherTermOptions.shape[option])!);
+  if (distillation.guided.share > 0) checkGuided(distillation, rollout);
   for (const [name, entry] of Object.entries(distillation.teacher_models)) {
     const subject = `distillation.teacher_models.${name}`;
     const refuse = (problem: string, key: string, expected: string, received: string) => {
@@ -135,6 +136,37 @@ function checkTeachers(
     if (hint_key !== null && (task?.agent !== undefined || rollout.agent.agent_loop_config_path !== null))
       refuse("stands in front of one conversation", "hint_key", "null for tasks with an agent", hint_key);
   }
+}
+
+/** Checks that each teacher can sample turns in place of the policy. */
+function checkGuided(
+  { guided, teacher_models }: TrainConfig["distillation"],
+  rollout: TrainConfig["actor_rollout_ref"]["rollout"],
+): void {
+  const refuse = (problem: string, expected: string, received: string) => {
+    throw new ConfigError(problem, {
+      code: "config/bad-value",
+      subject: "distillation.guided.share",
+      expected: `0, or ${expected}`,
+      received: `${guided.share}, and ${received}`,
+    });
+  };
+  const teachers = Object.entries(teacher_models);
+  if (teachers.length === 0)
+    refuse("needs a model of its own", "distillation.teacher_models", "the policy's own model");
+  for (const [name, { model_path, lora_adapter_path, hint_key }] of teachers) {
+    const key = `distillation.teacher_models.${name}`;
+    if (hint_key !== null)
+      refuse("lets a teacher go on in the policy's prompt, without its hint", `${key}.hint_key null`, hint_key);
+    if (model_path === null && lora_adapter_path === null)
+      refuse("needs a model of its own", `${key}.model_path or ${key}.lora_adapter_path`, "the policy's own model");
+  }
+  if (rollout.partial_rollout !== "carry_on")
+    refuse(
+      "has no effect where the newest policy samples each turn",
+      "actor_rollout_ref.rollout.partial_rollout carry_on",
+      rollout.partial_rollout,
+    );
 }
 
 /** Checks that groups of earlier steps can be learned from again: only their tokens, logprobs and rewards are kept. */

@@ -23,6 +23,8 @@ const teacherChecks: ChecksOf<Required<TeacherOptions>> = {
   policyGradient: any,
   maxLoss: any,
   turnWeights: any,
+  guidedShare: any,
+  guidedSteps: any,
 };
 
 const validationChecks: ChecksOf<Required<ValidationOptions>> = {

@@ -36,6 +36,8 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["teacher.policyGradient", `${distillation}.use_policy_gradient`],
   ["teacher.maxLoss", `${distillation}.loss_max_clamp`],
   ["teacher.turnWeights", `${distillation}.turn_weights`],
+  ["teacher.guidedShare", "distillation.guided.share"],
+  ["teacher.guidedSteps", "distillation.guided.steps"],
   ["teacher.weights", `${teacher}.weights`],
   ["teacher.hint", `${teacher}.hint_key`],
   ["lora.rank", `${model}.lora_rank`],

@@ -55,6 +55,13 @@ export interface TeacherOptions {
   maxLoss?: number | null;
   /** "relative": turns that are further from the teacher than the first have smaller weights; default "none". */
   turnWeights?: DistillationOptions["turnWeights"];
+  /**
+   * Probability that the teacher, and not the policy, samples a turn of the first step; default 0. The policy learns
+   * nothing from such a turn.
+   */
+  guidedShare?: number;
+  /** Number of steps over which that probability falls to 0; default 100. */
+  guidedSteps?: number;
 }
 
 /**

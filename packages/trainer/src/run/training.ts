@@ -69,7 +69,7 @@ export function openTraining(
 }
 
 /** @throws ConfigError for settings that only conversations of this process follow. */
-function checkFitsBus({ trainer, actor_rollout_ref: { rollout } }: TrainConfig): void {
+function checkFitsBus({ trainer, distillation, actor_rollout_ref: { rollout } }: TrainConfig): void {
   const refuse = (problem: string, subject: string, expected: string, received: string) =>
     new ConfigError(problem, {
       code: "config/bad-value",
@@ -84,6 +84,13 @@ function checkFitsBus({ trainer, actor_rollout_ref: { rollout } }: TrainConfig):
       "actor_rollout_ref.rollout.partial_rollout",
       "carry_on",
       rollout.partial_rollout,
+    );
+  if (distillation.enabled && distillation.guided.share > 0)
+    throw refuse(
+      "lets the teacher sample turns in this process alone",
+      "distillation.guided.share",
+      "0",
+      String(distillation.guided.share),
     );
 }
 

@@ -329,6 +329,7 @@ const ELSEWHERE: Record<string, string[]> = {
     ),
   ],
   "step/old-logprobs.test.ts": [`${ACTOR}.old_log_prob`],
+  "run/guided.test.ts": ["distillation.guided.share", "distillation.guided.steps"],
   "run/partial-rollout.test.ts": [`${ROLLOUT}.partial_rollout`],
   "load-policy.ts, where the model is loaded": [
     `${ROLLOUT}.prompt_length`,
@@ -649,10 +650,14 @@ describe("every option of the teacher", () => {
     expect(importLoss(config).teacher).toEqual(importTeacherTerm(config));
   });
 
-  it("turn_weights, turn_weight_delta, teacher_key and the teachers are of the step", () => {
+  it("guided, turn_weights, turn_weight_delta, teacher_key and the teachers are of the step", () => {
     const distillation_loss = { turn_weights: "relative", turn_weight_delta: 0.5 };
     const entry = { key: "a", model_path: "t.gguf", lora_adapter_path: "l.gguf", hint_key: "hint" };
-    const found = importDistillation(read({ distillation_loss, teacher_key: "level", teacher_models: { t: entry } }));
+    const guided = { share: 0.4, steps: 9 };
+    const found = importDistillation(
+      read({ distillation_loss, guided, teacher_key: "level", teacher_models: { t: entry } }),
+    );
+    expect(found).toMatchObject({ guidedShare: 0.4, guidedSteps: 9 });
     expect(found).toMatchObject({ turnWeights: "relative", turnWeightDelta: 0.5, teacherKey: "level" });
     expect(found!.teachers).toEqual({
       t: { key: "a", model: "t.gguf", adapter: "l.gguf", weights: "base", hintKey: "hint" },

@@ -2,6 +2,7 @@ import type { AdvantageEstimator, EstimatorState } from "@cria/algorithms";
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
+import { isTeachersAlone } from "./guidance.js";
 
 /** Advantages of the trajectories that a step can learn from. */
 export interface Advantages {
@@ -113,15 +114,16 @@ export interface Learnable {
 }
 
 /**
- * True if there are tokens to learn from. If the agent did not call the policy, its score says nothing about the
- * policy.
+ * True if there are tokens to learn from. If the agent did not call the policy, or a teacher sampled all turns, the
+ * score says nothing about the policy.
  */
 function isTold(trajectory: Trajectory): boolean {
-  return !hasFailed(trajectory) && trajectory.tokenIds.length > 0;
+  if (hasFailed(trajectory) || trajectory.tokenIds.length === 0) return false;
+  return !isTeachersAlone(trajectory.timeline?.turns ?? []);
 }
 
 /**
- * Leaves out failed trajectories, and those of agents that did not call the policy. If the estimator compares the
+ * Leaves out failed trajectories, those of agents that did not call the policy, and those that a teacher held alone. If the estimator compares the
  * samples of a group, it also leaves out groups with fewer than two samples left; a group that had one sample from the
  * start is kept.
  */

@@ -37,7 +37,7 @@ export interface SampledStep extends CollectedRollouts {
  * @throws ToolError when every conversation failed; the signal's reason.
  */
 export async function sampleStep(
-  { settings, registries, policy, environment, coordination, signal }: SampleParts,
+  { settings, registries, policy, environment, teachers, coordination, signal }: SampleParts,
   { rows, step, nextRows, version = policy, newest, slots, journals, onTrajectory, onState }: SampleInputs,
   clock: Stopwatch,
 ): Promise<SampledStep> {
@@ -52,7 +52,7 @@ export async function sampleStep(
     slots,
     onState,
     journal: journals?.sampled,
-    choose: newest && (() => describeVersion(newest())),
+    choose: newest ? () => describeVersion(newest()) : teachers?.guide(step),
     converse: await coordination?.converseBy(version),
   };
   const collected = await collectRollouts(
@@ -75,6 +75,9 @@ export async function sampleStep(
   return { ...collected, greedyRewards };
 }
 
-type SampleParts = Pick<StepParts, "settings" | "registries" | "policy" | "environment" | "coordination" | "signal">;
+type SampleParts = Pick<
+  StepParts,
+  "settings" | "registries" | "policy" | "environment" | "teachers" | "coordination" | "signal"
+>;
 
 const describeVersion = ({ engine, updates }: Policy) => ({ engine, policyVersion: updates + 1 });

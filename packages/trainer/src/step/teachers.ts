@@ -1,6 +1,12 @@
 import { listTurns, weighTurns } from "@cria/algorithms/internal";
 import { type ChatMessage, ConfigError, DataError, type ToolSchema, type Trajectory } from "@cria/core";
-import { type DatasetRow, listToolSchemas } from "@cria/rollout";
+import {
+  agentLoops as builtInLoops,
+  type DatasetRow,
+  listToolSchemas,
+  type RolloutOptions,
+  type SamplingPolicy,
+} from "@cria/rollout";
 import type { DistillationOptions, TeacherModel } from "../config/options/distillation.js";
 import { resolvePath } from "../config/paths.js";
 import { evaluatePaths } from "../policy/paths.js";
@@ -8,6 +14,7 @@ import type { Policy } from "../policy/policy.js";
 import { type LoadTeacherOptions, loadTeacher, teachItself } from "../policy/teacher.js";
 import type { Teacher } from "../policy/token-scores.js";
 import type { Environment } from "../task/environment.js";
+import { isGuided, shareOfTeacher } from "./guidance.js";
 
 /** Parts of a trajectory that its teacher is asked by. */
 export type Taught = Pick<Trajectory, "rowIndex" | "tokenIds" | "segments" | "promptLength" | "responseMask">;
@@ -20,7 +27,7 @@ interface NamedTeacher extends Pick<TeacherModel, "key" | "hintKey"> {
 export interface TeachersInputs {
   options: DistillationOptions;
   policy: Policy;
-  environment: Pick<Environment, "tools">;
+  environment: Pick<Environment, "tools" | "agentLoops" | "defaultAgentLoop">;
   trainRows: readonly DatasetRow[];
 }
 
@@ -42,6 +49,8 @@ export class Teachers {
     { folder, ...device }: { folder: string } & Pick<LoadTeacherOptions, "device" | "threads">,
   ): Promise<Teachers> {
     const { options, policy, trainRows } = inputs;
+    const samples = options.guidedShare > 0;
+    if (samples) checkLoops(inputs);
     const opened: NamedTeacher[] = [];
     const teachers = new Teachers(opened, inputs, new Map(trainRows.map((row) => [row.index, row])));
     try {
@@ -50,6 +59,7 @@ export class Teachers {
           ? teachItself(policy, weights)
           : await loadTeacher(resolvePath(folder, model ?? policy.engine.info.path), policy, {
               ...device,
+              samples,
               ...(adapter === null ? {} : { adapter: resolvePath(folder, adapter) }),
             });
         opened.push({ name, key, hintKey, teacher });
@@ -83,6 +93,18 @@ export class Teachers {
       });
     }
     return scores;
+  }
+
+  /** Chooses the turns of a step that a row's teacher samples; undefined: none. */
+  guide(step: number): RolloutOptions["choose"] {
+    const share = shareOfTeacher(step, this.inputs.options);
+    if (share === 0) return undefined;
+    return (turn) => (isGuided(turn, share) ? this.lead(turn.row) : null);
+  }
+
+  /** The teacher of a row as the sampler of a turn. */
+  lead(row: DatasetRow): SamplingPolicy {
+    return { engine: this.find(row).teacher.engine!, sampledBy: "teacher" };
   }
 
   /** Weight of each token in the teacher's loss term; null: all are 1. */
@@ -172,6 +194,21 @@ export class Teachers {
       subject: `row ${row.place}: ${hintKey}`,
       expected: `a text: distillation.teacher_models.${name}.hint_key names the field`,
       received: JSON.stringify(hint) ?? "nothing",
+    });
+  }
+}
+
+/** @throws ConfigError for a row whose loop samples its turns itself: a teacher cannot take one of them. */
+function checkLoops({ environment, trainRows }: TeachersInputs): void {
+  const { agentLoops = builtInLoops, defaultAgentLoop } = environment;
+  for (const { agentName, place } of trainRows) {
+    const name = agentName ?? defaultAgentLoop;
+    if (agentLoops.find(name)?.recorded === "answers") continue;
+    throw new ConfigError("lets the teacher sample turns, and this loop asks the policy alone", {
+      code: "config/bad-value",
+      subject: "distillation.guided.share",
+      expected: "0, or rows of tool_agent and single_turn_agent",
+      received: `${name}, of row ${place} (agent_name, or rollout.agent.default_agent_loop)`,
     });
   }
 }

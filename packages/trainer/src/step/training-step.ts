@@ -17,6 +17,7 @@ import { readReward } from "./collect-rollouts.js";
 import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
 import { scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
+import { measureGuidance } from "./guidance.js";
 import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { measureUpdate } from "./measure-update.js";
@@ -335,6 +336,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
   const turns = rollouts.trajectories.map(({ timeline }) => timeline?.turns ?? []);
   Object.assign(metrics, measureStaleness(step, settings, turns));
+  Object.assign(metrics, measureGuidance(step, settings.distillation, turns));
   metrics["training/old_log_prob_pass"] = source === "pass" && scores.size > 0 ? 1 : 0;
   if (byTrajectory && source === "pass")
     metrics["training/old_log_prob_diff_max"] = compareWithUpdate(byTrajectory, learned, scores);

@@ -52,6 +52,19 @@ export const distillationOptions = z.strictObject({
     .describe(
       "relative: turns that lie further from the teacher than the first count less, by the ratio of their mean distances (SOD, arXiv:2605.07725).",
     ),
+  guidedShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0)
+    .describe(
+      "Probability that the teacher, and not the policy, samples a turn of the first step. The policy learns nothing from such a turn (Guided-OPD, arXiv:2606.15912). 0: never.",
+    ),
+  guidedSteps: z
+    .int()
+    .min(1)
+    .default(100)
+    .describe("Number of steps over which that probability falls to 0, by the same amount each step."),
   turnWeightDelta: z.number().min(0).default(0.2).describe("With relative: a turn's weight is at most 1 plus this."),
 });
 

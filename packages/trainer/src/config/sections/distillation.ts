@@ -40,4 +40,5 @@ export const distillationSection = z.strictObject({
     .default({})
     .describe("The teachers by name; none: the policy's own model as it was before training."),
   distillation_loss: distillationLoss.prefault({}),
+  guided: z.strictObject({ share: options.guidedShare, steps: options.guidedSteps }).prefault({}),
 });
