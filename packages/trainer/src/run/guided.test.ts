@@ -10,9 +10,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import { openReplay } from "../replay/open-replay.js";
+import { sampleStep } from "../step/sample-step.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { defineTask } from "../task/task.js";
-import { writeTinyRun } from "../testing/tiny-training.js";
+import { openTinyTraining, writeTinyRun } from "../testing/tiny-training.js";
+import { Stopwatch } from "../timing/stopwatch.js";
 import { train } from "./train.js";
 import type { TrainOptions } from "./train-options.js";
 import { openTraining } from "./training.js";
@@ -166,24 +168,66 @@ describe("a teacher that samples turns", () => {
   });
 });
 
-describe("a replay of conversations with turns of a teacher", () => {
-  it("holds them again to equal bits, and trains the steps before them with the teacher", async () => {
-    for (const step of [1, 2, 3])
-      rmSync(join(mixed.folder, "checkpoints", `global_step_${step}`), { recursive: true, force: true });
+describe("a replay of a run with a teacher", () => {
+  const dropCheckpoints = (held: Held) => rmSync(join(held.folder, "checkpoints"), { recursive: true });
+
+  it("trains steps again with the teacher's term", async () => {
+    const taught = await hold("taught", { steps: 2, teacher: { adapter } });
+    dropCheckpoints(taught);
+    const replay = await openReplay(taught.folder, { train: options });
+    const results = await replay.replay(await taught.lines(2));
+    expect(results.map(({ difference }) => difference)).toEqual(results.map(() => null));
+    expect(replay.trainedSteps).toBe(1);
+    await replay.close();
+  });
+
+  it("holds the teacher's turns again to equal bits, and changes them", async () => {
+    dropCheckpoints(mixed);
     const replay = await openReplay(mixed.folder, { train: options });
     for (const step of [1, 2, 3]) {
       const results = await replay.replay(await mixed.lines(step));
       expect(results.map(({ difference }) => difference)).toEqual(results.map(() => null));
     }
     expect(replay.trainedSteps).toBe(2);
+    const line = (await mixed.lines(1)).find(isMixed)!;
+    const { start } = said(line).find(({ sampled_by }) => sampled_by === "teacher")!;
+    const { line: forked } = await replay.fork(line, start, {
+      replacement: line.token_ids[start]! + 1,
+      liveTools: true,
+    });
+    expect(forked.token_ids[start]).toBe(line.token_ids[start]! + 1);
+    expect(forked.response_mask[start]).toBe(0);
     await replay.close();
   });
 });
 
-describe("distillation.guided.share", () => {
-  const models = new TinyModels();
-  afterAll(() => models.cleanUp());
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
 
+describe("greedy baselines beside a teacher's turns", () => {
+  it("are the policy's alone", async () => {
+    const model_path = await models.write({ seed: 11, layers: 3, embeddingScale: 0.3 });
+    const sample = async (share: number) => {
+      const training = await openTinyTraining(models, {
+        algorithm: { adv_estimator: "remax" },
+        distillation: { enabled: true, guided: { share }, teacher_models: { t: { model_path } } },
+      });
+      const { conversations, greedyRewards } = await sampleStep(
+        training,
+        { rows: training.trainRows, step: 1 },
+        new Stopwatch(),
+      );
+      await training.dispose();
+      return { ids: conversations.map(({ tokenIds }) => [...tokenIds]), greedyRewards };
+    };
+    const [plain, led] = [await sample(0), await sample(1)];
+    expect(led.greedyRewards).toEqual(plain.greedyRewards);
+    expect([...led.greedyRewards!.values()].some((reward) => reward > 0)).toBe(true);
+    expect(led.ids).not.toEqual(plain.ids);
+  });
+});
+
+describe("distillation.guided.share", () => {
   const open = async (teacher: object | null, more: object = {}, bus?: TrainingBus) => {
     const teacher_models = teacher === null ? {} : { t: teacher };
     const distillation = { enabled: true, guided: { share: 0.5 }, teacher_models };
