@@ -3,8 +3,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "math/row_kernel.h"
-
 namespace cria {
 
 namespace {
@@ -47,7 +45,7 @@ const char * check_states(const llama_model & model, const StateShape & s) {
     if (s.key_heads <= 0 || s.value_heads <= 0 || s.value_heads % s.key_heads != 0 ||
         int64_t(hp.ssm_d_inner) != s.values())
         return "states of other shapes";
-    if (s.key_size % 4 != 0 || s.key_size > kMostState || s.value_size > kMostState)
+    if (s.key_size % 4 != 0 || s.key_size > StateShape::kMostSize || s.value_size > StateShape::kMostSize)
         return "states whose size is no multiple of 4, or above 256";
     return nullptr;
 }

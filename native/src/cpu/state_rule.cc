@@ -9,6 +9,8 @@ namespace cria {
 
 namespace {
 
+static_assert(kMostState == StateShape::kMostSize, "the kernels hold a row of a state");
+
 template <typename Float>
 Float * at(const StateVectors<Float> & vectors, int64_t token, int64_t offset) {
     return vectors.data + token * vectors.step + offset;

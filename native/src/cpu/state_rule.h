@@ -46,6 +46,7 @@ struct StateShape {
     // Keys of many value heads have their gradient in parts, which threads compute: each of so many value heads.
     static constexpr int64_t kMostSharing = 8;
     int64_t parts() const { return (value_heads / key_heads + kMostSharing - 1) / kMostSharing; }
+    static constexpr int64_t kMostSize = 256;  // of keys and values
     int64_t floats() const { return key_size * value_size; }
     int64_t keys() const { return key_size * key_heads; }
     int64_t values() const { return value_size * value_heads; }

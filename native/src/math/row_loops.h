@@ -325,7 +325,7 @@ void state_gradient(
             store(d_state + a * n + b, d_kept * decay, count);
         });
         d.k[a] += products.total();
-        d.q[a] += by_row[a] + t.k[a] * output;
+        d.q[a] += fuse(k, splat<Vec>(output), splat<Vec>(by_row[a]))[0];
     }
     d.log_decay = of_decay.total();
 }

@@ -98,10 +98,10 @@ export const DEEP_LAYERS = 2;
 const CONVOLUTION_TOKENS = 3;
 
 /**
- * The gated delta nets of qwen35, in every other layer, starting with the first: queries and keys of two heads, values
- * of four, a state of 16 x 16 numbers each, and a convolution over four tokens.
+ * The gated delta nets of qwen35, in every other layer, starting with the first: queries and keys of two heads, a state
+ * of 16 x 16 numbers for each head of values, and a convolution over four tokens.
  */
-const DELTA = { size: 16, keyHeads: 2, valueHeads: 4, taps: 4 };
+const DELTA = { size: 16, keyHeads: 2, taps: 4 };
 
 /**
  * Mamba-2's layers of granitehybrid, in every other layer, starting with the first: values of four numbers a head, two
@@ -192,6 +192,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   add("token_embd.weight", [embedding, tokens.length], embeddingScale);
   const hasConvolution = (layer: number) => architecture === "lfm2" && layer % 2 === 0;
   const hasDeltaNet = (layer: number) => architecture === "qwen35" && layer % 2 === 0;
+  const deltaHeads = embedding < 256 ? 4 : 16; // of values; their numbers divide into blocks of every type
   const hasMamba = (layer: number) => architecture === "granitehybrid" && layer % 2 === 0;
   const hasAttention = (layer: number) => !hasConvolution(layer) && !hasDeltaNet(layer) && !hasMamba(layer);
   const inner = 2 * embedding; // values of a layer of Mamba-2, as llama.cpp demands
@@ -206,15 +207,15 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       linear("shortconv.in_proj.weight", embedding, 3 * embedding);
       linear("shortconv.out_proj.weight", embedding, embedding);
     } else if (hasDeltaNet(i)) {
-      const { size, keyHeads, valueHeads, taps } = DELTA;
-      const [channels, outputs] = [size * (2 * keyHeads + valueHeads), size * valueHeads];
+      const { size, keyHeads, taps } = DELTA;
+      const [channels, outputs] = [size * (2 * keyHeads + deltaHeads), size * deltaHeads];
       linear("attn_qkv.weight", embedding, channels);
       linear("attn_gate.weight", embedding, outputs);
       add(name("ssm_conv1d.weight"), [taps, channels], 0.6);
-      linear("ssm_alpha.weight", embedding, valueHeads);
-      linear("ssm_beta.weight", embedding, valueHeads);
-      add(name("ssm_dt.bias"), [valueHeads], 0.5, -1);
-      add(name("ssm_a"), [valueHeads], 0.2, -1);
+      linear("ssm_alpha.weight", embedding, deltaHeads);
+      linear("ssm_beta.weight", embedding, deltaHeads);
+      add(name("ssm_dt.bias"), [deltaHeads], 0.5, -1);
+      add(name("ssm_a"), [deltaHeads], 0.2, -1);
       add(name("ssm_norm.weight"), [size], 0.1, 1);
       linear("ssm_out.weight", outputs, embedding);
     } else if (hasMamba(i)) {
@@ -294,8 +295,8 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
           [key("ssm.conv_kernel")]: u32(DELTA.taps),
           [key("ssm.state_size")]: u32(DELTA.size),
           [key("ssm.group_count")]: u32(DELTA.keyHeads),
-          [key("ssm.time_step_rank")]: u32(DELTA.valueHeads),
-          [key("ssm.inner_size")]: u32(DELTA.size * DELTA.valueHeads),
+          [key("ssm.time_step_rank")]: u32(deltaHeads),
+          [key("ssm.inner_size")]: u32(DELTA.size * deltaHeads),
         }
       : {};
   const ofMamba: Record<string, GgufValue> =
