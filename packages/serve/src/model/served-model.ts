@@ -64,11 +64,11 @@ export interface ServedModel {
   readonly images?: ImageEncoder;
   /** Conversations that the model computes at once. */
   readonly maxSequences: number;
-  /** @param seed of the session, from which its calls derive theirs. */
+  /** Opens a session. Its calls derive their seeds from `seed`. */
   openSession(options: { id: string; seed: number }): ServedSession;
   /**
-   * A session for unrelated conversations.
-   * @param mostTokens of its records; the conversation that was idle longest is forgotten first.
+   * Opens a session for unrelated conversations. Its records keep at most `mostTokens`: the conversation that was idle
+   * longest is forgotten first.
    */
   openPool(options: { seed: number; mostTokens: number }): ServedSession;
   /**

@@ -94,9 +94,8 @@ export class Policy {
 
   /**
    * Keeps a version of the policy as it is now. The version can continue to hold conversations while this policy is
-   * trained. It uses the memory of one adapter until it is disposed.
-   * @param options.path a file with a saved earlier version, whose values are kept instead.
-   * @param options.updates number of updates of the version; default: those of this policy.
+   * trained. It uses the memory of one adapter until it is disposed. With `path`, a file with a saved earlier version,
+   * the values of that are kept instead. `updates` is the version's number of updates; default: those of this policy.
    * @throws EngineError for a policy without a LoRA adapter, or a file with a different adapter.
    */
   async keepVersion({ path, updates = this.updated }: { path?: string; updates?: number } = {}): Promise<KeptPolicy> {
