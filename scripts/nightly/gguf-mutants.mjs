@@ -115,7 +115,7 @@ const roles = {
 
 const pick = (list, draw) => list[draw(list.length)];
 
-/** Ways to write a whole file whose tensors violate llama.cpp's assumptions. */
+/** Ways to write a whole file whose tensors, or numbers, violate llama.cpp's assumptions. */
 const tensorMutations = [
   function storeAs(tensors, draw, types) {
     const ofRole = tensors.filter(roles[pick(Object.keys(roles), draw)]);
@@ -134,6 +134,18 @@ const tensorMutations = [
     shape[draw(shape.length)] = 0;
     tensors.push({ name: "empty.weight", type: "f32", shape: shape.map((n) => n || 1), axes: shape });
   },
+  // Sizes of states and convolutions, and which layers have them, are numbers of the architecture alone.
+  function setCount(_tensors, draw, _types, metadata) {
+    const architecture = metadata.get("general.architecture").value;
+    const isCount = (value) => Number.isInteger(value) && value < 2 ** 31;
+    const counts = [...metadata].filter(
+      ([key, { value }]) => key.startsWith(`${architecture}.`) && [value].flat().every(isCount),
+    );
+    const [, { raw, value }] = pick(counts, draw);
+    // A value's bytes, 4 a number, end its entry.
+    const place = Array.isArray(value) ? 1 + draw(value.length) : 1;
+    raw.writeUInt32LE(pick([...interesting, 4, 8, 16, 64], draw), raw.length - 4 * place);
+  },
 ];
 
 /** Its bytes are random where the type is another. */
@@ -146,6 +158,12 @@ function setType(tensor, type, draw) {
   for (let i = 0; i < tensor.bytes.length; i += 1 + draw(7)) tensor.bytes[i] = draw(128);
 }
 
+/** Those of the second line have layers with a state or a convolution in place of attention. */
+const families = [
+  ...["llama", "qwen2", "qwen3"].map((architecture) => ({ architecture })),
+  ...["lfm2", "qwen35", "granitehybrid"].map((architecture) => ({ architecture, layers: 2 })),
+];
+
 async function makeTensorMutant(seed, folder, { engine, testing }) {
   const draw = makeDraw(seed);
   const source = join(folder, "base.gguf");
@@ -154,7 +172,7 @@ async function makeTensorMutant(seed, folder, { engine, testing }) {
   else
     await testing.makeTinyModel(source, {
       ...wide,
-      architecture: pick(["llama", "qwen2", "qwen3"], draw),
+      ...pick(families, draw),
       tied: draw(2) === 0,
     });
   const header = await engine.readGguf(source);
@@ -166,7 +184,7 @@ async function makeTensorMutant(seed, folder, { engine, testing }) {
     bytes: file.subarray(offset, offset + bytes),
   }));
   const mutate = pick(tensorMutations, draw);
-  mutate(tensors, draw, testing.listTensorTypes());
+  mutate(tensors, draw, testing.listTensorTypes(), header.metadata);
   const path = join(folder, "mutant.gguf");
   await engine.writeGguf(path, {
     metadata: Object.fromEntries(header.metadata),
