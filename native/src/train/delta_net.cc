@@ -3,17 +3,12 @@
 #include <cmath>
 
 #include "train/causal_convolution.h"
+#include "train/heads.h"
 #include "train/linear.h"
 
 namespace cria {
 
 namespace {
-
-// Heads [size, N, T] of queries, keys or values [C, T]; keys and values are of one size.
-ggml_tensor * view_heads(Graph & g, const StateShape & s, ggml_tensor * t, int64_t first, int64_t count) {
-    return ggml_view_3d(g.ctx(), t, s.key_size, count, t->ne[1], size_t(s.key_size) * sizeof(float), t->nb[1],
-        size_t(first * s.key_size) * sizeof(float));
-}
 
 // Vectors of length `length`: x / sqrt(sum of squares + epsilon) times it, as llama.cpp computes that.
 ggml_tensor * normalize(Graph & g, const Architecture & arch, ggml_tensor * x, float length) {
@@ -39,21 +34,18 @@ Prepared prepare(Graph & g, const Architecture & arch, const DeltaParameters & p
     Prepared prepared{};
     prepared.query_length = 1.0f / std::sqrt(float(s.key_size));
     ggml_tensor * activated = ggml_silu(g.ctx(), state.conv);
-    prepared.q_raw = view_heads(g, s, activated, 0, s.key_heads);
-    prepared.k_raw = view_heads(g, s, activated, s.key_heads, s.key_heads);
+    prepared.q_raw = view_heads(g, activated, 0, s.key_size, s.key_heads);
+    prepared.k_raw = view_heads(g, activated, s.keys(), s.key_size, s.key_heads);
     const StateDecay decay = make_decay(g, state.alpha, p.decay.weight);
     prepared.step = decay.step;
     prepared.rule = {normalize(g, arch, prepared.q_raw, prepared.query_length),
-        normalize(g, arch, prepared.k_raw, 1.0f), view_heads(g, s, activated, 2 * s.key_heads, s.value_heads),
+        normalize(g, arch, prepared.k_raw, 1.0f), view_heads(g, activated, 2 * s.keys(), s.value_size, s.value_heads),
         decay.log_decay, ggml_sigmoid(g.ctx(), state.beta)};
     return prepared;
 }
 
 ggml_tensor * as_heads(Graph & g, const StateShape & s, ggml_tensor * t) {
     return ggml_reshape_3d(g.ctx(), t, s.value_size, s.value_heads, t->ne[1]);
-}
-ggml_tensor * as_columns(Graph & g, ggml_tensor * t) {
-    return ggml_reshape_2d(g.ctx(), t, t->ne[0] * t->ne[1], t->ne[2]);
 }
 
 }  // namespace
@@ -68,7 +60,7 @@ ggml_tensor * delta_net_forward(Graph & g, const Architecture & arch, const Delt
     state.conv = causal_convolution_forward(g, p.conv, inputs.ancestors, state.mixed);
     state.rule = state_rule_forward(g, arch.state, *inputs.plan, prepare(g, arch, p, state).rule);
     ggml_tensor * normed = norm_forward(g, p.norm, view_outputs(g, arch.state, state.rule, x->ne[1]), arch.norm_eps);
-    return as_columns(g, ggml_mul(c, normed, as_heads(g, arch.state, ggml_silu(c, state.gate))));
+    return join_heads(g, ggml_mul(c, normed, as_heads(g, arch.state, ggml_silu(c, state.gate))));
 }
 
 ggml_tensor * delta_net_backward(Graph & g, const Architecture & arch, const DeltaParameters & p,
@@ -76,7 +68,7 @@ ggml_tensor * delta_net_backward(Graph & g, const Architecture & arch, const Del
     ggml_context * c = g.ctx();
     // The gated norm.
     ggml_tensor * outputs = view_outputs(g, arch.state, state.rule, x->ne[1]);
-    ggml_tensor * normed = as_columns(g, norm_forward(g, p.norm, outputs, arch.norm_eps));
+    ggml_tensor * normed = join_heads(g, norm_forward(g, p.norm, outputs, arch.norm_eps));
     ggml_tensor * d_gate = ggml_silu_back(c, ggml_mul(c, d_out, normed), state.gate);
     ggml_tensor * d_normed = as_heads(g, arch.state, ggml_mul(c, d_out, ggml_silu(c, state.gate)));
     ggml_tensor * d_outputs = norm_backward(g, p.norm, outputs, d_normed, arch.norm_eps);
@@ -92,7 +84,7 @@ ggml_tensor * delta_net_backward(Graph & g, const Architecture & arch, const Del
     ggml_tensor * d_alpha = ggml_mul(c, ggml_mul(c, d.log_decay, p.decay.weight), ggml_sigmoid(c, state.alpha));
     ggml_tensor * d_beta = ggml_mul(c, d.beta, ggml_sub(c, r.rule.beta, ggml_sqr(c, r.rule.beta)));
 
-    ggml_tensor * d_activated = as_columns(g, ggml_concat(c, ggml_concat(c, d_q, d_k, 1), d.v, 1));
+    ggml_tensor * d_activated = join_heads(g, ggml_concat(c, ggml_concat(c, d_q, d_k, 1), d.v, 1));
     ggml_tensor * d_mixed = causal_convolution_backward(
         g, p.conv, inputs.ancestors, state.mixed, ggml_silu_back(c, d_activated, state.conv));
     ggml_tensor * d_x = linear_backward(g, p.in, x, d_mixed, {nullptr, input_wanted});

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "train/gate.h"
+#include "train/heads.h"
 #include "train/linear.h"
 #include "train/matmul.h"
 
@@ -26,11 +27,6 @@ ggml_tensor * rope(Graph & g, const Architecture & arch, const LayerMath & math,
     const auto apply = backward ? ggml_rope_ext_back : ggml_rope_ext;
     return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, arch.rope_type, arch.rope_context,
         math.rope_base, math.rope_scale, arch.ext_factor, arch.attn_factor, arch.beta_fast, arch.beta_slow);
-}
-
-// [D*N, T] -> [D, N, T], of a tensor whose columns may be strided.
-ggml_tensor * view_heads(Graph & g, ggml_tensor * x, int64_t head_size, int64_t heads) {
-    return ggml_view_3d(g.ctx(), x, head_size, heads, x->ne[1], size_t(head_size) * sizeof(float), x->nb[1], 0);
 }
 
 // The columns of `tokens` that the layer computes (`wanted`).
@@ -137,9 +133,9 @@ ggml_tensor * attend_backward(Graph & g, const Architecture & arch, const LayerP
     ggml_tensor * d_gated = linear_backward(g, p.o, gate_output(g, a), d_o);
     ggml_tensor * d_out = a.query_gate ? ggml_mul(c, d_gated, ggml_sigmoid(c, a.query_gate)) : d_gated;
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
-    ggml_tensor * d_q = rope(g, arch, p.math, scale_queries(g, inputs, view_heads(g, d.q, D, H)),
+    ggml_tensor * d_q = rope(g, arch, p.math, scale_queries(g, inputs, view_heads(g, d.q, 0, D, H)),
         inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
-    ggml_tensor * d_k = rope(g, arch, p.math, view_heads(g, d.k, D, KV), inputs.positions, true);
+    ggml_tensor * d_k = rope(g, arch, p.math, view_heads(g, d.k, 0, D, KV), inputs.positions, true);
     if (p.q_norm.weight) {
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);
         d_k = norm_backward(g, p.k_norm, a.k_raw, d_k, arch.norm_eps);
