@@ -98,3 +98,55 @@ describe("gradients against finite differences", () => {
     });
   }
 });
+
+// States are kept every 64 tokens: two sequences share 70 tokens, and go on for more than that each.
+describe.each(["qwen35", "granitehybrid"] as const)(
+  "states of %s over more tokens than are kept at once",
+  (architecture) => {
+    const normal = makeNormals(5);
+    const draw = (count: number) => Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
+    const shared = draw(70);
+    const sequences = [150, 90].map((count) => [...shared, ...draw(count)]);
+
+    it("have the gradients of finite differences", async () => {
+      const model = await load(
+        { architecture, layers: 2, embeddingScale: 0.1 },
+        { trainable: "full", contextSize: 256 },
+      );
+      const batch = sequences.map((tokenIds) => ({
+        tokenIds,
+        lossMask: tokenIds.map((_, t) => (t > 0 && t % 3 === 0 ? 1 : 0)),
+        columns: { weights: tokenIds.map(() => normal()) },
+      }));
+      const { evaluatedTokens } = await model.train(batch, weightedLogprobs, null);
+      await model.zeroGradients();
+      expect(evaluatedTokens).toBe(312); // the shared tokens once, and two of padding
+      const names = ["blk.0.ssm_a", "blk.0.ssm_conv1d.weight", "blk.0.ssm_out.weight", "token_embd.weight"];
+      const checks = await checkGradients(model, batch, weightedLogprobs, {
+        step: 1e-3,
+        names: (name) => names.includes(name),
+      });
+      expect(checks.length).toBe(names.length);
+      for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
+      expect(checks.filter((check) => check.relativeError > 5e-3)).toEqual([]);
+      await model.dispose();
+    });
+
+    it("give the logprobs that decoding reported", async () => {
+      const model = await load(
+        { architecture, layers: 2, embeddingScale: 0.1 },
+        { lora: { rank: 2 }, contextSize: 256 },
+      );
+      const answers = await Promise.all(
+        sequences.map((tokens) => model.createSequence().generate(tokens, { maxTokens: 6, seed: 3, stopTokens: [] })),
+      );
+      const scores = await model.score(
+        answers.map(({ tokenIds }, i) => ({ tokenIds: [...sequences[i]!, ...tokenIds], from: sequences[i]!.length })),
+      );
+      for (const [i, { logprobs }] of answers.entries())
+        for (const [t, logprob] of logprobs.entries())
+          expect(Math.abs(logprob - scores[i]!.logprobs[sequences[i]!.length + t]!)).toBeLessThan(1e-5);
+      await model.dispose();
+    });
+  },
+);

@@ -34,7 +34,9 @@ function estimate(inputs: AdvantageInputs): AdvantageOutputs {
         returns[t] = value;
       }
       baselines.set(key, decay * baseline + (1 - decay) * value);
-      earned.set(key, [...(earned.get(key) ?? []), value]);
+      const values = earned.get(key) ?? [];
+      values.push(value);
+      earned.set(key, values);
     }
   const metrics: Record<string, number> = {};
   for (const [key, values] of earned) {
