@@ -172,22 +172,22 @@ void check_rows() {
 
 #ifdef __x86_64__
 
-// 12 x 32 results of a kernel's tile, or of its code for few rows.
-std::vector<float> run_by_kernel(
-    const GemmKernel & kernel, bool few, const std::vector<float> & a, const std::vector<float> & b, int64_t k) {
+// 12 x 32 results of a kernel's tile, or of its code for few rows, by groups of these sizes.
+std::vector<float> run_by_kernel(const GemmKernel & kernel, const std::vector<int> & few, const std::vector<float> & a,
+    const std::vector<float> & b, int64_t k) {
     constexpr int kRows = 12, kColumns = 32;
     std::vector<float> c(kRows * kColumns, 1.5f), panel(size_t(k * kernel.columns));
-    if (few) {
-        for (int i = 0; i < kRows; i += kRowsAtOnce) {
-            for (int j = 0; j < kColumns; j += 8)
-                kernel.few_rows[kRowsAtOnce - 1](k, a.data() + i * k, k, GGML_TYPE_F32, b.data() + j * k, k,
-                    c.data() + i * kColumns + j, kColumns, true);
-        }
-        return c;
+    int i = 0;
+    for (const int rows : few) {
+        for (int j = 0, columns = 8; j < kColumns; j += columns, columns = j == 8 ? 16 : 8)
+            kernel.few_rows[rows - 1](k, columns, a.data() + i * k, k, GGML_TYPE_F32, b.data() + j * k, k,
+                reinterpret_cast<const char *>(b.data()), c.data() + i * kColumns + j, kColumns, true);
+        i += rows;
     }
+    if (i > 0) return c;
     for (int j = 0; j < kColumns; j += kernel.columns) {
         kernel.pack_transposed(b.data() + j * k, k, k, panel.data());
-        for (int i = 0; i < kRows; i += kernel.rows)
+        for (i = 0; i < kRows; i += kernel.rows)
             kernel.run(k, a.data() + i * k, k, 1, panel.data(), c.data() + i * kColumns + j, kColumns, true);
     }
     return c;
@@ -198,11 +198,13 @@ void check_other_widths() {
     if (cpu_kernel() == CpuKernel::portable) return;
     for (const int64_t k : {1, 7, 64, 253}) {
         const auto a = draw(12 * k), b = draw(32 * k);
-        const auto expected = run_by_kernel(gemm_avx2, false, a, b, k);
+        const auto expected = run_by_kernel(gemm_avx2, {}, a, b, k);
         std::string problem;
-        for (const bool few : {false, true}) {
-            if (run_by_kernel(gemm_avx512_in_halves, few, a, b, k) != expected)
-                problem = few ? "few rows differ from the AVX2 tile" : "the tile differs from AVX2's";
+        for (const std::vector<int> & few : {std::vector<int>{}, {1, 2, 3, 6}, {8, 4}, {7, 5}}) {
+            for (const GemmKernel * kernel : {&gemm_avx2, &gemm_avx512_in_halves}) {
+                if (run_by_kernel(*kernel, few, a, b, k) != expected)
+                    problem = few.empty() ? "the tile differs from AVX2's" : "few rows differ from the AVX2 tile";
+            }
         }
         Digest digest;
         digest.add(expected);

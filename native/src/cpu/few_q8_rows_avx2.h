@@ -11,6 +11,8 @@
 namespace cria::avx2 {
 
 constexpr int kFewRows = 6;
+// Caches, as __builtin_prefetch numbers them.
+constexpr int kFirst = 3, kSecond = 2;
 
 // Sums each of the eight vectors; the sums are one vector.
 inline __m256i add_across(const __m256i v[8]) {
@@ -19,18 +21,20 @@ inline __m256i add_across(const __m256i v[8]) {
     return _mm256_add_epi32(_mm256_permute2x128_si256(front, back, 0x20), _mm256_permute2x128_si256(front, back, 0x31));
 }
 
-// c [M, 8] = the product of M rows of X and eight rows of W. Blocks are added up in the order of run_tile.
-template <int M>
+// c [M, 8] = the product of M rows of X and eight rows of W. Blocks are added up in the order of run_tile. The eight
+// rows behind are prefetched: rows are read side by side, which hardware does not predict. Short ones go to the first
+// cache; long ones would displace there what is being read.
+template <int M, int kCache>
 void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, const uint8_t * w, int64_t w_row,
     float * c, int64_t c_row) {
     __m256 sums[M] = {};
+    const uint8_t * ahead = w + 8 * w_row;
     for (int64_t b = 0; b < blocks; b++, w += kQ8Bytes) {
         __m256i products[M][8];
         __m128i bits = _mm_setzero_si128();
         const auto take = [&](auto index) __attribute__((always_inline)) {
             constexpr int j = decltype(index)::value;
             const uint8_t * block = w + j * w_row;
-            _mm_prefetch(reinterpret_cast<const char *>(block) + 512, _MM_HINT_T0);
             uint16_t scale;
             std::memcpy(&scale, block, sizeof scale);
             bits = _mm_insert_epi16(bits, scale, j);
@@ -42,6 +46,8 @@ void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, con
                     _mm256_madd_epi16(high, _mm256_loadu_si256(in + 1)));
             }
         };
+        for (const uint8_t * line = ahead; line < ahead + 8 * kQ8Bytes; line += 64) __builtin_prefetch(line, 0, kCache);
+        ahead += 8 * kQ8Bytes;
         take(std::integral_constant<int, 0>{});
         take(std::integral_constant<int, 1>{});
         take(std::integral_constant<int, 2>{});
@@ -59,17 +65,21 @@ void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, con
     for (int i = 0; i < M; i++) _mm256_storeu_ps(c + i * c_row, sums[i]);
 }
 
-constexpr decltype(&run_few_rows<1>) few_rows[kFewRows] = {
-    run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>};
+using FewRows = decltype(&run_few_rows<1, kFirst>);
+template <int kCache>
+constexpr FewRows few_rows[kFewRows] = {run_few_rows<1, kCache>, run_few_rows<2, kCache>, run_few_rows<3, kCache>,
+    run_few_rows<4, kCache>, run_few_rows<5, kCache>, run_few_rows<6, kCache>};
+constexpr int64_t kShortRows = 12 << 10;  // bytes of eight rows
 
 // All rows, at most kFewRows, by columns [j_begin, j_end), a multiple of eight.
 inline void run_few_q8_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
     const int64_t blocks = g.k / kBlock;
     for (int64_t i = 0; i < g.m; i++)
         round_row<Rounding::q8>(g.x + i * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
+    const FewRows run = (8 * g.w_row <= kShortRows ? few_rows<kFirst> : few_rows<kSecond>)[g.m - 1];
     for (int64_t j = j_begin; j < j_end; j += 8) {
         const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;
-        few_rows[g.m - 1](blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + j, g.c_row);
+        run(blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + j, g.c_row);
     }
 }
 

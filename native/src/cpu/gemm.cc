@@ -14,7 +14,7 @@ namespace {
 // kBlockColumns is a multiple of every quantization block.
 constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
 // Up to this many rows, packing B costs more than transposing it again for every kRowsAtOnce of them.
-constexpr int64_t kFewRows = 12;
+constexpr int64_t kFewRows = 24;
 
 }  // namespace
 
@@ -83,11 +83,16 @@ void pack_typed_rows(
 void pack_typed_columns(
     const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
     const char * b = static_cast<const char *>(g.b) + ggml_row_size(g.b_type, p0);
+    const int64_t bytes = int64_t(ggml_row_size(g.b_type, depth));
     w.row.resize(size_t(columns * depth));
     for (int64_t j = 0; j < width; j += columns) {
         const int64_t count = std::min(columns, width - j);
-        for (int64_t i = 0; i < count; i++)
-            dequantize_row(g.b_type, b + (j0 + j + i) * g.b_column, w.row.data() + i * depth, depth);
+        for (int64_t i = 0; i < count; i++) {
+            const char * const column = b + (j0 + j + i) * g.b_column;
+            // Columns are far apart, so no hardware prefetcher predicts them.
+            for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(column + columns * g.b_column + byte);
+            dequantize_row(g.b_type, column, w.row.data() + i * depth, depth);
+        }
         pack_panel(w.row.data(), 1, depth, depth, count, columns, w.b.data() + j * depth);
     }
 }
@@ -152,14 +157,16 @@ void multiply_block(const GemmKernel & kernel, const Gemm & g, const RowBlock & 
 void multiply_few_rows(const Gemm & g, int64_t j_begin, int64_t j_end) {
     const int64_t size = int64_t(ggml_type_size(g.b_type)),
                   column = g.b_type == GGML_TYPE_F32 ? g.b_column : g.b_column / size;
-    for (int64_t j = j_begin; j < j_end; j += 8) {
+    const char * const b = static_cast<const char *>(g.b);
+    for (int64_t j = j_begin; j < j_end; j += kColumnsAtOnce) {
+        const int64_t columns = std::min(kColumnsAtOnce, j_end - j);
         for (int64_t p = 0; p < g.k; p += kDepth) {
-            const char * b = static_cast<const char *>(g.b) + (j * column + p) * size;
             const int64_t depth = std::min(kDepth, g.k - p);
+            const char * ahead = b + ((j + columns) * column + columns * p) * size;
             for (int64_t i = 0; i < g.m; i += kRowsAtOnce) {
                 const auto run = gemm_kernel().few_rows[std::min<int64_t>(kRowsAtOnce, g.m - i) - 1];
-                run(depth, g.a + i * g.a_row + p, g.a_row, g.b_type, b, column, g.c + i * g.c_row + j, g.c_row,
-                    g.accumulate || p > 0);
+                run(depth, columns, g.a + i * g.a_row + p, g.a_row, g.b_type, b + (j * column + p) * size, column,
+                    ahead, g.c + i * g.c_row + j, g.c_row, g.accumulate || p > 0);
             }
         }
     }

@@ -42,8 +42,9 @@ int64_t gemm_column_unit(ggml_type b_type);
 // Whether the parts of run_gemm are columns: then any columns may go to any thread.
 bool has_shared_columns(const Gemm & gemm, int parts);
 
-// Number of rows computed together by a product that does not pack B.
-constexpr int kRowsAtOnce = 4;
+// Rows, and columns, computed together by a product that does not pack B.
+constexpr int kRowsAtOnce = 8;
+constexpr int64_t kColumnsAtOnce = 16;
 
 // A register tile: rows x columns of C, B packed in panels of `columns`.
 struct GemmKernel {
@@ -52,10 +53,11 @@ struct GemmKernel {
         bool accumulate);
     // out[p * columns + j] = in[j * column + p] for all columns and p < depth.
     void (*pack_transposed)(const float * in, int64_t column, int64_t depth, float * out);
-    // [m - 1]: eight columns of C for m rows, B as it is stored. B's columns are F32 or F16, `column` values apart. The
-    // sums are those of `run`.
-    void (*few_rows[kRowsAtOnce])(int64_t k, const float * a, int64_t a_row, ggml_type b_type, const void * b,
-        int64_t column, float * c, int64_t c_row, bool accumulate);
+    // [m - 1]: `columns` of C, a multiple of eight up to kColumnsAtOnce, for m rows; B as it is stored. B's columns are
+    // F32 or F16, `column` values apart. As many bytes as are read of B are prefetched at `ahead`: columns are read
+    // side by side, which hardware does not predict. The sums are those of `run`.
+    void (*few_rows[kRowsAtOnce])(int64_t k, int64_t columns, const float * a, int64_t a_row, ggml_type b_type,
+        const void * b, int64_t column, const char * ahead, float * c, int64_t c_row, bool accumulate);
     // F16 and Q8_0; n is a multiple of the type's block.
     void (*to_float)(ggml_type type, const void * in, float * out, int64_t n);
     // out = in, rounded to F16.

@@ -139,50 +139,76 @@ void round_to_f16(const float * in, float * out, int64_t n) {
     for (; i < n; i++) out[i] = ggml_fp16_to_fp32(ggml_fp32_to_fp16(in[i]));
 }
 
-// c[i, j] (+)= sum_p a[i * a_row + p] b[j * column + p] for M rows and eight columns, added up as run_tile does. B is
-// transposed in registers: for few rows that costs less than packing it.
-template <int M, typename T>
-void run_columns(
-    int64_t k, const float * a, int64_t a_row, const T * b, int64_t column, float * c, int64_t c_row, bool accumulate) {
-    Vec8 sums[M] = {};
+// c[i, j] (+)= sum_p a[i * a_row + p] b[j * column + p] for M rows and G times eight columns, added up as run_tile
+// does. B is transposed in registers: for few rows that costs less than packing it. What is read next goes to the
+// second cache: there is room for it, whereas in the first it would displace rows that are being read.
+template <int M, int G, typename T>
+void run_columns(int64_t k, const float * a, int64_t a_row, const T * b, int64_t column, const char * ahead, float * c,
+    int64_t c_row, bool accumulate) {
+    Vec8 sums[G][M] = {};
     const int64_t whole = k / 8 * 8;
     for (int64_t p = 0; p < whole; p += 8) {
-        Vec8 r[8];
+#pragma GCC unroll 2
+        for (int g = 0; g < G; g++) {
+            for (size_t line = 0; line < sizeof(T); line++, ahead += 64) __builtin_prefetch(ahead, 0, 2);
+            Vec8 r[8];
 #pragma GCC unroll 8
-        for (int j = 0; j < 8; j++) load_8(b + j * column + p, r[j]);
-        transpose_8x8(r);
+            for (int j = 0; j < 8; j++) load_8(b + (8 * g + j) * column + p, r[j]);
+            transpose_8x8(r);
 #pragma GCC unroll 8
-        for (int q = 0; q < 8; q++) {
-#pragma GCC unroll 4
-            for (int i = 0; i < M; i++) add_scaled(sums[i], a[i * a_row + p + q], r[q]);
+            for (int q = 0; q < 8; q++) {
+#pragma GCC unroll 8
+                for (int i = 0; i < M; i++) add_scaled(sums[g][i], a[i * a_row + p + q], r[q]);
+            }
         }
     }
     for (int64_t p = whole; p < k; p++) {
-        float values[8];
-        for (int j = 0; j < 8; j++) {
-            if constexpr (sizeof(T) == sizeof(float)) values[j] = b[j * column + p];
-            else values[j] = ggml_fp16_to_fp32(b[j * column + p]);
+        for (int g = 0; g < G; g++) {
+            float values[8];
+            for (int j = 0; j < 8; j++) {
+                const T value = b[(8 * g + j) * column + p];
+                if constexpr (sizeof(T) == sizeof(float)) values[j] = value;
+                else values[j] = ggml_fp16_to_fp32(value);
+            }
+            Vec8 last;
+            load_8(values, last);
+            for (int i = 0; i < M; i++) add_scaled(sums[g][i], a[i * a_row + p], last);
         }
-        Vec8 last;
-        load_8(values, last);
-        for (int i = 0; i < M; i++) add_scaled(sums[i], a[i * a_row + p], last);
     }
     for (int i = 0; i < M; i++) {
-        Vec8 * out = reinterpret_cast<Vec8 *>(c + i * c_row);
-        *out = accumulate ? *out + sums[i] : sums[i];
+        for (int g = 0; g < G; g++) {
+            Vec8 * out = reinterpret_cast<Vec8 *>(c + i * c_row + 8 * g);
+            *out = accumulate ? *out + sums[g][i] : sums[g][i];
+        }
     }
 }
 
+// One row alone, or two, wait for each sum to be ready: two groups of columns wait together.
+template <int M, typename T>
+void run_groups(int64_t k, int64_t columns, const float * a, int64_t a_row, const T * b, int64_t column,
+    const char * ahead, float * c, int64_t c_row, bool accumulate) {
+    constexpr int G = M <= 2 ? 2 : 1;
+    int64_t j = 0;
+    for (; j + 8 * G <= columns; j += 8 * G, ahead += 8 * G * k * int64_t(sizeof(T)))
+        run_columns<M, G>(k, a, a_row, b + j * column, column, ahead, c + j, c_row, accumulate);
+    for (; j < columns; j += 8) run_columns<M, 1>(k, a, a_row, b + j * column, column, ahead, c + j, c_row, accumulate);
+}
+
 template <int M>
-void run_few_rows(int64_t k, const float * a, int64_t a_row, ggml_type type, const void * b, int64_t column, float * c,
-    int64_t c_row, bool accumulate) {
-    if (type == GGML_TYPE_F32) run_columns<M>(k, a, a_row, static_cast<const float *>(b), column, c, c_row, accumulate);
-    else run_columns<M>(k, a, a_row, static_cast<const ggml_fp16_t *>(b), column, c, c_row, accumulate);
+void run_few_rows(int64_t k, int64_t columns, const float * a, int64_t a_row, ggml_type type, const void * b,
+    int64_t column, const char * ahead, float * c, int64_t c_row, bool accumulate) {
+    const auto run = [&](const auto * values) {
+        run_groups<M>(k, columns, a, a_row, values, column, ahead, c, c_row, accumulate);
+    };
+    if (type == GGML_TYPE_F32) run(static_cast<const float *>(b));
+    else run(static_cast<const ggml_fp16_t *>(b));
 }
 
 }  // namespace
 
 const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile, pack_transposed,
-    {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>}, to_float, round_to_f16};
+    {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>,
+        run_few_rows<7>, run_few_rows<8>},
+    to_float, round_to_f16};
 
 }  // namespace cria

@@ -47,6 +47,8 @@ inline void pack_q8_panel(
         const uint8_t * block[kColumns];
         for (int j = 0; j < kColumns; j++) {
             block[j] = j < width ? w + j * w_row + b * kQ8Bytes : zeros;
+            // The next panel's: rows are read side by side, which hardware does not predict.
+            _mm_prefetch(reinterpret_cast<const char *>(block[j] + kColumns * w_row), _MM_HINT_T0);
             scales[j] = read_q8_scale(block[j]);
         }
         for (int half = 0; half < 2; half++) {
