@@ -26,9 +26,10 @@ namespace cria {
 
 namespace {
 
-// Whether llama.cpp may repack weights for its own products (its "extra buffer types"). Not weights that our products
-// multiply, which must be plain. And not in a model with stateful layers: their rows come by sequence, in a third axis,
-// and ggml's AMX products (0.25.1) compute those of the first sequence and leave the others unwritten.
+// Whether llama.cpp may repack weights for its own products (its "extra buffer types"). Only where it repacks a type
+// that our products do not multiply: theirs must be plain, and a file has several types. And not in a model with
+// stateful layers: their rows come by sequence, in a third axis, and ggml's AMX products (0.25.1) compute those of the
+// first sequence and leave the others unwritten.
 bool gains_by_repacking(const GgufHeader & header) {
     bool gains = false;
     for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t;
@@ -36,7 +37,7 @@ bool gains_by_repacking(const GgufHeader & header) {
         const std::string name = t->name;
         for (const char * part : {".ssm_", ".shortconv.", ".time_mix_"})
             if (name.find(part) != std::string::npos) return false;
-        gains = gains || (t->ne[1] > 1 && !has_own_product(t->type));
+        gains = gains || (t->ne[1] > 1 && !has_own_product(t->type) && t->type != GGML_TYPE_Q3_K);
     }
     return gains;
 }

@@ -50,8 +50,10 @@ describe(`kernels ${kernels.join(", ")}`, () => {
       expect(lines.filter((line) => line.kernel !== kernel || line.problem !== "")).toEqual([]);
       const types = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_K", "q5_K", "q6_K"];
       for (const type of types) expect(lines.map((line) => line.name)).toContain(`backward ${type}`);
-      for (const type of kernel === "portable" ? ["f32", "f16"] : ["f32", "f16", "q8_0"])
-        expect(lines.filter((line) => line.name.startsWith(`forward ${type} `)).length).toBeGreaterThan(2);
+      const count = (start: string) => lines.filter((line) => line.name.startsWith(start)).length;
+      for (const type of ["f32", "f16", "bf16"]) expect(count(`forward ${type} `)).toBeGreaterThan(2);
+      const stored = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "q4_K", "q5_K", "q6_K"];
+      for (const type of stored) expect(count(`stored ${type} `)).toBe(kernel === "portable" ? 0 : 3);
     });
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -48,16 +49,16 @@ void report(const std::string & name, const Digest & digest, const std::string &
 }
 
 // Compares multiply(m, first row of X, C [m, n], part, parts) for all numbers of rows and threads with each row by
-// itself.
-template <typename Multiply>
-void check_product(const std::string & name, int64_t n, const Multiply & multiply) {
+// itself, whose results find_problem(C) judges first.
+template <typename Multiply, typename FindProblem>
+void check_product(const std::string & name, int64_t n, const Multiply & multiply, const FindProblem & find_problem) {
     std::vector<float> alone;
     for (int64_t i = 0; i < kMostRows; i++) {
         std::vector<float> row(size_t(n), 0.0f);
         multiply(int64_t(1), i, row.data(), 0, 1);
         alone.insert(alone.end(), row.begin(), row.end());
     }
-    std::string problem;
+    std::string problem = find_problem(alone);
     for (int64_t m = 1; m <= kMostRows && problem.empty(); m++) {
         for (int threads = 1; threads <= kMostThreads && problem.empty(); threads++) {
             std::vector<float> together(size_t(m * n), 0.0f);
@@ -70,6 +71,11 @@ void check_product(const std::string & name, int64_t n, const Multiply & multipl
     Digest digest;
     digest.add(alone);
     report(name, digest, problem);
+}
+
+template <typename Multiply>
+void check_product(const std::string & name, int64_t n, const Multiply & multiply) {
+    check_product(name, n, multiply, [](const std::vector<float> &) { return std::string(); });
 }
 
 std::vector<uint8_t> quantize(ggml_type type, const std::vector<float> & w, int64_t rows, int64_t columns) {
@@ -88,10 +94,65 @@ void check_forward(ggml_type type, int64_t n, int64_t k) {
     check_product("forward " + std::string(ggml_type_name(type)) + " " + std::to_string(n) + " x " + std::to_string(k),
         n, [&](int64_t m, int64_t first, float * c, int part, int parts) {
         const float * rows = x.data() + first * k;
-        if (type == GGML_TYPE_Q8_0)
-            run_integer_gemm(
-                {m, n, k, rows, k, w.data(), type, row, false, c, n, false}, part, parts, workspace.integers);
-        else run_gemm({m, n, k, rows, k, 1, w.data(), type, 1, column, c, n, false}, part, parts, workspace);
+        run_gemm({m, n, k, rows, k, 1, w.data(), type, 1, column, c, n, false}, part, parts, workspace);
+    });
+}
+
+// Where the blocks of a type have F16 scales.
+std::vector<size_t> list_scales(ggml_type type) {
+    if (type == GGML_TYPE_Q6_K) return {208};
+    if (type == GGML_TYPE_Q4_1 || type == GGML_TYPE_Q5_1 || type == GGML_TYPE_Q4_K || type == GGML_TYPE_Q5_K)
+        return {0, 2};
+    return {0};
+}
+
+// Rows of any bytes, with scales of about a hundredth: no quantizer writes all scales and values.
+std::vector<uint8_t> draw_blocks(ggml_type type, int64_t rows, int64_t columns) {
+    std::vector<uint8_t> data(ggml_row_size(type, columns) * size_t(rows));
+    for (uint8_t & byte : data) byte = uint8_t(random_bits() >> 24);
+    for (size_t block = 0; block < data.size(); block += ggml_type_size(type)) {
+        for (const size_t place : list_scales(type)) {
+            const ggml_fp16_t scale = ggml_fp32_to_fp16(draw(1, 0.01f)[0]);
+            std::memcpy(data.data() + block + place, &scale, sizeof scale);
+        }
+    }
+    return data;
+}
+
+// X W^T in integers, for W as it is stored. Close to the product with the dequantized weights; rows of equal values are
+// rounded to the largest integers.
+void check_stored(ggml_type type, int64_t n, int64_t k) {
+    auto x = draw(kMostRows * k);
+    std::fill_n(x.data() + k, 2 * k, 1.0f);
+    for (int64_t p = 0; p < k; p++) x[size_t(3 * k + p)] = p % 3 == 0 ? -1.0f : 1.0f;
+    const auto w = draw_blocks(type, n, k);
+    const int64_t row = int64_t(ggml_row_size(type, k));
+    std::vector<float> floats(size_t(n * k));
+    for (int64_t j = 0; j < n; j++) dequantize_row(type, w.data() + j * row, floats.data() + j * k, k);
+    IntegerWorkspace workspace;
+    check_product("stored " + std::string(ggml_type_name(type)) + " " + std::to_string(n) + " x " + std::to_string(k),
+        n, [&](int64_t m, int64_t first, float * c, int part, int parts) {
+        run_integer_gemm(
+            {m, n, k, x.data() + first * k, k, w.data(), type, row, false, c, n, false}, part, parts, workspace);
+    }, [&](const std::vector<float> & c) {
+        for (int64_t i = 0; i < kMostRows; i++) {
+            double wrong = 0.0, whole = 0.0;
+            for (int64_t j = 0; j < n; j++) {
+                double exact = 0.0, size = 0.0;
+                for (int64_t p = 0; p < k; p++) {
+                    const double product = double(x[size_t(i * k + p)]) * double(floats[size_t(j * k + p)]);
+                    exact += product;
+                    size += product * product;
+                }
+                wrong += (double(c[size_t(i * n + j)]) - exact) * (double(c[size_t(i * n + j)]) - exact);
+                whole += size;
+            }
+            // Values of X are rounded to a 254th of the largest at most, those of rows 1 to 3 not at all.
+            const double most = i >= 1 && i <= 3 ? 1e-3 : 2e-2;
+            if (!(wrong < most * most * whole))
+                return "row " + std::to_string(i) + " is wrong by " + std::to_string(std::sqrt(wrong / whole));
+        }
+        return std::string();
     });
 }
 
@@ -230,10 +291,15 @@ int main() {
     for (const auto & [n, k] : {std::pair<int64_t, int64_t>{72, 300}, {75, 300}, {16, 257}, {200, 33}}) {
         check_forward(GGML_TYPE_F32, n, k);
         check_forward(GGML_TYPE_F16, n, k);
+        check_forward(GGML_TYPE_BF16, n, k);
     }
-    if (has_integer_gemm()) {
-        for (const auto & [n, k] : {std::pair<int64_t, int64_t>{72, 704}, {75, 704}, {16, 32}})
-            check_forward(GGML_TYPE_Q8_0, n, k);
+    // Two blocks of the sum and a remainder; columns in eights, and not.
+    for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1,
+             GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+        const int64_t block = ggml_blck_size(type), k = block == 32 ? 1312 : 1280;
+        if (!has_integer_weights(type)) continue;
+        for (const auto & [n, size] : {std::pair<int64_t, int64_t>{72, k}, {75, k}, {16, block}})
+            check_stored(type, n, size);
     }
     for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
              GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {

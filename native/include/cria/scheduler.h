@@ -23,7 +23,8 @@ struct SchedulerOptions {
     std::optional<bool> flash_attention;  // none: fill_defaults() decides (scheduler_defaults.h)
     int prefill_chunk = 512;  // most prompt tokens of one sequence between two decode steps
     // A sequence's results then depend only on its tokens, bit for bit: not on the sequences that run at the same time,
-    // nor on which request evaluated its prefix. K-quantised models then evaluate at least 8 rows at a time.
+    // nor on which request evaluated its prefix. Weights that ggml multiplies are then
+    // evaluated by two rows at least, or eight.
     bool deterministic = true;
     // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes
     // the results of a deterministic scheduler: where rows depend on their batch, only whole prefill chunks are shared.

@@ -194,8 +194,7 @@ void run_block(const Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, 
 
 // Whether the product has so few rows that B is read as it is stored.
 bool has_few_rows(const Gemm & g) {
-    return g.m <= kFewRows && g.n % 8 == 0 && g.a_step == 1 && g.b_step == 1 &&
-           (g.b_type == GGML_TYPE_F32 || g.b_type == GGML_TYPE_F16);
+    return g.m <= kFewRows && g.n % 8 == 0 && g.a_step == 1 && g.b_step == 1 && is_float_type(g.b_type);
 }
 
 }  // namespace

@@ -91,6 +91,19 @@ inline void load_8(const ggml_fp16_t * in, Vec8 & out) {
 #endif
 }
 
+inline void load_8(const ggml_bf16_t * in, Vec8 & out) {
+#ifdef __AVX2__
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i *>(in));
+    out = (Vec8)_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+#else
+    for (int i = 0; i < 8; i++) out[i] = ggml_bf16_to_fp32(in[i]);
+#endif
+}
+
+inline float to_float(float value) { return value; }
+inline float to_float(ggml_fp16_t value) { return ggml_fp16_to_fp32(value); }
+inline float to_float(ggml_bf16_t value) { return ggml_bf16_to_fp32(value); }
+
 void pack_transposed(const float * in, int64_t column, int64_t depth, float * out) {
     const int64_t whole = depth / 8 * 8;
     for (int64_t p = 0; p < whole; p += 8) {
@@ -117,7 +130,7 @@ void f16_to_float(const ggml_fp16_t * in, float * out, int64_t n) {
     ggml_fp16_to_fp32_row(in + i, out + i, n - i);
 }
 
-void to_float(ggml_type type, const void * in, float * out, int64_t n) {
+void weights_to_float(ggml_type type, const void * in, float * out, int64_t n) {
     if (type == GGML_TYPE_F16) return f16_to_float(static_cast<const ggml_fp16_t *>(in), out, n);
     // Q8_0: blocks of an F16 scale and 32 bytes.
     const char * block = static_cast<const char *>(in);
@@ -165,11 +178,7 @@ void run_columns(int64_t k, const float * a, int64_t a_row, const T * b, int64_t
     for (int64_t p = whole; p < k; p++) {
         for (int g = 0; g < G; g++) {
             float values[8];
-            for (int j = 0; j < 8; j++) {
-                const T value = b[(8 * g + j) * column + p];
-                if constexpr (sizeof(T) == sizeof(float)) values[j] = value;
-                else values[j] = ggml_fp16_to_fp32(value);
-            }
+            for (int j = 0; j < 8; j++) values[j] = to_float(b[(8 * g + j) * column + p]);
             Vec8 last;
             load_8(values, last);
             for (int i = 0; i < M; i++) add_scaled(sums[g][i], a[i * a_row + p], last);
@@ -201,7 +210,8 @@ void run_few_rows(int64_t k, int64_t columns, const float * a, int64_t a_row, gg
         run_groups<M>(k, columns, a, a_row, values, column, ahead, c, c_row, accumulate);
     };
     if (type == GGML_TYPE_F32) run(static_cast<const float *>(b));
-    else run(static_cast<const ggml_fp16_t *>(b));
+    else if (type == GGML_TYPE_F16) run(static_cast<const ggml_fp16_t *>(b));
+    else run(static_cast<const ggml_bf16_t *>(b));
 }
 
 }  // namespace
@@ -209,6 +219,6 @@ void run_few_rows(int64_t k, int64_t columns, const float * a, int64_t a_row, gg
 const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile, pack_transposed,
     {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>,
         run_few_rows<7>, run_few_rows<8>},
-    to_float, round_to_f16};
+    weights_to_float, round_to_f16};
 
 }  // namespace cria

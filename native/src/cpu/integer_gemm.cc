@@ -24,15 +24,20 @@ void grow(std::vector<T> & values, size_t size) {
 void prepare(const IntegerGemm & g, IntegerWorkspace & w) {
     const avx2::WorkspaceSizes sizes = avx2::workspace_sizes(g);
     grow(w.row, sizes.row);
+    grow(w.row_bytes, sizes.row);
     grow(w.row_scales, sizes.row_scales);
+    grow(w.row_sums, sizes.row_sums);
     grow(w.w, sizes.w);
     grow(w.w_scales, sizes.w_scales);
+    grow(w.w_mins, sizes.w_mins);
+    grow(w.min_scales, sizes.w_scales);
     grow(w.floats, sizes.floats);
 }
 
 }  // namespace
 
 bool has_integer_gemm() { return cpu_kernel() != CpuKernel::portable; }
+bool has_integer_weights(ggml_type type) { return has_integer_gemm() && avx2::has_blocks(type); }
 
 void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspace & w) {
     const int64_t column_unit = integer_column_unit(g);
@@ -68,6 +73,7 @@ void run_integer_columns(
 #else
 
 bool has_integer_gemm() { return false; }
+bool has_integer_weights(ggml_type) { return false; }
 void run_integer_gemm(const IntegerGemm &, int, int, IntegerWorkspace &) {}
 void round_rows(const IntegerGemm &, int64_t, int64_t, float *, IntegerWorkspace &) {}
 void run_integer_columns(const IntegerGemm &, const float *, int64_t, int64_t, IntegerWorkspace &) {}
@@ -75,7 +81,8 @@ void run_integer_columns(const IntegerGemm &, const float *, int64_t, int64_t, I
 #endif
 
 bool fits_integers(ggml_type w_type, bool transposed, int64_t k) {
-    return has_integer_gemm() && k % 32 == 0 && (transposed ? w_type != GGML_TYPE_F32 : w_type == GGML_TYPE_Q8_0);
+    if (transposed) return has_integer_gemm() && k % 32 == 0 && w_type != GGML_TYPE_F32;
+    return has_integer_weights(w_type) && k % ggml_blck_size(w_type) == 0;
 }
 
 }  // namespace cria

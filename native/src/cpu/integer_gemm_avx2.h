@@ -9,11 +9,13 @@ namespace cria::avx2 {
 
 // Sizes that the workspace must have for any function below.
 struct WorkspaceSizes {
-    size_t row, row_scales, w, w_scales, floats;
+    size_t row, row_scales, row_sums, w, w_scales, w_mins, floats;
 };
 WorkspaceSizes workspace_sizes(const IntegerGemm & gemm);
 
-// Q8_0 weights are multiplied as they are stored.
+// Whether weights of this type can be multiplied as they are stored.
+bool has_blocks(ggml_type type);
+
 bool has_few_rows(const IntegerGemm & gemm, int64_t columns);
 void multiply_few_rows(const IntegerGemm & gemm, int64_t j_begin, int64_t j_end, IntegerWorkspace & workspace);
 

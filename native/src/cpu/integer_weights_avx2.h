@@ -1,5 +1,6 @@
-// Lays out frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns; for each block of
-// 32 values along the sum 16 pairs of neighbours x columns, and a scale for each column. AVX2.
+// Lays out frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns. For each block of
+// values along the sum: pairs of neighbours x columns; a scale for each column; and, of weights with minima, pairs of
+// minima x columns, and their scale for each column. AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -10,8 +11,6 @@
 #include "cpu/integer_rows_avx2.h"
 
 namespace cria::avx2 {
-
-constexpr int kQ8Bytes = 34;
 
 // Eight rows of eight 32-bit elements become columns.
 inline void transpose_8x8(__m256i r[8]) {
@@ -33,34 +32,114 @@ inline void transpose_8x8(__m256i r[8]) {
     for (int i = 0; i < 8; i++) r[i] = t[i];
 }
 
-inline float read_q8_scale(const uint8_t * block) {
-    uint16_t bits;
-    std::memcpy(&bits, block, sizeof bits);
-    return _cvtsh_ss(bits);
+// Memory of a panel.
+struct WeightPanel {
+    int16_t * values;
+    float * scales;
+    int16_t * mins;
+    float * min_scales;
+};
+
+// Columns behind the last of a panel read this instead.
+constexpr uint8_t kZeros[256] = {};
+
+// Columns are rows of W that are read side by side, which hardware does not predict: the next panel's are prefetched.
+template <typename Block>
+inline const uint8_t * find_block(const uint8_t * w, int64_t w_row, int64_t b, int64_t j, int64_t width) {
+    const uint8_t * block = w + j * w_row + b * Block::kBytes;
+    for (int byte = 0; byte < Block::kBytes; byte += 64)
+        _mm_prefetch(reinterpret_cast<const char *>(block + kColumns * w_row + byte), _MM_HINT_T0);
+    return j < width ? block : kZeros;
 }
 
-// A panel whose columns are rows of Q8_0 weights, `width` of them, followed by zeros.
-inline void pack_q8_panel(
-    const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width, int16_t * out, float * scales) {
-    static const uint8_t zeros[kQ8Bytes] = {};
-    for (int64_t b = 0; b < blocks; b++, out += kBlock * kColumns, scales += kColumns) {
-        const uint8_t * block[kColumns];
-        for (int j = 0; j < kColumns; j++) {
-            block[j] = j < width ? w + j * w_row + b * kQ8Bytes : zeros;
-            // The next panel's: rows are read side by side, which hardware does not predict.
-            _mm_prefetch(reinterpret_cast<const char *>(block[j] + kColumns * w_row), _MM_HINT_T0);
-            scales[j] = read_q8_scale(block[j]);
-        }
-        for (int half = 0; half < 2; half++) {
-            for (int j = 0; j < kColumns; j += 8) {
-                __m256i r[8];
-                for (int i = 0; i < 8; i++)
-                    r[i] = _mm256_cvtepi8_epi16(
-                        _mm_loadu_si128(reinterpret_cast<const __m128i *>(block[j + i] + 2 + 16 * half)));
-                transpose_8x8(r);
-                for (int i = 0; i < 8; i++)
-                    _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * ((8 * half + i) * kColumns + j)), r[i]);
+// 16 pairs of neighbours x eight columns.
+inline void store_pairs(__m256i low[8], __m256i high[8], int16_t * out) {
+    transpose_8x8(low);
+    transpose_8x8(high);
+    for (int i = 0; i < 8; i++) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * i * kColumns), low[i]);
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * (8 + i) * kColumns), high[i]);
+    }
+}
+
+// A panel whose columns are `width` rows of W.
+template <ggml_type type>
+inline void pack_panel(
+    SmallBlock<type>, const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width, WeightPanel out) {
+    using Block = SmallBlock<type>;
+    for (int64_t b = 0; b < blocks; b++, out.values += kSmallBlock * kColumns, out.scales += kColumns) {
+        for (int j = 0; j < kColumns; j += 8) {
+            __m256i low[8], high[8];
+            for (int i = 0; i < 8; i++) {
+                const uint8_t * block = find_block<Block>(w, w_row, b, j + i, width);
+                const __m256i values = Block::read(block);
+                low[i] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(values));
+                high[i] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(values, 1));
+                out.scales[j + i] = _cvtsh_ss(read_half(block));
+                if (Block::kMins) {
+                    out.min_scales[j + i] = _cvtsh_ss(read_half(block + 2));
+                    out.mins[2 * (j + i)] = 1;
+                    out.mins[2 * (j + i) + 1] = 0;
+                }
             }
+            store_pairs(low, high, out.values + 2 * j);
+        }
+        if (Block::kMins) {
+            out.mins += 2 * kColumns;
+            out.min_scales += kColumns;
+        }
+    }
+}
+
+// out [256] = scale times value, which takes 13 bits and a sign at most.
+template <typename Block, int s = 0>
+inline void multiply_scales(const uint8_t * block, __m128i scales, int16_t * out) {
+    if constexpr (s < 8) {
+        const __m256i values = _mm256_sub_epi8(Block::template read<s>(block), _mm256_set1_epi8(char(Block::kOffset)));
+        // The s-th scales stand behind each other, eight times each, as 16 bits.
+        const __m256i each = spread_scales<s>(scales);
+        const __m256i first = _mm256_permute4x64_epi64(each, 0x44), second = _mm256_permute4x64_epi64(each, 0xee);
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 32 * s),
+            _mm256_mullo_epi16(_mm256_cvtepi8_epi16(_mm256_castsi256_si128(values)), first));
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 32 * s + 16),
+            _mm256_mullo_epi16(_mm256_cvtepi8_epi16(_mm256_extracti128_si256(values, 1)), second));
+        multiply_scales<Block, s + 1>(block, scales, out);
+    }
+}
+
+template <ggml_type type>
+inline void pack_panel(
+    LargeBlock<type>, const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width, WeightPanel out) {
+    using Block = LargeBlock<type>;
+    for (int64_t b = 0; b < blocks; b++, out.values += kLargeBlock * kColumns, out.scales += kColumns) {
+        for (int j = 0; j < kColumns; j += 8) {
+            int16_t values[8][kLargeBlock];
+            for (int i = 0; i < 8; i++) {
+                const uint8_t * block = find_block<Block>(w, w_row, b, j + i, width);
+                __m128i scales, mins;
+                Block::read_scales(block, scales, mins);
+                multiply_scales<Block>(block, scales, values[i]);
+                out.scales[j + i] = _cvtsh_ss(read_half(block + Block::kScale));
+                if (Block::kMins) {
+                    int16_t eight[8];
+                    _mm_storeu_si128(reinterpret_cast<__m128i *>(eight), mins);
+                    for (int pair = 0; pair < 4; pair++)
+                        std::memcpy(out.mins + 2 * (pair * kColumns + j + i), eight + 2 * pair, 2 * sizeof(int16_t));
+                    out.min_scales[j + i] = -_cvtsh_ss(read_half(block + 2));
+                }
+            }
+            for (int p = 0; p < kLargeBlock; p += kSmallBlock) {
+                __m256i low[8], high[8];
+                for (int i = 0; i < 8; i++) {
+                    low[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(values[i] + p));
+                    high[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(values[i] + p + 16));
+                }
+                store_pairs(low, high, out.values + p * kColumns + 2 * j);
+            }
+        }
+        if (Block::kMins) {
+            out.mins += 8 * kColumns;
+            out.min_scales += kColumns;
         }
     }
 }
@@ -70,12 +149,12 @@ inline void pack_float_block(const float * rows, int64_t row, int16_t * out, flo
     const __m256 sign = _mm256_set1_ps(-0.0f), limit = _mm256_set1_ps(kLimit);
     for (int j = 0; j < kColumns; j += 8) {
         __m256 most = _mm256_setzero_ps();
-        for (int p = 0; p < kBlock; p++)
+        for (int p = 0; p < kSmallBlock; p++)
             most = _mm256_max_ps(most, _mm256_andnot_ps(sign, _mm256_loadu_ps(rows + p * row + j)));
         _mm256_storeu_ps(scales + j, _mm256_div_ps(most, limit));
         const __m256 inverse =
             _mm256_and_ps(_mm256_div_ps(limit, most), _mm256_cmp_ps(most, _mm256_set1_ps(kLeast), _CMP_GT_OQ));
-        for (int p = 0; p < kBlock; p += 2) {
+        for (int p = 0; p < kSmallBlock; p += 2) {
             const __m256i even = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(rows + p * row + j), inverse));
             const __m256i odd = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(rows + (p + 1) * row + j), inverse));
             _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + p * kColumns + 2 * j),

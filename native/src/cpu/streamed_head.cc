@@ -109,7 +109,7 @@ HeadRow merge_head_row(const StreamedHead & head, const std::vector<HeadShare> &
     if (!slope) return merged;
     const char * w = static_cast<const char *>(head.w) + int64_t(head.targets[i]) * head.w_row;
     if (head.w_type == GGML_TYPE_F32) std::memcpy(slope, w, size_t(head.width) * sizeof(float));
-    else gemm_kernel().to_float(head.w_type, w, slope, head.width);
+    else dequantize_row(head.w_type, w, slope, head.width);
     for (const HeadShare & s : shares) {
         if (s.sum[row] == 0.0) continue;
         const float factor = float(std::exp(double(s.max[row]) - max) / sum);

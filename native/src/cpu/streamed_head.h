@@ -15,7 +15,7 @@ namespace cria {
 struct StreamedHead {
     int64_t rows, width, vocab;
     const float * x;  // [rows, width], in the precision that the weights' type needs: rounded to F16 for F16
-    const void * w;  // [vocab, width] of F32, F16 or Q8_0
+    const void * w;  // [vocab, width] of a type with has_own_product()
     ggml_type w_type;
     int64_t w_row;  // in bytes
     float scale;

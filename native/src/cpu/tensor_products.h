@@ -6,9 +6,7 @@
 namespace cria {
 
 // Whether our kernels multiply plain weights of this type.
-inline bool has_own_product(ggml_type type) {
-    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_integer_gemm());
-}
+inline bool has_own_product(ggml_type type) { return is_float_type(type) || has_integer_weights(type); }
 
 inline int64_t floats(size_t bytes) { return int64_t(bytes / sizeof(float)); }
 

@@ -7,9 +7,10 @@ namespace cria {
 
 namespace {
 
-// Weights whose products use a panel kernel from eight rows on.
-bool has_k_quants(const llama_model * model) {
+// Whether ggml multiplies weights by a panel kernel from eight rows on.
+bool has_panel_products(const llama_model * model) {
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
+        if (OwnProducts::cover(tensor)) continue;
         switch (tensor->type) {
             case GGML_TYPE_F32:
             case GGML_TYPE_F16:
@@ -65,7 +66,7 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
         rules.min_rows = 1;
         rules.decode_rows = options.max_sequences;
         rules.groups_prefill = false;
-    } else if (has_k_quants(model.llama())) {
+    } else if (has_panel_products(model.llama())) {
         rules.min_rows = 8;
         rules.row_step = 4;  // repacked weights: leftover rows behind a multiple of four use another kernel
         rules.groups_prefill = false;

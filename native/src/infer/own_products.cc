@@ -16,14 +16,9 @@ namespace cria {
 
 namespace {
 
-// From this many rows on, our kernels are faster than ggml's (AVX2, shapes of SmolLM2-135M).
-constexpr int64_t kLeastRows = 8, kLeastQ8Rows = 16;
-
-bool is_plain_weight(const ggml_tensor * t) {
-    if (t->op != GGML_OP_NONE || !t->buffer || !ggml_backend_buffer_is_host(t->buffer)) return false;
-    if (!ggml_is_contiguous(t) || t->ne[2] != 1 || t->ne[3] != 1) return false;
-    return has_own_product(t->type);
-}
+// From this many rows on, our products of floats are faster than ggml's (AVX2, shapes of SmolLM2-135M). Those with
+// quantized weights always are, or as fast.
+constexpr int64_t kLeastRows = 8;
 
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
 
@@ -129,10 +124,16 @@ bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
 
 OwnProducts::OwnProducts(int threads, bool same_bits) : same_bits_(same_bits), workspaces_(size_t(threads)) {}
 
+bool OwnProducts::cover(const ggml_tensor * weight) {
+    if (weight->op != GGML_OP_NONE || !weight->buffer || !ggml_backend_buffer_is_host(weight->buffer)) return false;
+    if (!ggml_is_contiguous(weight) || weight->ne[2] != 1 || weight->ne[3] != 1) return false;
+    return has_own_product(weight->type);
+}
+
 bool OwnProducts::cover(const llama_model * model) {
     if (model->hparams.n_expert > 0) return false;
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
-        if (tensor->ne[1] > 1 && !is_plain_weight(tensor)) return false;
+        if (tensor->ne[1] > 1 && !cover(tensor)) return false;
     }
     return true;
 }
@@ -158,8 +159,8 @@ void OwnProducts::take(ggml_tensor * node) {
         return;
     }
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
-    if (is_plain_weight(node->src[0])) {
-        const int64_t least_rows = same_bits_ ? 1 : node->src[0]->type == GGML_TYPE_Q8_0 ? kLeastQ8Rows : kLeastRows;
+    if (cover(node->src[0])) {
+        const int64_t least_rows = same_bits_ || has_integer_weights(node->src[0]->type) ? 1 : kLeastRows;
         if (ggml_nrows(node) >= least_rows && has_equal_steps(node->src[1]) && has_equal_steps(node))
             replace(node, run_weight_product, this);
     } else if (is_attention(node)) {
@@ -182,7 +183,7 @@ void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads
     Workspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
     const int64_t rows = ggml_nrows(x);
-    if (w->type == GGML_TYPE_Q8_0) {
+    if (has_integer_weights(w->type)) {
         IntegerGemm gemm = describe_integer_product(w, false, x, node, false);
         gemm.m = rows;
         return run_integer_gemm(gemm, thread, threads, workspace.gemm.integers);

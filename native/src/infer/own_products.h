@@ -1,9 +1,9 @@
 // Computes the products of llama.cpp's graphs on the CPU with the trainer's kernels (cpu/gemm.h): attention's, with its
-// softmax, and those with plain F32, F16 and Q8_0 weights. Sampler and trainer then round alike, and a row's bits do
-// not depend on the number of rows, whereas ggml uses different kernels for one row and for many. So KV is a function
-// of the tokens up to it, whether they were evaluated in a prompt or after being sampled. Many rows are faster too.
-// It changes nodes just before they are computed: a product becomes a custom operation, which runs in ggml's threads.
-// Weights that ggml has repacked, and weights of other types, are left to ggml.
+// softmax, and those with plain weights of the types of has_own_product(). Sampler and trainer then round alike, and a
+// row's bits do not depend on the number of rows, whereas ggml uses different kernels for one row and for many. So KV
+// is a function of the tokens up to it, whether they were evaluated in a prompt or after being sampled. Many rows are
+// faster too. It changes nodes just before they are computed: a product becomes a custom operation, which runs in
+// ggml's threads. Weights that ggml has repacked, and weights of other types, are left to ggml.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,14 @@ namespace cria {
 
 class OwnProducts {
    public:
-    // With `same_bits` a row's bits are the same in every batch. Without it, products of few rows with weights are left
-    // to ggml, which is faster there.
+    // With `same_bits` a row's bits are the same in every batch. Without it, products of few rows with weights in
+    // floats are left to ggml, which is faster there.
     OwnProducts(int threads, bool same_bits);
     OwnProducts(const OwnProducts &) = delete;
     OwnProducts & operator=(const OwnProducts &) = delete;
 
-    // Whether this class computes all products with this model's weights.
+    // Whether this class computes products with this weight, or with all of this model's.
+    static bool cover(const ggml_tensor * weight);
     static bool cover(const llama_model * model);
 
     // A ggml_backend_sched_eval_callback that never asks to be called back, so that the graph still runs in one piece;

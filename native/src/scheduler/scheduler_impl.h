@@ -10,9 +10,9 @@
 //
 // A sequence's results then never depend on its neighbours: each stream attends to its own cells, and a row's results
 // do not depend on the number of rows. Our own products (own_products.h) ensure this; those left to ggml need at least
-// two rows (a single one uses another kernel), or eight for K-quants, so batches and prefill chunks are padded to that
-// number. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a prompt or after
-// being sampled, and any prefix in any slot may be taken over.
+// two rows (a single one uses another kernel), or eight for some types, so batches and prefill chunks are padded to
+// that number. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a prompt or
+// after being sampled, and any prefix in any slot may be taken over.
 #pragma once
 
 #include <atomic>

@@ -156,7 +156,7 @@ ggml_tensor * add_rounding_to_f16(Graph & g, ggml_tensor * x) {
 
 ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x) {
     if (!g.on_cpu()) return w->type == GGML_TYPE_F32 ? multiply(g, w, x) : ggml_mul_mat(g.ctx(), w, contiguous(g, x));
-    if (w->type == GGML_TYPE_F32) return multiply_in_floats(g, w, false, x, nullptr);
+    if (w->type == GGML_TYPE_F32 || w->type == GGML_TYPE_BF16) return multiply_in_floats(g, w, false, x, nullptr);
     if (w->type == GGML_TYPE_F16) return multiply_in_floats(g, w, false, add_rounding_to_f16(g, x), nullptr);
     if (fits_integers(w->type, false, w->ne[0])) return multiply_in_integers(g, w, false, x, nullptr);
     return ggml_mul_mat(g.ctx(), w, x);

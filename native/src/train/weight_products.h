@@ -8,8 +8,8 @@ namespace cria {
 // x [n, T] with every value rounded to F16, as ggml rounds activations before it multiplies F16 weights. CPU only.
 ggml_tensor * add_rounding_to_f16(Graph & g, ggml_tensor * x);
 
-// W [in, out], x [in, T] -> [out, T]. For types other than F32 it uses the operation of decoding, which rounds
-// activations in the same way.
+// W [in, out], x [in, T] -> [out, T]. Activations are rounded as in decoding, with the same bits where
+// has_own_product().
 ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x);
 
 // W [in, out], dy [out, T] -> [in, T]: the gradient of the inputs of y = W x. W may be of any trainable type.

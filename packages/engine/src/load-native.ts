@@ -77,8 +77,9 @@ export interface LoadModelOptions {
   seed?: number;
   /**
    * If a seed is given, results then depend only on the sequence's tokens, bit for bit: not on timing, threads,
-   * neighbours, or which request evaluated its prefix (see `prefixReuse`). K-quantised models then evaluate at least 8
-   * rows at a time. For models with recurrent layers this holds with F32, F16 and Q8_0 weights on a CPU. Default true.
+   * neighbours, or which request evaluated its prefix (see `prefixReuse`). Weights that the engine's products do
+   * not cover (docs/determinism.md) are evaluated by two or eight rows at least; for models with recurrent layers this
+   * holds only over covered ones, on a CPU. Default true.
    */
   deterministic?: boolean;
   /**

@@ -55,8 +55,9 @@ const cases: [string, TinyModelOptions][] = [
   ["f32", { type: "f32" }],
   ["f16", { type: "f16" }],
   ["q8_0", { type: "q8_0", embedding: 64, feedForward: 64 }],
-  // ggml's own products: eight rows at least.
   ["q4_K", { type: "q4_K", ...wide }],
+  // ggml's own products: eight rows at least.
+  ["q3_K", { type: "q3_K", ...wide }],
 ];
 
 describe.each(cases)("kept versions of a policy, %s", (_, tiny) => {
