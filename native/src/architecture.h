@@ -68,7 +68,8 @@ struct Architecture {
     std::string name;
     int64_t n_embd, n_layer, n_head, n_head_kv, head_size, n_vocab;
     float norm_eps;
-    float attention_scale;
+    float attention_scale;  // of scores
+    float query_scale = 1.0f;  // of queries: what llama.cpp scales in their place, rounded there
     float embedding_scale = 1.0f;  // of tokens
     float vector_scale = 1.0f;
     float residual_scale = 1.0f;  // of what attention and feed-forward add

@@ -7,10 +7,16 @@ namespace cria {
 
 namespace {
 
+void scale_queries_first(Architecture & a) {
+    a.query_scale = a.attention_scale;
+    a.attention_scale = 1.0f;
+}
+
 // Gemma 3's text models. Its norms' weights are 1 + w in the file already.
 const char * describe_gemma3(const llama_model & model, Architecture & a) {
     if (model.hparams.f_final_logit_softcapping != 0.0f) return "soft-capped logits";
     a.embedding_scale = std::sqrt(float(a.n_embd));
+    scale_queries_first(a);
     a.activation = Activation::gelu;
     return nullptr;
 }
@@ -74,6 +80,7 @@ const char * describe_phi3(const llama_model & model, Architecture & a) {
     char text[32];
     if (llama_model_meta_val_str(&model, "phi3.attention.sliding_window", text, sizeof text) > 0)
         a.ignored_window = std::strtoll(text, nullptr, 10);
+    scale_queries_first(a);
     return nullptr;
 }
 

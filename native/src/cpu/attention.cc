@@ -52,6 +52,21 @@ void score_block(const AttentionTensors & t, const AttentionBlock & b, const Blo
     }
 }
 
+// The values of all keys, one behind the other, so that they are added up as in a decode step, which knows no runs.
+Operand gather_values(
+    const AttentionTensors & t, const AttentionBlock & b, const BlockKeys & keys, int64_t kv, AttentionWorkspace & w) {
+    const auto values_of = [&](const KeyRun & run) { return t.v.at(b.offset + run.begin, kv, t.head_size); };
+    if (keys.end() - keys.begin() == 1) return {values_of(*keys.begin()), t.v.token_step, 1};
+    const int64_t D = t.head_size;
+    w.values.resize(std::max(w.values.size(), size_t(keys.columns * D)));
+    for (const KeyRun & run : keys) {
+        for (int64_t i = 0; i < run.count; i++)
+            std::memcpy(
+                w.values.data() + (run.column + i) * D, values_of(run) + i * t.v.token_step, size_t(D) * sizeof(float));
+    }
+    return {w.values.data(), D, 1};
+}
+
 void zero_padding(const AttentionPlan & plan, int64_t row, const HeadVectors & vectors, int64_t size) {
     if (!plan.all_queries) return;
     const size_t first = plan.rows[size_t(row)], last = plan.rows[size_t(row) + 1];
@@ -167,13 +182,8 @@ void run_attention(
             std::fill(line, line + first, 0.0f);
             std::fill(line + seen, line + keys.columns, 0.0f);
         }
-        bool written = false;
-        for (const KeyRun & run : keys) {
-            multiply_operands(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1},
-                {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1}, t.out.at(b.query, head, D), t.out.token_step,
-                written, w);
-            written = true;
-        }
+        multiply_operands(rows, D, keys.columns, {w.scores.data(), keys.columns, 1}, gather_values(t, b, keys, kv, w),
+            t.out.at(b.query, head, D), t.out.token_step, false, w);
     }
 }
 

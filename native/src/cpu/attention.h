@@ -59,7 +59,7 @@ struct AttentionGradients {
 
 struct AttentionWorkspace {
     GemmWorkspace gemm;
-    std::vector<float> scores, d_scores;
+    std::vector<float> scores, d_scores, values;
 };
 
 // Computes this thread's part. `out` and `log_sums` of padding become 0.

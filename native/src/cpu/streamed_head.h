@@ -8,16 +8,18 @@
 #include <vector>
 
 #include "cpu/gemm.h"
+#include "math/softmax.h"
 
 namespace cria {
 
-// logits[i, j] = sum_p x[i, p] w[j, p]; z = logits * scale.
+// logits[i, j] = factor * sum_p x[i, p] w[j, p]; z = logits * scale.
 struct StreamedHead {
     int64_t rows, width, vocab;
     const float * x;  // [rows, width], in the precision that the weights' type needs: rounded to F16 for F16
     const void * w;  // [vocab, width] of a type with has_own_product()
     ggml_type w_type;
     int64_t w_row;  // in bytes
+    float factor;  // of the logits, which are rounded then
     float scale;
     const int32_t * targets;
     bool with_slopes;
@@ -28,9 +30,8 @@ bool can_stream_head(ggml_type type);
 
 // Statistics of all rows over one share of the vocabulary.
 struct HeadShare {
-    std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf if the target is in another share
-    std::vector<double> sum, weighted,
-        squares;  // [rows]: with e = exp(z - max), sums of e, of e (z - max) and of e^2 (0 unless with_squares)
+    std::vector<RunningSums> sums;  // [rows]; squares only with_squares
+    std::vector<float> target;  // [rows]: z of the target, -inf if the target is in another share
     std::vector<float> mean;  // [rows, width]: sum of e w_j; empty without slopes
 };
 
@@ -40,9 +41,8 @@ struct HeadWorkspace {
     GemmWorkspace gemm;
 };
 
-// Computes share `part` of `parts`. The number of shares determines the order in which sums are added; a row's bits do
-// not depend on other rows.
-void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace);
+// Computes share `part` of kShares. A row's bits do not depend on other rows.
+void run_head_share(const StreamedHead & head, int part, HeadShare & share, HeadWorkspace & workspace);
 
 // Results of a row: logprob of its target; entropy and sum of squares (0 unless with_squares) of its probabilities.
 struct HeadRow {

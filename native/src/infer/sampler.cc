@@ -45,7 +45,7 @@ int32_t Sampler::draw(
     if (!greedy && params.top_k <= 0 && params.top_p >= 1.0f && params.min_p <= 0.0f) {
         return draw_from_all(logits, n_vocab, scale, uniform(params.seed, index), stats);
     }
-    stats = softmax_stats(logits, n_vocab, scale, false);
+    stats = softmax_stats(logits, n_vocab, scale);
     if (greedy) return int32_t(std::max_element(logits, logits + n_vocab) - logits);
 
     probabilities_.resize(size_t(n_vocab));
@@ -140,26 +140,30 @@ SampledToken Sampler::sample_allowed(const float * logits, int n_vocab, const Ge
     }
     if (n_forbidden == 0) return sampled;
     const float scale = scale_of(params);
-    const RowStats in = softmax_stats(allowed_.data(), int(n_allowed), scale, false);
-    const RowStats out = softmax_stats(forbidden_.data(), int(n_forbidden), scale, false);
+    const RowStats in = softmax_stats(allowed_.data(), int(n_allowed), scale);
+    const RowStats out = softmax_stats(forbidden_.data(), int(n_forbidden), scale);
     // log of forbidden over allowed. NaN when a forbidden logit is: as with allowed ones, the logprob reports it.
-    const double ratio = (double(out.max) + double(out.log_sum)) - (double(in.max) + double(in.log_sum));
+    const double ratio = (double(out.max) + out.log_sum) - (double(in.max) + in.log_sum);
     if (std::isnan(ratio)) sampled.logprob = std::numeric_limits<float>::quiet_NaN();
     sampled.constrained = ratio > std::log(kTakenShare);
     return sampled;
 }
 
-// Draws from the whole vocabulary: two passes over the logits, and one over the block with the token.
+// Draws from the whole vocabulary: a tile by the tiles' sums, then one of its entries.
 int32_t Sampler::draw_from_all(const float * logits, int n_vocab, float scale, double u, RowStats & stats) {
-    block_sums_.resize(size_t((n_vocab + kSumBlock - 1) / kSumBlock));
-    stats = softmax_block_sums(logits, n_vocab, scale, block_sums_.data());
-    double left = u * std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
-    size_t block = 0;
-    while (block + 1 < block_sums_.size() && left >= double(block_sums_[block])) left -= double(block_sums_[block++]);
-    // Rounding may lead past the last block with a positive weight.
-    while (block > 0 && block_sums_[block] <= 0.0f) block--;
-    const int begin = int(block) * kSumBlock, count = std::min(kSumBlock, n_vocab - begin);
-    float weights[kSumBlock];
+    stats = softmax_stats(logits, n_vocab, scale, &tiles_);
+    double total = 0.0;
+    for (TileSum & tile : tiles_) {
+        tile.sum *= std::exp(double(tile.max) - double(stats.max));
+        total += tile.sum;
+    }
+    double left = u * total;
+    size_t at = 0;
+    while (at + 1 < tiles_.size() && left >= tiles_[at].sum) left -= tiles_[at++].sum;
+    // Rounding may lead past the last tile with a positive weight.
+    while (at > 0 && tiles_[at].sum <= 0.0) at--;
+    const int begin = int(at) * kTile, count = std::min(kTile, n_vocab - begin);
+    float weights[kTile];
     softmax_weights(logits + begin, count, scale, stats.max, weights);
     int chosen = 0;
     for (int i = 0; i < count; i++) {

@@ -43,7 +43,7 @@ class Sampler {
     std::vector<Candidate> find_likeliest(
         const float * logits, int n_vocab, size_t count, float scale, const RowStats & stats);
 
-    std::vector<float> block_sums_;
+    std::vector<TileSum> tiles_;
     std::vector<float> probabilities_;
     std::vector<int32_t> candidates_;
     std::vector<float> allowed_, forbidden_;

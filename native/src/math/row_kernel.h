@@ -29,10 +29,6 @@ struct RowKernel {
     float (*largest)(const float * x, int n, float scale);
     // Sum of exp(z - max).
     double (*sum_exp)(const float * x, int n, float scale, float max);
-    // The same for each block of kSumBlock entries.
-    void (*block_sums)(const float * x, int n, float scale, float max, float * sums);
-    // Sum of exp(z - max) (z - max).
-    double (*sum_exp_times)(const float * x, int n, float scale, float max);
     // out = exp(z - offset); `out` may be x.
     void (*exp_of)(const float * x, int n, float scale, float offset, float * out);
     // x becomes exp(z - max); returns the sum.

@@ -124,25 +124,6 @@ double sum_exp(const float * x, int n, float scale, float max) {
     return total;
 }
 
-void block_sums(const float * x, int n, float scale, float max, float * sums) {
-    for (int begin = 0; begin < n; begin += kSumBlock)
-        *sums++ = sum_block(x, begin, end_of(begin, kSumBlock, n), scale, max);
-}
-
-double sum_exp_times(const float * x, int n, float scale, float max) {
-    double total = 0.0;
-    for (int begin = 0; begin < n; begin += kBlock) {
-        Lanes sums;
-        for_each_vector(
-            begin, end_of(begin, kBlock, n), [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
-            const Vec shifted = bound(fuse(load(x + i, count), splat<Vec>(scale), splat<Vec>(-max)));
-            sums.v[v] = fuse(keep(fast_exp(shifted), 0.0f, count), shifted, sums.v[v]);
-        });
-        total += double(sums.total());
-    }
-    return total;
-}
-
 void exp_of(const float * x, int n, float scale, float offset, float * out) {
     for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
         store(out + i, exp_at(x + i, scale, offset, count), count);
@@ -332,8 +313,7 @@ void state_gradient(
 
 }  // namespace
 
-const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp,
-    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient, geglu, geglu_gradient, state_step,
-    state_gradient};
+const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, exp_of, replace_by_exp, replace_by_exp_times, scale_row, backward,
+    gradient, swiglu_gradient, geglu, geglu_gradient, state_step, state_gradient};
 
 }  // namespace cria

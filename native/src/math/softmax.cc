@@ -1,5 +1,6 @@
 #include "math/softmax.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -7,32 +8,61 @@
 
 namespace cria {
 
-RowStats softmax_stats(const float * logits, int n, float scale, bool with_entropy) {
-    RowStats stats;
-    stats.max = row_kernel().largest(logits, n, scale);
-    const double sum = row_kernel().sum_exp(logits, n, scale, stats.max);
-    const double log_sum = std::log(sum);
-    stats.log_sum = float(log_sum);
-    if (with_entropy) stats.entropy = float(log_sum - row_kernel().sum_exp_times(logits, n, scale, stats.max) / sum);
-    return stats;
+RunningSums::Change RunningSums::absorb(float * tile, int count, float scale, bool with_squares) {
+    const float old = max;
+    max = std::max(old, row_kernel().largest(tile, count, scale));
+    double factor = 1.0;
+    if (max > old) {
+        factor = std::isinf(old) ? 0.0 : std::exp(double(old) - double(max));
+        weighted = sum > 0.0 ? factor * (weighted + (double(old) - double(max)) * sum) : 0.0;
+        sum *= factor;
+        squares *= factor * factor;
+    }
+    if (with_squares) squares += row_kernel().sum_exp(tile, count, 2.0f * scale, 2.0f * max);
+    double tile_weighted = 0.0;
+    const double tile_sum = row_kernel().replace_by_exp_times(tile, count, scale, max, tile_weighted);
+    sum += tile_sum;
+    weighted += tile_weighted;
+    return {factor, tile_sum};
 }
 
-double sum_exp_squares(const float * logits, int n, float scale, float max) {
-    return row_kernel().sum_exp(logits, n, 2.0f * scale, 2.0f * max);
+RunningSums merge_sums(const RunningSums (&shares)[kShares]) {
+    RunningSums all;
+    for (const RunningSums & s : shares) all.max = std::max(all.max, s.max);
+    for (const RunningSums & s : shares) {
+        if (s.sum == 0.0) continue;
+        const double shift = double(s.max) - double(all.max), factor = std::exp(shift);
+        all.sum += factor * s.sum;
+        all.weighted += factor * (s.weighted + shift * s.sum);
+        all.squares += factor * factor * s.squares;
+    }
+    return all;
+}
+
+RowStats describe_row(const RunningSums & sums) {
+    const double log_sum = std::log(sums.sum);
+    return {sums.max, log_sum, float(log_sum - sums.weighted / sums.sum)};
+}
+
+RowStats softmax_stats(const float * logits, int n, float scale, std::vector<TileSum> * tiles) {
+    RunningSums shares[kShares];
+    float tile[kTile];
+    const int all = count_tiles(n);
+    if (tiles) tiles->clear();
+    for (int share = 0; share < kShares; share++) {
+        RunningSums & sums = shares[share];
+        for (int at = begin_tile(all, share); at < begin_tile(all, share + 1); at++) {
+            const int count = std::min(kTile, n - at * kTile);
+            std::memcpy(tile, logits + at * kTile, size_t(count) * sizeof(float));
+            const double sum = sums.absorb(tile, count, scale, false).sum;
+            if (tiles) tiles->push_back({sums.max, sum});
+        }
+    }
+    return describe_row(merge_sums(shares));
 }
 
 float sum_squared_probabilities(const float * logits, int n, float scale, const RowStats & stats) {
-    return float(sum_exp_squares(logits, n, scale, stats.max) * std::exp(-2.0 * double(stats.log_sum)));
-}
-
-RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums) {
-    RowStats stats;
-    stats.max = row_kernel().largest(logits, n, scale);
-    row_kernel().block_sums(logits, n, scale, stats.max, sums);
-    double total = 0.0;
-    for (int block = 0; block * kSumBlock < n; block++) total += double(sums[block]);
-    stats.log_sum = float(std::log(total));
-    return stats;
+    return float(row_kernel().sum_exp(logits, n, 2.0f * scale, 2.0f * stats.max) * std::exp(-2.0 * stats.log_sum));
 }
 
 void softmax_weights(const float * logits, int n, float scale, float max, float * weights) {
@@ -40,15 +70,7 @@ void softmax_weights(const float * logits, int n, float scale, float max, float 
 }
 
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities) {
-    row_kernel().exp_of(logits, n, scale, stats.max + stats.log_sum, probabilities);
-}
-
-float scaled_max(const float * x, int n, float scale) { return row_kernel().largest(x, n, scale); }
-
-ExpSums exp_in_place(float * x, int n, float scale, float max) {
-    ExpSums sums;
-    sums.sum = row_kernel().replace_by_exp_times(x, n, scale, max, sums.weighted);
-    return sums;
+    row_kernel().exp_of(logits, n, scale, float(double(stats.max) + stats.log_sum), probabilities);
 }
 
 float softmax_in_place(float * x, int n, float scale) {
@@ -69,8 +91,8 @@ void softmax_gradient(float * logits, int n, float scale, int target, float c, f
         std::memset(logits, 0, size_t(n) * sizeof(float));
         return;
     }
-    const RowStats stats = softmax_stats(logits, n, scale, e != 0.0f);
-    row_kernel().gradient(logits, n, scale, stats.max + stats.log_sum, stats.entropy, c, e);
+    const RowStats stats = softmax_stats(logits, n, scale);
+    row_kernel().gradient(logits, n, scale, float(double(stats.max) + stats.log_sum), stats.entropy, c, e);
     logits[target] += c * scale;
 }
 

@@ -16,9 +16,6 @@ namespace {
 
 constexpr size_t kLogitsBytes = size_t(128) << 20;
 
-// A streamed head's vocabulary is always cut into this many shares, for any number of threads, so that their sums are
-// added in one order.
-constexpr int kHeadShares = 16;
 // Number of rows that process the vocabulary together. Each share holds their gradients: shares x rows x width floats.
 constexpr int64_t kRowsTogether = 512;
 // Fewer rows are not worth reading the weights again.
@@ -27,7 +24,7 @@ constexpr int64_t kLeastRows = 64;
 // If the number of threads does not divide the shares, the rows are divided too, until each thread has equal work: a
 // row's bits do not depend on other rows.
 int64_t count_row_parts(int64_t rows, int threads) {
-    return std::clamp<int64_t>(rows / kLeastRows, 1, threads / std::gcd(threads, kHeadShares));
+    return std::clamp<int64_t>(rows / kLeastRows, 1, threads / std::gcd(threads, kShares));
 }
 
 ggml_tensor * view_columns(Graph & g, ggml_tensor * t, int64_t begin, int64_t count) {
@@ -52,7 +49,7 @@ void cut_rows(const StreamedHead & head, int64_t begin, int64_t end, int64_t cou
         part.head.rows = begin + rows * (i + 1) / count - part.first;
         part.head.x += part.first * head.width;
         part.head.targets += part.first;
-        part.shares.resize(kHeadShares);
+        part.shares.resize(kShares);
     }
 }
 
@@ -148,7 +145,8 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
         slopes_pool_->allocate(compute, "gradients of logprobs");
     }
     const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type,
-        int64_t(w->nb[1]), 1.0f / temperature, targets.data(), keep, sum_squares != nullptr};
+        int64_t(w->nb[1]), 1.0f / arch_.logit_divisor, 1.0f / temperature, targets.data(), keep,
+        sum_squares != nullptr};
     std::vector<HeadWorkspace> workspaces(size_t(compute.threads()));
     std::vector<RowPart> parts;
     for (int64_t begin = 0; begin < R; begin += kRowsTogether) {
@@ -156,10 +154,10 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
         cut_rows(head, begin, end, count_row_parts(end - begin, compute.threads()), parts);
         std::atomic<size_t> next{0};
         compute.parallel(compute.threads(), [&](int64_t thread, int64_t) {
-            for (size_t unit = next++; unit < parts.size() * kHeadShares; unit = next++) {
+            for (size_t unit = next++; unit < parts.size() * kShares; unit = next++) {
                 RowPart & part = parts[unit % parts.size()];
                 const size_t share = unit / parts.size();
-                run_head_share(part.head, int(share), kHeadShares, part.shares[share], workspaces[size_t(thread)]);
+                run_head_share(part.head, int(share), part.shares[share], workspaces[size_t(thread)]);
             }
         });
         compute.parallel(end - begin, [&](int64_t from, int64_t to) {
@@ -189,6 +187,10 @@ void Head::backward_from_slopes(
     g.run(allocator_.get());
 }
 
+ggml_tensor * Head::divide(Graph & g, ggml_tensor * logits) const {
+    return arch_.logit_divisor == 1.0f ? logits : ggml_scale(g.ctx(), logits, 1.0f / arch_.logit_divisor);
+}
+
 void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin, int64_t count, bool adapter) {
     if (!logits_ || logits_->ne[1] < count) {
         pool_ = std::make_unique<TensorPool>(1);
@@ -199,7 +201,7 @@ void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin
     Graph g(compute);
     ggml_tensor * normed =
         norm_forward(g, parameters_.output_norm(), view_columns(g, hidden, begin, count), arch_.norm_eps);
-    ggml_tensor * logits = linear_forward(g, parameters_.output(), normed, adapter);
+    ggml_tensor * logits = divide(g, linear_forward(g, parameters_.output(), normed, adapter));
     g.expand(ggml_cpy(g.ctx(), logits, view_columns(g, logits_, 0, count)));
     g.run(allocator_.get());
 }
@@ -228,7 +230,7 @@ void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<in
         const HostLogits host(logits_);
         compute.parallel(count, [&](int64_t from, int64_t to) {
             for (int64_t i = from; i < to; i++) {
-                const RowStats stats = softmax_stats(host.row(i), int(arch_.n_vocab), 1.0f / temperature, true);
+                const RowStats stats = softmax_stats(host.row(i), int(arch_.n_vocab), 1.0f / temperature);
                 if (sum_squares)
                     (*sum_squares)[size_t(begin + i)] =
                         sum_squared_probabilities(host.row(i), int(arch_.n_vocab), 1.0f / temperature, stats);
@@ -268,7 +270,8 @@ void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hid
         Graph g(compute);
         ggml_tensor * x = view_columns(g, hidden, begin, count);
         ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), x, arch_.norm_eps);
-        ggml_tensor * d_normed = linear_backward(g, parameters_.output(), normed, view_columns(g, logits_, 0, count));
+        ggml_tensor * d_normed =
+            linear_backward(g, parameters_.output(), normed, divide(g, view_columns(g, logits_, 0, count)));
         ggml_tensor * dx = norm_backward(g, parameters_.output_norm(), x, d_normed, arch_.norm_eps);
         g.expand(ggml_cpy(g.ctx(), dx, view_columns(g, d_hidden, begin, count)));
         g.run(allocator_.get());

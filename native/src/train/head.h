@@ -32,6 +32,8 @@ class Head {
         bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares);
     void backward_from_slopes(
         Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs);
+    // Logits, or their gradient, by the divisor of the architecture.
+    ggml_tensor * divide(Graph & g, ggml_tensor * logits) const;
     void compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin, int64_t count, bool adapter);
 
     const Architecture & arch_;

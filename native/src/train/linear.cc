@@ -1,16 +1,33 @@
 #include "train/linear.h"
 
+#include <cmath>
+
 #include "train/matmul.h"
 #include "train/weight_products.h"
 
 namespace cria {
 
+namespace {
+
+// Whether the product with B can take the scale with the few values of the rank, and be added to the outputs at once,
+// with the bits of llama.cpp's decode, which scales and adds the whole product: where scaling rounds nothing, and the
+// product is one sum.
+bool has_exact_scale(const Linear & layer) {
+    constexpr int64_t kMostRank = 256;
+    int exponent;
+    return std::frexp(layer.lora_scale, &exponent) == 0.5f && layer.lora_a->ne[1] <= kMostRank;
+}
+
+}  // namespace
+
 ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter) {
     ggml_context * c = g.ctx();
     ggml_tensor * y = multiply_weight(g, layer.weight, x);
-    // The scale is applied to the few values of the rank, not to the outputs.
-    if (adapter && layer.lora_a)
-        y = add_product(g, y, layer.lora_b, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale));
+    if (adapter && layer.lora_a) {
+        ggml_tensor * hidden = multiply(g, layer.lora_a, x);
+        y = has_exact_scale(layer) ? add_product(g, y, layer.lora_b, ggml_scale(c, hidden, layer.lora_scale))
+                                   : ggml_add(c, y, ggml_scale(c, multiply(g, layer.lora_b, hidden), layer.lora_scale));
+    }
     return layer.bias ? ggml_add(c, y, layer.bias) : y;
 }
 

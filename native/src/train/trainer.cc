@@ -185,7 +185,7 @@ struct Trainer::Impl {
         s.shape = {b.row_length, b.rows};
         s.adapter = b.adapter;
         s.targets = b.targets;
-        s.temperature = b.temperature * arch.logit_divisor;
+        s.temperature = b.temperature;
         const int64_t d = arch.n_embd, T = s.shape.tokens(), R = int64_t(b.targets.size()), S = b.row_length;
         const bool branches = has_branches(b);
         const std::vector<int32_t> positions = place_trees(b, int32_t(arch.n_vocab), places);

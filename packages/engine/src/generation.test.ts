@@ -53,16 +53,22 @@ it.each([
   expect((await models.load()).info.endOfGenerationTokens).toEqual(ends.slice(0, -1));
 });
 
+/** Types whose products are ours only with kernels that have integers. */
+const inIntegers = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "q4_K", "q5_K", "q6_K"] as const;
+/** Layers with a state: llama.cpp's operations decode them, ours train them. */
+const withState: readonly string[] = ["lfm2", "qwen35", "granitehybrid"];
+const isPortable = process.env.CRIA_CPU_KERNEL === "portable" || process.arch !== "x64";
+
 describe("logprobs", () => {
   for (const architecture of textArchitectures) {
-    for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
+    const types = withState.includes(architecture) ? (["q8_0", "q4_0", "q4_K"] as const) : inIntegers;
+    for (const type of ["f32", "f16", "bf16", ...types] as const) {
       it(`${architecture} ${type}: score() equals what decode reported`, async () => {
         // Gemma multiplies embeddings again, and its head is tied.
         const scale = architecture === "gemma3" ? 0.1 : 0.3;
-        const shape =
-          type === "q4_K"
-            ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: scale }
-            : { embedding: 64, feedForward: 64, embeddingScale: scale };
+        const shape = type.endsWith("K")
+          ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: scale }
+          : { embedding: 64, feedForward: 64, embeddingScale: scale };
         const model = await models.load({ architecture, type, ...shape }, { lora: { rank: 4, alpha: 8 } });
         const prompt = randomTokens(9, 4);
         const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
@@ -71,11 +77,11 @@ describe("logprobs", () => {
           temperature: 0.9,
           entropy: true,
         });
-        // Products are the same, so all agree to 1e-6. But where activations are rounded (F16, BF16) or quantized (Q8,
-        // Q4) before each product, a last-bit difference in attention (the graph adds in blocks) can change such a
-        // rounding.
-        const tolerance = { f32: 1e-5, f16: 2e-3, bf16: 5e-3, q8_0: 5e-3, q4_0: 5e-3, q4_K: 2e-2 }[type];
-        expect(maxDifference(score!.logprobs.slice(prompt.length), logprobs)).toBeLessThan(tolerance);
+        const scored = score!.logprobs.slice(prompt.length);
+        const isInteger = (inIntegers as readonly string[]).includes(type);
+        if (withState.includes(architecture) || (isPortable && isInteger))
+          expect(maxDifference(scored, logprobs)).toBeLessThan(type === "f32" ? 1e-5 : 2e-2);
+        else expect(scored).toEqual(logprobs);
         expect(Math.min(...score!.entropy!.slice(prompt.length))).toBeGreaterThan(0);
       });
     }
@@ -171,9 +177,9 @@ describe("logprobs", () => {
 
   // The bounds that LoadModelOptions.kvType documents for F32 weights.
   const agreement: [string, object, number, number][] = [
-    ["the default", { lora: { rank: 4, alpha: 8 } }, 0, 1e-5],
-    ["a LoRA scale that is no power of two", { lora: { rank: 3, alpha: 5 } }, 0, 1e-5],
-    ["full training", { trainable: "full" }, 0, 1e-5],
+    ["the default", { lora: { rank: 4, alpha: 8 } }, 0, 0],
+    ["a LoRA scale that is no power of two", { lora: { rank: 3, alpha: 5 } }, 0, 0],
+    ["full training", { trainable: "full" }, 0, 0],
     ["not deterministic", { lora: { rank: 4 }, deterministic: false }, 0, 1e-5],
     ["F16 keys and values", { lora: { rank: 4 }, kvType: "f16" }, 1e-5, 2e-2],
     ["flash attention", { lora: { rank: 4 }, flashAttention: true }, 1e-5, 2e-2],
@@ -189,13 +195,13 @@ describe("logprobs", () => {
     const prompt = randomTokens(30, 4);
     const decoded = await Promise.all([1, 2, 3].map((seed) => generateAlone(model, prompt, seed)));
     const whole = decoded.map(({ tokenIds }) => ({ tokenIds: [...prompt, ...tokenIds], from: prompt.length }));
-    // Scored together they share the prompt: the sums over it and over the rest are added separately.
+    // Scored together they share the prompt.
     const together = await model.score(whole, { temperature: 0.9 });
     const alone = await Promise.all(whole.map(async (one) => (await model.score([one], { temperature: 0.9 }))[0]!));
     const differences = [together, alone].flatMap((scores) =>
       scores.map(({ logprobs }, i) => maxDifference(logprobs.slice(prompt.length), decoded[i]!.logprobs)),
     );
-    expect(Math.max(...differences)).toBeLessThan(most);
+    expect(Math.max(...differences)).toBeLessThanOrEqual(most);
     if (least > 0) expect(Math.max(...differences)).toBeGreaterThan(least);
   });
 

@@ -55,12 +55,13 @@ export interface LoadModelOptions {
    */
   threads?: number;
   /**
-   * Type of cached keys and values. Default "f32" for a trainable model, else "f16". On the CPU, over F32 weights and
-   * without flash attention, the logprobs of decoding and of `score` then differ only by the order of sums, less than
-   * 1e-5. With "f16", or with flash attention, which rounds keys and values to it, they differ by 2e-2 if keys are
-   * small, and by far more if not: with key biases of 150 llama.cpp's decoding was off by 0.5 nats on average. Over
-   * other weights a last bit can change the rounding of an activation: differences of 2e-3 over F16, 5e-3 over BF16 and
-   * 8-bit blocks, and 2e-2 over K-quants have been seen.
+   * Type of cached keys and values. Default "f32" for a trainable model, else "f16". With "f32", `deterministic`, no
+   * flash attention, and weights whose products are the engine's (docs/determinism.md), the logprobs of decoding and of
+   * `score` are equal to the last bit on a CPU. Models with a state in place of attention, and windows shorter than a
+   * conversation, differ by less than 1e-5 over F32 weights; over others a last bit can change the rounding of an
+   * activation, and differences of 2e-2 have been seen. With "f16", or with flash attention, which rounds keys and
+   * values to it, they differ by 2e-2 if keys are small, and by far more if not: with key biases of 150 llama.cpp's
+   * decoding was off by 0.5 nats on average.
    */
   kvType?: "f32" | "f16" | "q8_0";
   /**

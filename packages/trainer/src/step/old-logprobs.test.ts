@@ -65,7 +65,11 @@ describe("the old logprobs of a step with one update", () => {
     "a measured update": async () => ({ actor: { update_kl_ratio: 1 } }),
   };
 
-  it.each(Object.entries(cases))("are those of the update's own pass, bit for bit: %s", async (_, make) => {
+  // Elsewhere llama.cpp multiplies these weights, and the trainer's attention reaches its rounding of activations.
+  const isPortable = process.env.CRIA_CPU_KERNEL === "portable" || process.arch !== "x64";
+  const isExact = (name: string) => !isPortable || !/Q[48]/.test(name);
+
+  it.each(Object.entries(cases))("are those of the update's own pass, bit for bit: %s", async (name, make) => {
     const options = await make();
     const [own, pass, compared] = [
       await takeSteps("auto", options),
@@ -82,6 +86,8 @@ describe("the old logprobs of a step with one update", () => {
     expect(pass.metrics.map(pick(told[1]!))).toEqual([undefined, undefined]);
     expect(compared.metrics.map(pick(told[1]!))).toEqual([0, 0]);
     expect(compared.weights).toEqual(pass.weights);
+    // The sampler's, too.
+    if (isExact(name)) expect(pass.metrics.map(pick("training/rollout_probs_diff_max"))).toEqual([0, 0]);
   });
 
   // The passes have other micro-batches, whose sums are rounded differently; only the update's own pass gives a ratio
