@@ -14,6 +14,8 @@ export interface CriaDecoderOptions {
 export interface CriaRun {
   tokens: number[][];
   logprobs: number[][];
+  /** The likeliest tokens in place of each, if they were asked for. */
+  top: { id: number; logprob: number }[][][];
   /** Whole time as the caller sees it, and the part of it inside llama_decode. */
   seconds: number;
   llamaSeconds: number;
@@ -59,12 +61,12 @@ export class CriaDecoder {
   /**
    * Samples `steps` tokens in each fork, which goes on with one token: `steps` evaluations for all of them together.
    */
-  async run(next: readonly number[], steps: number, temperature: number): Promise<CriaRun> {
+  async run(next: readonly number[], steps: number, temperature: number, topLogprobs = 0): Promise<CriaRun> {
     const before = this.model.schedulerStats();
     const started = performance.now();
     const results = await Promise.all(
       this.forks.map((fork, i) =>
-        fork.generate([next[i]!], { maxTokens: steps, temperature, seed: i + 1, stopTokens: [] }),
+        fork.generate([next[i]!], { maxTokens: steps, temperature, seed: i + 1, stopTokens: [], topLogprobs }),
       ),
     );
     const seconds = (performance.now() - started) / 1000;
@@ -72,6 +74,7 @@ export class CriaDecoder {
     return {
       tokens: results.map(({ tokenIds }) => [...tokenIds]),
       logprobs: results.map(({ logprobs }) => [...logprobs]),
+      top: results.map(({ topLogprobs }) => topLogprobs ?? []),
       seconds,
       llamaSeconds: after.llamaSeconds - before.llamaSeconds,
     };
