@@ -60,8 +60,12 @@ ggml_tensor * post_norm_backward(Graph & g, const Norm & norm, ggml_tensor * raw
 }
 
 // Queries [D, H, Q] by the factors of their positions, or the gradient of them unscaled from that of them scaled.
-ggml_tensor * scale_queries(Graph & g, const Architecture & arch, const LayerInputs & inputs, ggml_tensor * q) {
-    if (inputs.query_scales) q = ggml_mul(g.ctx(), q, inputs.query_scales);
+ggml_tensor * scale_by_position(Graph & g, const LayerInputs & inputs, ggml_tensor * q) {
+    return inputs.query_scales ? ggml_mul(g.ctx(), q, inputs.query_scales) : q;
+}
+
+// The same by the architecture's factor. Contiguous.
+ggml_tensor * scale_queries(Graph & g, const Architecture & arch, ggml_tensor * q) {
     return arch.query_scale == 1.0f ? q : ggml_scale(g.ctx(), q, arch.query_scale);
 }
 
@@ -118,7 +122,7 @@ ggml_tensor * attend_forward(Graph & g, const Architecture & arch, const LayerPa
         q = norm_forward(g, p.q_norm, q, arch.norm_eps);
         k = norm_forward(g, p.k_norm, k, arch.norm_eps);
     }
-    q = scale_queries(g, arch, inputs, rope(g, arch, p.math, q, query_positions, false));
+    q = scale_queries(g, arch, scale_by_position(g, inputs, rope(g, arch, p.math, q, query_positions, false)));
     a.attention.q = ggml_reshape_2d(c, q, D * H, Q);
     a.attention.k = ggml_reshape_2d(c, rope(g, arch, p.math, k, inputs.positions, false), D * KV, T);
     attention_forward(g, arch, s, inputs.attention, a.attention);
@@ -134,8 +138,9 @@ ggml_tensor * attend_backward(Graph & g, const Architecture & arch, const LayerP
     ggml_tensor * d_gated = linear_backward(g, p.o, gate_output(g, a), d_o);
     ggml_tensor * d_out = a.query_gate ? ggml_mul(c, d_gated, ggml_sigmoid(c, a.query_gate)) : d_gated;
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
-    ggml_tensor * d_q = rope(g, arch, p.math, scale_queries(g, arch, inputs, view_heads(g, d.q, 0, D, H)),
+    ggml_tensor * d_q = rope(g, arch, p.math, scale_by_position(g, inputs, view_heads(g, d.q, 0, D, H)),
         inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
+    d_q = scale_queries(g, arch, d_q);
     ggml_tensor * d_k = rope(g, arch, p.math, view_heads(g, d.k, 0, D, KV), inputs.positions, true);
     if (p.q_norm.weight) {
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);

@@ -10,9 +10,10 @@ const PROMPT = 20;
 const TOKENS = 32;
 /**
  * Largest gap to the second likeliest token where the two differ, as a multiple of the bound on logprobs: within it
- * rounding decides.
+ * rounding decides. Over quantized weights that is 0.8 nats: of a published model stock llama.cpp's own logprobs are
+ * 0.4 away from those without rounding in one of a hundred, and ours as far (docs/real-models.md).
  */
-const NEAR = 10;
+const NEAR = 40;
 
 type StockLibrary = Pick<typeof import("node-llama-cpp"), "getLlama" | "LlamaLogLevel">;
 
