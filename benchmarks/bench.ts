@@ -14,6 +14,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   images: () => import("./images/index.js"),
   learning: () => import("./learning/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
+  quick: () => import("./quick/index.js"),
   serve: () => import("./serve/index.js"),
   step: () => import("./step/index.js"),
   tokenize: () => import("./tokenize/index.js"),
