@@ -190,6 +190,7 @@ Digest run_rows(const RowKernel & kernel) {
         results.push_back(float(weighted));
         kernel.exp_of(c.data(), n, 0.7f, max + 1.0f, c.data());
         kernel.scale_row(c.data(), n, 0.3f);
+        kernel.add_products(x.data(), up.data(), c.data(), n);
         kernel.backward(d.data(), p.data(), n, 0.7f, 0.1f);
         kernel.gradient(e.data(), n, 0.7f, max + 1.0f, 2.0f, 0.4f, -0.2f);
         kernel.swiglu_gradient(x.data(), up.data(), p.data(), f.data(), g.data(), n);

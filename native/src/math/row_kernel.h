@@ -36,6 +36,8 @@ struct RowKernel {
     // The same; adds the sum of exp(z - max) (z - max) to `weighted`.
     double (*replace_by_exp_times)(float * x, int n, float scale, float max, double & weighted);
     void (*scale_row)(float * x, int n, float factor);
+    // sum += x w, entry by entry.
+    void (*add_products)(const float * x, const float * w, float * sum, int64_t n);
     // d becomes p (d - delta) scale.
     void (*backward)(float * d, const float * p, int n, float scale, float delta);
     // x becomes -p (c + e (log p + entropy)) scale for p = exp(z - offset).

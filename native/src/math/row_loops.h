@@ -196,6 +196,12 @@ CRIA_INLINE Vec gelu_sigmoid(Vec x) {
     return (z < Vec{} ? e : one) / (one + e);
 }
 
+void add_products(const float * x, const float * w, float * sum, int64_t n) {
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        store(sum + i, fuse(load(x + i, count), load(w + i, count), load(sum + i, count)), count);
+    });
+}
+
 void geglu(const float * gate, const float * up, float * out, int64_t n) {
     for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
         const Vec x = load(gate + i, count);
@@ -313,7 +319,7 @@ void state_gradient(
 
 }  // namespace
 
-const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, exp_of, replace_by_exp, replace_by_exp_times, scale_row, backward,
-    gradient, swiglu_gradient, geglu, geglu_gradient, state_step, state_gradient};
+const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, exp_of, replace_by_exp, replace_by_exp_times, scale_row,
+    add_products, backward, gradient, swiglu_gradient, geglu, geglu_gradient, state_step, state_gradient};
 
 }  // namespace cria

@@ -1,5 +1,9 @@
 #include "train/causal_convolution.h"
 
+#include <algorithm>
+
+#include "math/row_kernel.h"
+
 namespace cria {
 
 namespace {
@@ -42,8 +46,32 @@ class Taps {
 
 }  // namespace
 
+// One node that adds the taps up as llama.cpp decodes: one after the other, each product fused where the CPU can.
+ggml_tensor * convolve_on_cpu(Graph & g, const Convolution & convolution, ggml_tensor * ancestors, ggml_tensor * x) {
+    ggml_tensor * weight = ggml_cont(g.ctx(), ggml_transpose(g.ctx(), convolution.weight));  // [d, taps]
+    return g.custom(
+        {x->ne[0], x->ne[1]}, {x, weight, ancestors}, [](ggml_tensor * node, int thread, int threads, Compute &) {
+        const ggml_tensor *x = node->src[0], *weight = node->src[1], *ancestors = node->src[2];
+        const int64_t d = node->ne[0], T = node->ne[1], taps = weight->ne[1];
+        const auto column = [](const ggml_tensor * t, int64_t i) {
+            return reinterpret_cast<float *>(static_cast<char *>(t->data) + i * int64_t(t->nb[1]));
+        };
+        for (int64_t i = thread; i < T; i += threads) {
+            float * const out = column(node, i);
+            std::fill_n(out, d, 0.0f);
+            for (int64_t k = 0; k < taps; k++) {
+                const int64_t before = taps - 1 - k;
+                const int64_t from =
+                    before == 0 ? i : static_cast<const int32_t *>(ancestors->data)[(before - 1) * T + i];
+                if (from < T) row_kernel().add_products(column(x, from), column(weight, k), out, d);
+            }
+        }
+    });
+}
+
 ggml_tensor * causal_convolution_forward(
     Graph & g, const Convolution & convolution, ggml_tensor * ancestors, ggml_tensor * x) {
+    if (g.on_cpu()) return convolve_on_cpu(g, convolution, ancestors, x);
     ggml_context * c = g.ctx();
     const Taps taps(g, convolution, ancestors, x);
     ggml_tensor * sum = ggml_mul(c, taps.input(0), taps.weight(0));

@@ -56,7 +56,7 @@ it.each([
 /** Types whose products are ours only with kernels that have integers. */
 const inIntegers = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "q4_K", "q5_K", "q6_K"] as const;
 /** Layers with a state: llama.cpp's operations decode them, ours train them. */
-const withState: readonly string[] = ["lfm2", "qwen35", "granitehybrid"];
+const withState: readonly string[] = ["qwen35", "granitehybrid"];
 const isPortable = process.env.CRIA_CPU_KERNEL === "portable" || process.arch !== "x64";
 
 describe("logprobs", () => {
