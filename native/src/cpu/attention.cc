@@ -101,11 +101,12 @@ void add_runs(AttentionPlan & plan, const std::vector<Segment> & path, const Seg
     add(segment.start, block_end);
 }
 
-// Leaves out of the last block's runs, from `first` on, the keys outside the window of its first query.
-void skip_hidden(AttentionPlan & plan, size_t first, int64_t queries) {
+// Leaves out of the last block's runs, from `first` on, the keys outside the window of its first query. Returns their
+// number.
+int64_t skip_hidden(AttentionPlan & plan, size_t first, int64_t queries) {
     const KeyRun & last = plan.runs.back();
     const int64_t hidden = last.column + last.count - queries + 1 - plan.window;
-    if (plan.window == 0 || hidden <= 0) return;
+    if (plan.window == 0 || hidden <= 0) return 0;
     const auto begin = plan.runs.begin() + std::ptrdiff_t(first);
     plan.runs.erase(begin,
         std::find_if(begin, plan.runs.end(), [&](const KeyRun & run) { return run.column + run.count > hidden; }));
@@ -114,6 +115,7 @@ void skip_hidden(AttentionPlan & plan, size_t first, int64_t queries) {
     run.begin -= run.column;
     run.count += run.column;
     run.column = 0;
+    return hidden;
 }
 
 }  // namespace
@@ -149,8 +151,8 @@ AttentionPlan plan_attention(const std::vector<int32_t> & ends, int64_t rows, in
                 }
                 const size_t first_run = plan.runs.size();
                 add_runs(plan, path, segment, stop);
-                skip_hidden(plan, first_run, stop - begin);
-                plan.blocks.push_back({offset, begin, stop, query, first_run, plan.runs.size()});
+                const int64_t hidden = skip_hidden(plan, first_run, stop - begin);
+                plan.blocks.push_back({offset, begin, stop, query, first_run, plan.runs.size(), hidden});
                 begin = stop;
             }
             path.push_back(segment);
@@ -182,8 +184,14 @@ void run_attention(
             std::fill(line, line + first, 0.0f);
             std::fill(line + seen, line + keys.columns, 0.0f);
         }
-        multiply_operands(rows, D, keys.columns, {w.scores.data(), keys.columns, 1}, gather_values(t, b, keys, kv, w),
-            t.out.at(b.query, head, D), t.out.token_step, false, w);
+        const Operand values = gather_values(t, b, keys, kv, w);
+        // Cut where a decode step cuts the sum, which begins with the hidden keys.
+        for (int64_t at = 0, end; at < keys.columns; at = end) {
+            end = std::min(keys.columns, (b.hidden + at) / kSumDepth * kSumDepth + kSumDepth - b.hidden);
+            multiply_operands(rows, D, end - at, {w.scores.data() + at, keys.columns, 1},
+                {values.data + at * values.row, values.row, values.step}, t.out.at(b.query, head, D), t.out.token_step,
+                at > 0, w);
+        }
     }
 }
 

@@ -17,10 +17,12 @@ struct KeyRun {
 
 // Queries [begin, end) of one row of the batch. They see all keys of the plan's runs [first_run, last_run) except in
 // the last run, which ends at `end`: there each query sees the keys up to itself. All are places in the row; the row's
-// first token is `offset` in the batch. The first query is number `query` among all queries.
+// first token is `offset` in the batch. The first query is number `query` among all queries. In front of the runs there
+// are `hidden` keys, outside the windows of all of the block's queries.
 struct AttentionBlock {
     int64_t offset, begin, end, query;
     size_t first_run, last_run;
+    int64_t hidden;
 };
 
 // A row's blocks lie together: rows[i] to rows[i + 1] are those of row i. Padding is in no block.

@@ -10,9 +10,9 @@ namespace cria {
 
 namespace {
 
-// A panel of B (kDepth x kernel columns) stays in the first cache, a block of A (kBlockRows x kDepth) in the second.
-// kBlockColumns is a multiple of every quantization block.
-constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
+// A panel of B (kSumDepth x kernel columns) stays in the first cache, a block of A (kBlockRows x kSumDepth) in the
+// second. kBlockColumns is a multiple of every quantization block.
+constexpr int64_t kBlockRows = 96, kBlockColumns = 512;
 // Up to this many rows, packing B costs more than transposing it again for every kRowsAtOnce of them.
 constexpr int64_t kFewRows = 24;
 
@@ -160,8 +160,8 @@ void multiply_few_rows(const Gemm & g, int64_t j_begin, int64_t j_end) {
     const char * const b = static_cast<const char *>(g.b);
     for (int64_t j = j_begin; j < j_end; j += kColumnsAtOnce) {
         const int64_t columns = std::min(kColumnsAtOnce, j_end - j);
-        for (int64_t p = 0; p < g.k; p += kDepth) {
-            const int64_t depth = std::min(kDepth, g.k - p);
+        for (int64_t p = 0; p < g.k; p += kSumDepth) {
+            const int64_t depth = std::min(kSumDepth, g.k - p);
             const char * ahead = b + ((j + columns) * column + columns * p) * size;
             for (int64_t i = 0; i < g.m; i += kRowsAtOnce) {
                 const auto run = gemm_kernel().few_rows[std::min<int64_t>(kRowsAtOnce, g.m - i) - 1];
@@ -178,8 +178,8 @@ void run_block(const Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, 
     const int64_t block_rows = kBlockRows / kernel.rows * kernel.rows;
     for (int64_t j = j_begin; j < j_end; j += kBlockColumns) {
         const int64_t width = std::min(kBlockColumns, j_end - j);
-        for (int64_t p = 0; p < g.k; p += kDepth) {
-            const int64_t depth = std::min(kDepth, g.k - p);
+        for (int64_t p = 0; p < g.k; p += kSumDepth) {
+            const int64_t depth = std::min(kSumDepth, g.k - p);
             pack_b(g, p, depth, j, width, kernel.columns, w);
             for (int64_t i = i_begin, height; i < i_end; i += height) {
                 height = std::min(block_rows, i_end - i);

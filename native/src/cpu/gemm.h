@@ -26,6 +26,9 @@ struct Gemm {
     bool accumulate;
 };
 
+// A product adds up the sum over p in parts of this many values, each by itself.
+constexpr int64_t kSumDepth = 256;
+
 // Packed panels of one thread; grows as needed.
 struct GemmWorkspace {
     std::vector<float> a, b, row, tile;

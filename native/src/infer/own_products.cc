@@ -225,16 +225,19 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
         const int64_t token = i % node->ne[1], stream = i / node->ne[1];
         const float * hides = mask_row(mask, token, stream);
         const int64_t seen = count_seen(hides, cells, 0);
-        const bool all = std::all_of(hides, hides + seen, [](float value) { return value == 0.0f; });
+        int64_t first = 0;  // behind those outside a window
+        while (first < seen && hides[first] == -INFINITY) first++;
+        const bool all = std::all_of(hides + first, hides + seen, [](float value) { return value == 0.0f; });
         for (int64_t head = 0; head < node->ne[2]; head++) {
             const float * in = at<const float>(scores, token, head, stream);
             float * out = at<float>(node, token, head, stream);
             if (all) {
-                if (out != in) std::memcpy(out, in, size_t(seen) * sizeof(float));
+                if (out != in) std::memcpy(out + first, in + first, size_t(seen - first) * sizeof(float));
             } else {
-                for (int64_t cell = 0; cell < seen; cell++) out[cell] = in[cell] * scale + hides[cell];
+                for (int64_t cell = first; cell < seen; cell++) out[cell] = in[cell] * scale + hides[cell];
             }
-            if (seen > 0) softmax_in_place(out, int(seen), all ? scale : 1.0f);
+            if (seen > first) softmax_in_place(out + first, int(seen - first), all ? scale : 1.0f);
+            std::fill(out, out + first, 0.0f);
             std::fill(out + seen, out + cells, 0.0f);
         }
     }

@@ -57,9 +57,9 @@ export interface LoadModelOptions {
   /**
    * Type of cached keys and values. Default "f32" for a trainable model, else "f16". With "f32", `deterministic`, no
    * flash attention, and weights whose products are the engine's (docs/determinism.md), the logprobs of decoding and of
-   * `score` are equal to the last bit on a CPU. Models with delta nets or Mamba-2, and windows shorter than a
-   * conversation, differ by less than 1e-5 over F32 weights; over others a last bit can change the rounding of an
-   * activation, and differences of 2e-2 have been seen. With "f16", or with flash attention, which rounds keys and
+   * `score` are equal to the last bit on a CPU. Models with delta nets or Mamba-2 differ by less than 1e-5
+   * over F32 weights; over others a last bit can change the rounding of an activation, and differences of 2e-2 have been
+   * seen. With "f16", or with flash attention, which rounds keys and
    * values to it, they differ by 2e-2 if keys are small, and by far more if not: with key biases of 150 llama.cpp's
    * decoding was off by 0.5 nats on average.
    */
