@@ -329,10 +329,17 @@ describe("rollout correction", () => {
   });
 
   it("rejects outliers from the loss and from its denominators", async () => {
-    // No ratio is exactly 1: with such a narrow threshold nearly every token is rejected.
-    const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1 + 1e-9 };
+    // The sampler is wrong about every second token.
+    const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1.05 };
     const training = await open({ algorithm: { rollout_correction } });
-    const { trajectories, metrics } = await take(training);
+    const { trajectories, metrics } = await runTrainingStep(training, {
+      rows: training.trainRows,
+      step: 1,
+      epoch: 0,
+      onTrajectory: ({ rolloutLogprobs }) => {
+        for (let t = 1; t < rolloutLogprobs.length; t += 2) rolloutLogprobs[t]! -= 0.1;
+      },
+    });
     const fraction = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
     expect(fraction).toBeGreaterThan(0.1);
     const kept = training.batches.flat().reduce((sum, s) => sum + Array.from(s.lossMask).filter(Boolean).length, 0);
