@@ -37,6 +37,11 @@ export interface ModelInfo {
   cpuKernel: string;
   /** Build of ggml for the other operations: "haswell" for libggml-cpu-haswell.so; "default" if there is only one. */
   ggmlBuild: string;
+  /**
+   * True if the logprob of a sampled token has the bits that the training graph computes for it with the same weights:
+   * `score` then repeats what `generate` returned (docs/determinism.md).
+   */
+  samplesAsTrained: boolean;
   bosToken: number | null;
   eosToken: number | null;
   /** Every token that ends a turn or the text. */

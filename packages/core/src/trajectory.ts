@@ -159,6 +159,8 @@ export interface Trajectory {
   /** Prompt and everything after it. */
   tokenIds: Int32Array;
   promptLength: number;
+  /** Left out: Cria sampled its tokens. True: a user's agent loop laid it out, with the logprobs that it gives. */
+  ownLoop?: true;
   /** Its images, in the order of their tokens. Absent: none. */
   images?: readonly TrajectoryImage[];
   /**

@@ -69,6 +69,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
       threads: 1,
       cpuKernel: "portable",
       ggmlBuild: "default",
+      samplesAsTrained: false,
       bosToken: null,
       eosToken: ends[0]!,
       endOfGenerationTokens: ends,

@@ -1,4 +1,4 @@
-import { type ChatMessage, hasFailed, type PolicyEngine, type RequestState } from "@cria/core";
+import { type ChatMessage, hasFailed, type PolicyEngine, type RequestState, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
@@ -15,9 +15,12 @@ interface RecordOptions {
   temperature: number;
 }
 
+/** A loop's output; `ownLoop` as in `Trajectory`. */
+export type LoopOutput = AgentLoopOutput & Pick<Trajectory, "ownLoop">;
+
 /** Turns a loop's output into a trajectory. The policy computes values that the loop left out. */
 export async function recordTrajectory(
-  output: AgentLoopOutput,
+  output: LoopOutput,
   { row, sampleIndex, request, engine, temperature }: RecordOptions,
 ): Promise<UnjudgedTrajectory> {
   const { promptLength, numTurns, turnScores, toolRewards, segments, toolSchemas, scoreError, error } = output;
@@ -43,6 +46,7 @@ export async function recordTrajectory(
     sampleIndex,
     dataSource: row.dataSource,
     ...sampled,
+    ...(output.ownLoop ? { ownLoop: true } : {}),
     ...(images.length > 0 ? { images } : {}),
     rolloutLogprobs,
     messages,

@@ -36,7 +36,7 @@ import { askThrough, type ConversationJournal, digestQuestion, type JournalQuest
 import { checkOutput } from "./check-output.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
-import { recordTrajectory } from "./record-trajectory.js";
+import { type LoopOutput, recordTrajectory } from "./record-trajectory.js";
 import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
@@ -225,7 +225,7 @@ export class RolloutGroup {
   }
 
   private record(
-    output: AgentLoopOutput,
+    output: LoopOutput,
     sampleIndex: number,
     request: ReturnType<typeof createRequestLog>,
   ): Promise<UnjudgedTrajectory> {
@@ -380,7 +380,7 @@ export class RolloutGroup {
     sequence: PolicySequence,
     prompt: Prompt,
     request: ReturnType<typeof createRequestLog>,
-  ): Promise<AgentLoopOutput> {
+  ): Promise<LoopOutput> {
     const { row, options, engine } = this;
     const { signal } = options;
     const replay = options.replay?.(this.at.position);
@@ -426,7 +426,7 @@ export class RolloutGroup {
       });
       const output = await loop.run(sampling, copyRow(row));
       if (recorded !== undefined) return output;
-      return checkOutput(output, {
+      const checked = checkOutput(output, {
         loop: name,
         row,
         info: engine.info,
@@ -434,6 +434,7 @@ export class RolloutGroup {
         responseLength: traits.prompt ? responseLength : Number.POSITIVE_INFINITY,
         contextLength: traits.prompt ? engine.info.contextSize : contextLength,
       });
+      return { ...checked, ownLoop: true };
     } catch (error) {
       if (signal.aborted || isFatal(error)) throw error;
       return describeFailure(prompt.ids, error);

@@ -54,8 +54,8 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   /** Teacher that scores a batch without scores, if the loss has a teacher term: `loadTeacher`. */
   teacher?: Pick<Teacher, "score">;
   /**
-   * Called with the logprobs and entropies of the first optimizer step's own forward pass: by index of trajectory in
-   * the batch, one entry per sequence, in order.
+   * Called after each optimizer step of the first pass over the batch, with the logprobs and entropies of its own
+   * forward pass: by index of trajectory in the batch, one entry per sequence, in order.
    */
   onScores?: (scores: ReadonlyMap<number, readonly SequenceScores[]>) => void;
   /** Called before each optimizer step, while the engine is free. */
@@ -170,7 +170,7 @@ export async function updatePolicy(
       };
       const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere, onScores } = options;
       // Other machines do not return these scores.
-      const seen = onScores && !elsewhere && results.length === 0 ? new SeenScores(sequences) : null;
+      const seen = onScores && !elsewhere && round === 0 ? new SeenScores(sequences) : null;
       await options.beforeStep?.();
       results.push(
         await policy.engine.train(

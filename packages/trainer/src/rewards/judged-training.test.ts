@@ -85,7 +85,10 @@ describe("a training step with reward models", () => {
       events.push("judged");
       return "Score: 5";
     });
-    const training = await open({ model: { base_url: server.url, max_num_seqs: 64 } });
+    const training = await open(
+      { model: { base_url: server.url, max_num_seqs: 64 } },
+      { actor: { old_log_prob: "separate" } },
+    );
     const score = training.policy.engine.score.bind(training.policy.engine);
     const engine = Object.create(training.policy.engine, {
       score: {

@@ -17,7 +17,7 @@ afterAll(() => models.cleanUp());
 const options: TinyTrainingOptions = {
   prompts: ["a", "bb", "ccc", "dddd"],
   data: { train_batch_size: 2, val_files: "rows.jsonl" },
-  actor: { ppo_mini_batch_size: 1 },
+  actor: { ppo_mini_batch_size: 1, old_log_prob: "separate" },
   // The controller's coefficient changes in the middle of a step.
   algorithm: { use_kl_in_reward: true, kl_ctrl: { type: "adaptive", kl_coef: 0.1, target_kl: 0.01, horizon: 20 } },
   trainer: { total_training_steps: 4, test_freq: 1, val_before_train: false },

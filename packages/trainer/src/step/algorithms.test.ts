@@ -190,7 +190,7 @@ describe("every policy loss trains, with any size of micro-batches", () => {
       const { metrics } = await take(training);
       expect(metrics["actor/ppo_kl"]).not.toBe(0);
       // A loss with statistics over the mini-batch scores it again before every update after the first.
-      expect(training.scores).toHaveLength(policyLosses.get(loss_mode).prepare ? 2 : 1);
+      expect(training.scores).toHaveLength(policyLosses.get(loss_mode).prepare ? 1 : 0);
       results.push(metrics);
     }
     for (const name of ["actor/grad_norm", "actor/pg_loss"]) {
@@ -251,7 +251,7 @@ describe("a critic that warms up beside a KL in the reward", () => {
       trainer: { critic_warmup: 1 },
     });
     const { metrics } = await take(training);
-    expect(training.scores.map((s) => s.adapter ?? true)).toEqual([true, false]);
+    expect(training.scores.map((s) => s.adapter ?? true)).toEqual([false]);
     expect(metrics["actor/reward_kl_penalty"]).toBe(0);
     expect(training.batches).toEqual([]);
   });
@@ -277,7 +277,7 @@ describe("KL in the reward", () => {
     expect(second["actor/reward_kl_penalty"]).toBeGreaterThan(1e-4);
     expect(second["critic/rewards/mean"]).toBeLessThan(second["critic/score/mean"]!);
     expect(training.klController.coefficient).toBeCloseTo(0.45 * 1.1, 9);
-    expect(training.scores.map((s) => s.adapter ?? true)).toEqual([true, false, true, false]);
+    expect(training.scores.map((s) => s.adapter ?? true)).toEqual([false, false]);
   });
 });
 
@@ -331,7 +331,7 @@ describe("rollout correction", () => {
   it("rejects outliers from the loss and from its denominators", async () => {
     // The sampler is wrong about every second token.
     const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1.05 };
-    const training = await open({ algorithm: { rollout_correction } });
+    const training = await open({ actor: { old_log_prob: "separate" }, algorithm: { rollout_correction } });
     const { trajectories, metrics } = await runTrainingStep(training, {
       rows: training.trainRows,
       step: 1,
@@ -352,7 +352,7 @@ describe("rollout correction", () => {
     const training = await open({
       reward: 'if (truth === "bb") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;',
       algorithm: { rollout_correction },
-      actor: { optim: { lr: 1e-2 }, ...actor },
+      actor: { optim: { lr: 1e-2 }, old_log_prob: "separate", ...actor },
     });
     const { trajectories, metrics } = await runTrainingStep(training, {
       rows: training.trainRows,
@@ -402,6 +402,7 @@ describe("rollout correction", () => {
     // trajectories without advantage.
     const training = await open({
       reward: ONE_GROUP_DIFFERS,
+      actor: { old_log_prob: "separate" },
       algorithm: { use_kl_in_reward: true, kl_ctrl: { kl_coef: 0 } },
     });
     const { metrics } = await take(training);
@@ -410,10 +411,7 @@ describe("rollout correction", () => {
   });
 
   it("estimates the spread of the differences of probabilities without a bias", async () => {
-    const { training, trajectories, metrics } = await takeWithOddGroup(
-      {},
-      { skip_zero_advantage: false, old_log_prob: "separate" },
-    );
+    const { training, trajectories, metrics } = await takeWithOddGroup({}, { skip_zero_advantage: false });
     const differences: number[] = [];
     for (const { tokenIds, columns } of training.batches.flat()) {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;

@@ -28,6 +28,11 @@ export interface MetricInputs {
   values: ArrayLike<number> | null;
   /** Scores by index of trajectory. */
   scores: ReadonlyMap<number, TokenScores>;
+  /**
+   * Logprobs by the training graph with the weights that sampled, by index of trajectory, to compare the sampler's
+   * with; null with bypass_mode.
+   */
+  trainedLogprobs: ReadonlyMap<number, Float32Array> | null;
   /** The KL in the reward and its coefficient; null without a KL penalty. */
   penalty: { kl: number; coefficient: number } | null;
   /** Metrics of the rollout correction. */
@@ -236,7 +241,7 @@ function addActorMetrics(
     metrics["perf/padding_ratio"] = sum("paddingTokens") / Math.max(1, sum("evaluatedTokens"));
   }
   if (updateKl !== null) metrics["actor/update_kl"] = updateKl;
-  // Entropy before the update over all evaluated tokens, not the average over updates.
+  // Entropy over all evaluated tokens, before the update that learns from them first, not the average over updates.
   const entropies: number[] = [];
   for (const [index, { entropy }] of scores) {
     const { responseMask } = trajectories[index]!;
@@ -266,16 +271,16 @@ function addCriticMetrics(
  */
 function addRolloutComparison(
   metrics: StepMetrics,
-  { trajectories, responseMask, scores, settings }: MetricInputs,
+  { trajectories, responseMask, trainedLogprobs }: MetricInputs,
 ): void {
-  if (settings.correction.bypass) return;
+  if (!trainedLogprobs) return;
   const actor: number[] = [];
   const rollout: number[] = [];
-  for (const [index, { oldLogprobs }] of scores) {
+  for (const [index, logprobs] of trainedLogprobs) {
     const { responseMask, rolloutLogprobs } = trajectories[index]!;
     for (let t = 0; t < responseMask.length; t++) {
       if (!responseMask[t]) continue;
-      actor.push(Math.exp(oldLogprobs[t]!));
+      actor.push(Math.exp(logprobs[t]!));
       rollout.push(Math.exp(rolloutLogprobs[t]!));
     }
   }

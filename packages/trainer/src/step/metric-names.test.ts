@@ -62,7 +62,7 @@ it("a step with everything on has every metric of the contract", async () => {
   const training = await openTinyTraining(models, {
     reward: "return { score: text.length % 3, acc: text.length % 2, pred: text[0] ?? '' };",
     algorithm: { adv_estimator: "gae", use_kl_in_reward: true, rollout_correction: { rollout_is: "token" } },
-    actor: { use_kl_loss: true, update_kl_ratio: 0.5 },
+    actor: { use_kl_loss: true, update_kl_ratio: 0.5, old_log_prob: "separate" },
     rollout: { val_kwargs: { n: 4, do_sample: true, top_k: 5 } },
     data: { val_files: "rows.jsonl" },
     trainer: { total_training_steps: 1, val_before_train: false },

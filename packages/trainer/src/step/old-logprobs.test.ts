@@ -7,7 +7,8 @@ import { train } from "../run/train.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { readWeights } from "../testing/read-weights.js";
 import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
-import { runTrainingStep } from "./training-step.js";
+import { openRegistries } from "../user-code/registries.js";
+import { runTrainingStep, type StepInputs } from "./training-step.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -18,11 +19,13 @@ type Mode = "auto" | "separate" | "compare";
 const countPasses = ({ scores }: TinyTraining) => scores.filter(({ adapter }) => adapter !== false).length;
 
 /** Takes two steps; returns their metrics, the weights after them, and the passes taken in addition to the updates. */
-async function takeSteps(mode: Mode, options: TinyTrainingOptions = {}) {
+async function takeSteps(mode: Mode, options: TinyTrainingOptions = {}, more: Partial<StepInputs> = {}) {
   const training = await openTinyTraining(models, { ...options, actor: { ...options.actor, old_log_prob: mode } });
   const metrics: Record<string, number>[] = [];
   for (const step of [1, 2])
-    metrics.push(dropTimes((await runTrainingStep(training, { rows: training.trainRows, step, epoch: 0 })).metrics));
+    metrics.push(
+      dropTimes((await runTrainingStep(training, { rows: training.trainRows, step, epoch: 0, ...more })).metrics),
+    );
   const weights = await readWeights(training);
   const passes = countPasses(training);
   await training.dispose();
@@ -116,13 +119,80 @@ describe("the old logprobs of a step with one update", () => {
     "the sampler's own word": [{ algorithm: { rollout_correction: { bypass_mode: true } } }, 0],
   };
   it.each(Object.entries(needed))(
-    "are known before the update where they must be: %s",
+    "are known before the update where they must be and the sampler's differ: %s",
     async (_, [options, passes]) => {
-      const auto = await takeSteps("auto", options);
+      const auto = await takeSteps("auto", { ...options, kvType: "f16" });
       expect(auto.passes).toBe(passes);
       expect(auto.metrics.map(pick("training/old_log_prob_pass"))).toEqual(passes > 0 ? [1, 1] : [0, 0]);
     },
   );
+
+  /** Metrics that need the pass, or measure it. An update's entropies are those of the weights that it starts from. */
+  const ofPass = ["training/old_log_prob_pass", "training/evaluated_ratio", "actor/entropy"];
+  const isOfPass = (name: string) => ofPass.includes(name) || name.startsWith("training/rollout_");
+  const withoutPass = ({ metrics }: { metrics: readonly Record<string, number>[] }) =>
+    metrics.map((each) => Object.fromEntries(Object.entries(each).filter(([name]) => !isOfPass(name))));
+
+  const several = Object.entries(needed).filter(([name]) => !/estimator|own word/.test(name));
+  const twoUpdates = { actor: { ppo_mini_batch_size: 2 } };
+  const sampled = [
+    ...several.map(([name, [options]]) => [name, async () => options] as const),
+    ...Object.entries(cases).map(([name, make]) => {
+      const more = async () => {
+        const options = await make();
+        return { ...options, actor: { ...options.actor, ...twoUpdates.actor } };
+      };
+      return [`several updates of ${name}`, more] as const;
+    }),
+  ];
+  it.each(sampled)("are the sampler's where a pass would repeat them, bit for bit: %s", async (name, make) => {
+    const options = await make();
+    const [auto, pass] = [await takeSteps("auto", options), await takeSteps("separate", options)];
+    expect(auto.weights).toEqual(pass.weights);
+    expect(withoutPass(auto)).toEqual(withoutPass(pass));
+    const isLeftOut = isExact(name) ? 0 : 1;
+    expect(auto.metrics.map(pick("training/old_log_prob_pass"))).toEqual([isLeftOut, isLeftOut]);
+    if (!isExact(name)) return;
+    expect(pass.passes - auto.passes).toBe(2);
+    for (const metrics of auto.metrics) {
+      // The first update's own pass is compared.
+      expect(metrics["training/rollout_probs_diff_max"]).toBe(0);
+      expect(metrics["training/rollout_probs_diff_valid"]).toBe(1);
+      expect(metrics["actor/entropy"]).toBeGreaterThan(0);
+    }
+  });
+
+  const other: Record<string, () => TinyTrainingOptions & Pick<StepInputs, "replay">> = {
+    "steps sampled ahead": () => ({ trainer: { v1: { trainer_mode: "colocate_async" } } }),
+    "groups learned from again": () => ({ replay: () => [] }),
+    "tokens that a grammar confined": () => ({ rollout: { train_on_constrained_tokens: true } }),
+    "a user's agent loop": () => {
+      const registries = openRegistries();
+      registries.agentLoops.register("own", {
+        factory: ({ sequence, promptIds }) => ({
+          run: async ({ seed }) => {
+            const { tokenIds, logprobs } = await sequence.generate([], { maxTokens: 4, seed });
+            const before = promptIds.length;
+            return {
+              tokenIds: [...promptIds, ...tokenIds],
+              promptLength: before,
+              responseMask: [...new Array(before).fill(0), ...new Array(tokenIds.length).fill(1)],
+              rolloutLogprobs: [...new Array(before).fill(0), ...logprobs],
+              numTurns: 2,
+              metrics: {},
+            };
+          },
+        }),
+        traits: { prompt: true, tools: false, interactions: false, scores: false },
+      });
+      return { registries, row: { agent_name: "own" } };
+    },
+  };
+  it.each(Object.entries(other))("are computed for %s", async (_, make) => {
+    const { replay, ...options } = make();
+    const auto = await takeSteps("auto", { ...options, ...twoUpdates }, replay ? { replay } : {});
+    expect(auto.metrics.map(pick("training/old_log_prob_pass"))).toEqual([1, 1]);
+  });
 
   it("are those of each branch of an agent's conversation", async () => {
     const user = (content: string): ChatMessage => ({ role: "user", content });

@@ -22,7 +22,7 @@ import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { measureUpdate } from "./measure-update.js";
 import { needsEveryTrajectory } from "./needs-every-trajectory.js";
-import { chooseOldLogprobs, compareWithUpdate, takeFromUpdate } from "./old-logprobs.js";
+import { chooseOldLogprobs, findGreatestDifference, type OldLogprobsSource, readUpdate } from "./old-logprobs.js";
 import { measureReplayed, replayGroups } from "./replayed-groups.js";
 import { type SampledStep, type SampleInputs, sampleStep } from "./sample-step.js";
 import { measureStaleness, stalenessOf } from "./schedule.js";
@@ -70,7 +70,6 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const { branchCredit, rewards } = settings.environment;
   const { responseLength } = environment;
   const { bypass } = settings.correction;
-  const pass = bypass ? "sampler" : "pass";
   const conversations = inputs.conversations ?? new ConversationStates();
   const clock = new Stopwatch({
     onWork,
@@ -99,11 +98,16 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     signal,
     compute: coordination?.score,
   };
+  const isReplaying = inputs.replay !== undefined;
   const early = new Map<number, TokenScores>();
+  let source: OldLogprobsSource | null = null;
   if (collected.isJudging && isWarm) {
     const { conversations } = collected;
     const sampled = [...conversations.keys()].filter((i) => conversations[i]!.responseMask.includes(1));
-    await scoreTrajectories(policy, conversations, sampled, early, { ...scoring, source: pass }, clock);
+    const asked = chooseOldLogprobs(parts, { trajectories: conversations, isReplaying }, Number.POSITIVE_INFINITY);
+    await scoreTrajectories(policy, conversations, sampled, early, { ...scoring, source: asked }, clock);
+    // Trajectories evaluated while judges were working are not evaluated again.
+    if (early.size > 0) source = asked;
   }
   const rollouts = await (collected.isJudging ? clock.time("reward", collected.finish) : collected.finish());
 
@@ -122,13 +126,12 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const responseMask = join(trajectories.map((t) => t.responseMask));
   const taught = algorithm.filtration ? drawByScore(trajectories, algorithm.filtration, seed, step) : undefined;
   const groups = new Set((taught ?? [...trajectories.keys()]).map((i) => trajectories[i]!.uid)).size;
-  // Trajectories evaluated while judges were working are not evaluated again.
-  const source = early.size > 0 ? pass : chooseOldLogprobs(parts, groups);
+  const oldSource = source ?? chooseOldLogprobs(parts, { trajectories, isReplaying }, groups);
   /** The step's own trajectories, followed by those of replayed groups. */
   let learned: readonly Trajectory[] = trajectories;
   const score = async (isWanted: (index: number) => boolean) => {
     const indices = [...learned.keys()].filter((i) => learned[i]!.responseMask.includes(1) && isWanted(i));
-    await scoreTrajectories(policy, learned, indices, scores, { ...scoring, source }, clock);
+    await scoreTrajectories(policy, learned, indices, scores, { ...scoring, source: oldSource }, clock);
     return indices;
   };
   let tokenLevelRewards = join(trajectories.map((t) => t.rewards.tokenLevel));
@@ -228,7 +231,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
         const teacherWeights = teacherLogprobs && (teachers?.weigh(learned[i]!, oldLogprobs, teacherLogprobs) ?? null);
         const rolloutIsWeights = corrected.weights?.get(i);
         return {
-          ...(source === "update" ? {} : { oldLogprobs }),
+          ...(oldSource === "update" ? {} : { oldLogprobs }),
           ...(refLogprobs ? { refLogprobs } : {}),
           ...(teacherLogprobs ? { teacherLogprobs } : {}),
           ...(teacherWeights ? { teacherWeights } : {}),
@@ -264,7 +267,10 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
           ),
         )
       : [];
-  let seen: ReadonlyMap<number, readonly SequenceScores[]> | null = null;
+  const isSeen = oldSource !== "pass" || update.oldLogprobs === "compare";
+  /** Scores by the own pass of the update that learns from a trajectory first, and those of the first update. */
+  const seen = new Map<number, readonly SequenceScores[]>();
+  let seenFirst: ReadonlyMap<number, readonly SequenceScores[]> = seen;
   const updates =
     learningRate !== null
       ? await clock.time("update_actor", () =>
@@ -280,10 +286,12 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
-            ...(source === "update" || update.oldLogprobs === "compare"
+            ...(isSeen
               ? {
                   onScores: (found) => {
-                    seen = found;
+                    const own = readSeen(found, taught);
+                    if (seen.size === 0) seenFirst = own;
+                    for (const [index, scores] of own) seen.set(index, scores);
                   },
                 }
               : {}),
@@ -294,11 +302,20 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
         )
       : [];
 
-  const byTrajectory = seen && readSeen(seen, taught);
-  if (byTrajectory && source === "update") {
-    takeFromUpdate(byTrajectory, learned, scores);
-    corrected = correctRollouts(learned, scores, settings.correction);
+  // The first update's own pass has the weights that sampled.
+  const seenLogprobs = readUpdate(seenFirst, learned, ({ logprobs }) => logprobs);
+  if (oldSource !== "pass") {
+    // A later update's entropies are those of its weights.
+    for (const [index, entropy] of readUpdate(seen, learned, ({ entropy }) => entropy)) {
+      const scored = scores.get(index)!;
+      const oldLogprobs = oldSource === "update" ? seenLogprobs.get(index)! : scored.oldLogprobs;
+      scores.set(index, { ...scored, oldLogprobs, entropy });
+    }
   }
+  if (oldSource === "update") corrected = correctRollouts(learned, scores, settings.correction);
+  const oldLogprobs = new Map([...scores].map(([index, { oldLogprobs }]) => [index, oldLogprobs]));
+  /** What the training graph gave with the weights that sampled. */
+  const trained = bypass ? null : oldSource === "sampler" ? seenLogprobs : oldLogprobs;
 
   // 10. Measure how far the updates moved the policy.
   const { updateKlRatio: ratio } = update;
@@ -319,6 +336,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     estimated,
     values: values ? join(values) : null,
     scores: new Map([...scores].filter(([i]) => isOwn(i))),
+    trainedLogprobs: trained && new Map([...trained].filter(([i]) => isOwn(i))),
     penalty,
     correction: corrected.metrics,
     taught: taught ?? null,
@@ -337,9 +355,9 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const turns = rollouts.trajectories.map(({ timeline }) => timeline?.turns ?? []);
   Object.assign(metrics, measureStaleness(step, settings, turns));
   Object.assign(metrics, measureGuidance(step, settings.distillation, turns));
-  metrics["training/old_log_prob_pass"] = source === "pass" && scores.size > 0 ? 1 : 0;
-  if (byTrajectory && source === "pass")
-    metrics["training/old_log_prob_diff_max"] = compareWithUpdate(byTrajectory, learned, scores);
+  metrics["training/old_log_prob_pass"] = oldSource === "pass" && scores.size > 0 ? 1 : 0;
+  if (seenLogprobs.size > 0 && oldSource === "pass")
+    metrics["training/old_log_prob_diff_max"] = findGreatestDifference(seenLogprobs, oldLogprobs, learned);
   if (inputs.replay) Object.assign(metrics, measureReplayed(replayed, corrected.weights, trajectories.length));
   if (critic) metrics["critic/lr"] = criticLearningRate;
   const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);

@@ -50,6 +50,8 @@ export interface TinyTrainingOptions {
   contextSize?: number;
   /** Most conversations at a time; default 16. */
   maxSequences?: number;
+  /** Type of the KV cache; default F32. */
+  kvType?: "f32" | "f16";
   signal?: AbortSignal;
 }
 
@@ -118,6 +120,7 @@ export async function openTinyTraining(models: TinyModels, options: TinyTraining
       ...(lora_rank > 0 ? { lora } : { trainable: "full" }),
       contextSize: options.contextSize ?? 56,
       maxSequences: options.maxSequences ?? 16,
+      kvType: options.kvType,
       seed: 1,
     },
   );

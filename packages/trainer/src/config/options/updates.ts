@@ -77,7 +77,7 @@ export const updateOptions = makeOptimizerOptions(1e-4).extend({
     .enum(["auto", "separate", "compare"])
     .default("auto")
     .describe(
-      "Source of the logprobs before the update. auto: the update's own forward pass, if a step makes one update and nothing needs them earlier; else a separate pass. separate: always a separate pass. compare: a separate pass, and training/old_log_prob_diff_max is its greatest difference to the first update's pass.",
+      "Source of the logprobs before the update. auto: the update's own forward pass, if a step makes one update and nothing needs them earlier; else the sampler's, if a pass would give the same bits (docs/determinism.md); else a separate pass. separate: always a separate pass. compare: a separate pass, and training/old_log_prob_diff_max is its greatest difference to the first update's pass.",
     ),
   updateKlRatio: z
     .number()
