@@ -9,6 +9,7 @@ import { describeCommit, makeReport, printReport } from "./report.js";
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
   algorithms: () => import("./algorithms/index.js"),
   async: () => import("./async/index.js"),
+  busy: () => import("./busy/index.js"),
   cluster: () => import("./cluster/index.js"),
   decode: () => import("./decode/index.js"),
   images: () => import("./images/index.js"),

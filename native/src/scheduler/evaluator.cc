@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "assertions.h"
 #include "cria/error.h"
@@ -37,7 +38,7 @@ ggml_type parse_kv_type(const std::string & name) {
 Evaluator::Evaluator(
     const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping)
     : model_(model), keeps_prompt_ends_(rules.sharing == PrefixSharing::tokens), has_grids_(rules.cuts.keeps_runs),
-      n_vocab_(llama_vocab_n_tokens(model.vocab())) {
+      n_vocab_(llama_vocab_n_tokens(model.vocab())), choice_(model.on_cpu() ? model.threads() : 1) {
     // Enough streams for the padding rows (see scheduler_impl.h), each with cells for them.
     const int streams = rules.padded(options.max_sequences);
     const int n_batch = std::max({512, streams, options.prefill_chunk});
@@ -101,12 +102,15 @@ void Evaluator::FreeContext::operator()(llama_context * context) const { llama_f
 
 bool Evaluator::run(std::vector<Output> & outputs, double & seconds) {
     const bool small = 2.0 * double(llama_model_n_params(model_.llama())) * batch_->size() < kSmallEvaluation;
-    const int threads = small ? std::max(1, model_.threads() - 1) : model_.threads();
+    // Evaluations of as many rows, up to a factor of two, are of a kind.
+    const int threads = choice_.choose(
+        uint64_t(std::ilogb(batch_->size())), small ? std::max(1, model_.threads() - 1) : model_.threads());
     llama_set_n_threads(context(), threads, threads);
     const auto started = Clock::now();
     const bool ok = llama_decode(context(), batch_->get()) == 0;
     llama_synchronize(context());
     seconds = std::chrono::duration<double>(Clock::now() - started).count();
+    choice_.note(seconds);
     if (ok) draw_all(outputs);
     return ok;
 }

@@ -16,8 +16,9 @@
 #include "infer/own_products.h"
 #include "infer/sampler.h"
 #include "infer/sequence.h"
-#include "infer/thread_pool.h"
-#include "infer/worker_threads.h"
+#include "threads/thread_choice.h"
+#include "threads/thread_pool.h"
+#include "threads/worker_threads.h"
 
 namespace cria {
 
@@ -72,6 +73,7 @@ class Evaluator {
     std::unique_ptr<TokenPieces> pieces_;  // made for the first grammar
     std::unique_ptr<OwnProducts> products_;
     std::unique_ptr<ThreadPool> pool_;
+    ThreadChoice choice_;
     std::unique_ptr<DecodeBatch> token_batch_, vector_batch_;  // the latter is created for the first image
     DecodeBatch * batch_ = nullptr;  // one of the two
     std::unique_ptr<llama_context, FreeContext> context_;  // last: it uses the others, so it is destroyed first

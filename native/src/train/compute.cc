@@ -1,6 +1,8 @@
 #include "train/compute.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 
 #include "cria/cuda.h"
 #include "cria/error.h"
@@ -13,13 +15,17 @@ namespace {
 
 bool read_abort_flag(void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); }
 
-BackendPtr make_cpu_backend(int threads, std::atomic<bool> * abort) {
+void set_threads(ggml_backend_t backend, int threads) {
+    using SetThreads = void (*)(ggml_backend_t, int);
+    static const auto set = reinterpret_cast<SetThreads>(find_cpu_function("ggml_backend_set_n_threads"));
+    if (set) set(backend, threads);
+}
+
+BackendPtr make_cpu_backend(const ThreadPool & pool, std::atomic<bool> * abort) {
     BackendPtr backend(ggml_backend_dev_init(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU), nullptr));
     if (!backend) throw Error("no-backend", "the CPU backend cannot be started").subject("llama.cpp");
-    using SetThreads = void (*)(ggml_backend_t, int);
+    pool.attach(backend.get());
     using SetAbort = void (*)(ggml_backend_t, ggml_abort_callback, void *);
-    if (auto set = reinterpret_cast<SetThreads>(find_cpu_function("ggml_backend_set_n_threads")))
-        set(backend.get(), threads);
     if (auto set = reinterpret_cast<SetAbort>(find_cpu_function("ggml_backend_set_abort_callback")))
         set(backend.get(), read_abort_flag, abort);
     return backend;
@@ -41,8 +47,8 @@ std::string describe_shape(const ggml_tensor * t) {
 }  // namespace
 
 Compute::Compute(const Model & model)
-    : on_cpu_(model.on_cpu() && !model.options().emulated_device), threads_(model.threads()),
-      workspaces_(size_t(model.threads())) {
+    : on_cpu_(model.on_cpu() && !model.options().emulated_device), threads_(model.threads()), pool_(threads_),
+      choice_(threads_), workspaces_(size_t(threads_)) {
     std::string library, problem;
     if (const auto & emulated = model.options().emulated_device) {
         refused_ = emulated->refused;
@@ -53,12 +59,12 @@ Compute::Compute(const Model & model)
     if (!library.empty()) kernels_ = DeviceKernels::load(library, device_number(model.device()), problem);
     if (!problem.empty()) notice = "trains by ggml's operations, without our kernels: " + problem;
     if (model.on_cpu()) {
-        backend_ = make_cpu_backend(threads_, &abort_);
+        backend_ = make_cpu_backend(pool_, &abort_);
         return;
     }
     backend_.reset(ggml_backend_dev_init(model.device(), nullptr));
     if (!backend_) throw Error("no-device", "the GPU cannot be started for training").subject("device");
-    cpu_backend_ = make_cpu_backend(threads_, &abort_);
+    cpu_backend_ = make_cpu_backend(pool_, &abort_);
 }
 
 bool Compute::supports(const ggml_tensor * node) const {
@@ -70,25 +76,41 @@ AllocatorPtr Compute::make_allocator() const {
     return AllocatorPtr(ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend_.get())));
 }
 
-void Compute::run(ggml_cgraph * graph) { run_on(backend_.get(), graph); }
-
-void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph) {
-    if (!turns_) return run_now(backend, graph);
-    const Locked lock(*turns_);
-    run_now(backend, graph);
+// Graphs with as many nodes, and about as many values in them, are of a kind.
+void Compute::run(ggml_cgraph * graph) {
+    double values = 0;
+    for (int i = 0; i < ggml_graph_n_nodes(graph); i++) values += double(ggml_nelements(ggml_graph_node(graph, i)));
+    run_on(backend_.get(), graph, (uint64_t(ggml_graph_n_nodes(graph)) << 8) + uint64_t(std::ilogb(values)));
 }
 
-void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph) {
+void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind) {
+    if (!turns_) return run_now(backend, graph, kind);
+    const Locked lock(*turns_);
+    run_now(backend, graph, kind);
+}
+
+void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind) {
     // CUDA records a graph that comes twice, by the address of its first node, and replays it. Ours are freed and built
     // again at the same addresses; a name of its own keeps each from being taken for an older one.
     if (backend != cpu_backend_.get() && cpu_backend_) ggml_format_name(ggml_graph_node(graph, 0), "%d", ++runs_);
-    const ggml_status status = abort_.load() ? GGML_STATUS_ABORTED : ggml_backend_graph_compute(backend, graph);
+    const ggml_status status = abort_.load() ? GGML_STATUS_ABORTED : compute(backend, graph, kind);
     if (status == GGML_STATUS_ABORTED) throw Error("aborted", "was aborted").subject("training");
     if (status != GGML_STATUS_SUCCESS) {
         throw Error("compute-failed", "a graph could not be computed")
             .subject("training")
             .received(ggml_status_to_string(status));
     }
+}
+
+ggml_status Compute::compute(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind) {
+    const bool is_device = cpu_backend_ && backend != cpu_backend_.get();
+    if (is_device) return ggml_backend_graph_compute(backend, graph);
+    set_threads(backend, choice_.choose(kind, threads_));
+    using Clock = std::chrono::steady_clock;
+    const auto started = Clock::now();
+    const ggml_status status = ggml_backend_graph_compute(backend, graph);
+    choice_.note(std::chrono::duration<double>(Clock::now() - started).count());
+    return status;
 }
 
 void Compute::parallel(int64_t count, const std::function<void(int64_t, int64_t)> & work) {
@@ -101,7 +123,9 @@ void Compute::parallel(int64_t count, const std::function<void(int64_t, int64_t)
     float result = 0;
     node->data = &result;
     graph.expand(node);
-    run_on(cpu_backend_ ? cpu_backend_.get() : backend_.get(), graph.graph());
+    // The caller's function tells what the work is, and the count how much.
+    const uint64_t kind = work.target_type().hash_code() ^ uint64_t(std::ilogb(double(std::max<int64_t>(count, 1))));
+    run_on(cpu_backend_ ? cpu_backend_.get() : backend_.get(), graph.graph(), kind);
 }
 
 TensorPool::TensorPool(size_t max_tensors)

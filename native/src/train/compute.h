@@ -16,6 +16,8 @@
 
 #include "cpu/attention.h"
 #include "cria/model.h"
+#include "threads/thread_choice.h"
+#include "threads/thread_pool.h"
 #include "train/device_kernels.h"
 
 namespace cria {
@@ -51,6 +53,7 @@ class Compute {
     bool only_ask = false;
     // The reason for not using the kernels although they exist; else empty.
     std::string notice;
+    // The most threads that run a graph; `choice_` may use fewer.
     int threads() const { return threads_; }
     AllocatorPtr make_allocator() const;
     std::atomic<bool> & abort_flag() { return abort_; }
@@ -61,14 +64,17 @@ class Compute {
     // From now on each graph is run with this mutex held, so that it and decode steps take turns on the cores; null:
     // none.
     void take_turns(FairMutex * turns) { turns_ = turns; }
-    // Splits [0, count) over the CPU threads.
+    // Splits [0, count) over CPU threads, at most threads().
     void parallel(int64_t count, const std::function<void(int64_t begin, int64_t end)> & work);
 
    private:
-    void run_on(ggml_backend_t backend, ggml_cgraph * graph);
-    void run_now(ggml_backend_t backend, ggml_cgraph * graph);
+    void run_on(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind);
+    void run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind);
+    ggml_status compute(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind);
     bool on_cpu_;
     int threads_;
+    ThreadPool pool_;  // outlives the backends
+    ThreadChoice choice_;
     std::vector<std::string> refused_;  // by an emulated device
     std::unique_ptr<DeviceKernels> kernels_;
     std::atomic<bool> abort_{false};

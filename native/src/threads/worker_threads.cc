@@ -1,4 +1,4 @@
-#include "infer/worker_threads.h"
+#include "threads/worker_threads.h"
 
 namespace cria {
 

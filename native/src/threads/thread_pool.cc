@@ -1,4 +1,4 @@
-#include "infer/thread_pool.h"
+#include "threads/thread_pool.h"
 
 #include "cria/runtime.h"
 #include "ggml-cpu.h"
@@ -23,6 +23,12 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::attach(llama_context * context) const {
     if (pool_) llama_attach_threadpool(context, pool_, pool_);
+}
+
+void ThreadPool::attach(ggml_backend_t backend) const {
+    const auto set = reinterpret_cast<decltype(ggml_backend_cpu_set_threadpool) *>(
+        find_cpu_function("ggml_backend_cpu_set_threadpool"));
+    if (pool_ && set) set(backend, pool_);
 }
 
 }  // namespace cria

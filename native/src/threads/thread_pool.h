@@ -1,6 +1,8 @@
-// Threads that wait for the next evaluation of one llama_context. Without them ggml starts and ends threads for each
-// evaluation, a large part of a small model's step. Not thread-safe; outlives the context that it is attached to.
+// Threads that wait for the next evaluation of one llama_context or CPU backend. Without them ggml starts and ends
+// threads for each evaluation, a large part of a small model's step. Not thread-safe; outlives what it is attached to.
 #pragma once
+
+#include "ggml-backend.h"
 
 struct ggml_threadpool;
 struct llama_context;
@@ -16,6 +18,7 @@ class ThreadPool {
     ThreadPool & operator=(const ThreadPool &) = delete;
 
     void attach(llama_context * context) const;
+    void attach(ggml_backend_t backend) const;
 
    private:
     ggml_threadpool * pool_ = nullptr;
