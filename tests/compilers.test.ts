@@ -10,7 +10,7 @@ const script = join(import.meta.dirname, "..", "scripts", "check-compilers.mjs")
 const compilers: Record<string, string[]> = {
   "clang++": [],
   // The parts that depend on the processor; scripts/nightly/arm64.mjs builds the rest too.
-  "aarch64-linux-gnu-g++": ["--only", "cpu,math,infer"],
+  "aarch64-linux-gnu-g++": ["--only", "cpu,math,infer,threads"],
 };
 const isThere = (compiler: string) => spawnSync(compiler, ["--version"]).status === 0;
 
