@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vites
 import { estimateMemory, type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 import type { Diagnosis } from "../doctor/examine.js";
 import { examineConfig } from "../doctor/examine-config.js";
+import { estimateStep, type TimeNeed } from "../doctor/measure-time.js";
 import { doctorCommand } from "./doctor.js";
 
 const models = new TinyModels();
@@ -64,6 +65,30 @@ describe("cria doctor", () => {
     vi.unstubAllEnvs();
     expect(images).toMatchObject({ verdict: "warning", remedy: expect.stringMatching(/^npm install @cria\/vision-/) });
     expect(images.found).toMatch(/nowhere.* No such file/);
+  });
+
+  it("--time measures this machine with the config's model, and says how long a step takes", async () => {
+    const { folder } = await writeTinyRun(models, { rollout: { n: 3 }, trainer: { total_training_steps: 5 } });
+    await runCitty(doctorCommand, { rawArgs: [join(folder, "config.yaml"), "--time", "--json"] });
+    const { time } = JSON.parse(stdout) as { time: TimeNeed };
+    const size = { prompts: 3, samples: 3, epochs: 1, promptLength: 48, responseLength: 8 };
+    expect(time).toMatchObject({ size, conversations: 9, steps: 5 });
+    for (const speed of Object.values(time.speeds)) expect(speed).toBeGreaterThan(0);
+    expect(time.step.longest).toBeCloseTo(estimateStep(time.speeds, size), 9);
+    expect(time.step.half).toBeLessThan(time.step.longest);
+    // 3 prompts of 48 tokens, 9 responses of 8, 9 conversations of 56.
+    expect(estimateStep({ prompts: 144, sampling: 36, update: 252 }, size)).toBe(1 + 2 + 2);
+    expect(estimateStep({ prompts: 144, sampling: 36, update: 252 }, { ...size, epochs: 2 })).toBe(1 + 2 + 4);
+  });
+
+  it("--time without an adapter's file measures with a new one, and names a missing config", async () => {
+    const { folder } = await writeTinyRun(models, { model: { lora_adapter_path: "none.gguf", lora_rank: 0 } });
+    await runCitty(doctorCommand, { rawArgs: [join(folder, "config.yaml"), "--time", "--json"] });
+    expect((JSON.parse(stdout) as { time: TimeNeed }).time.step.longest).toBeGreaterThan(0);
+    process.exitCode = undefined;
+    const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    await runCitty(doctorCommand, { rawArgs: ["--time", "--json"] });
+    expect([process.exitCode, written.mock.calls.length]).toEqual([2, 1]);
   });
 
   it("a config that fits: every part with its bytes", async () => {

@@ -1,15 +1,22 @@
-import { trainConfigSchema } from "@cria/trainer";
+import { ConfigError } from "@cria/core";
+import { type LoadedConfig, type TrainConfig, trainConfigSchema } from "@cria/trainer";
 import { defineCommand } from "citty";
 import type { Verdict } from "../doctor/check.js";
 import { type Diagnosis, examine } from "../doctor/examine.js";
+import { measureTime, type TimeNeed } from "../doctor/measure-time.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatBytes } from "../terminal/format-bytes.js";
+import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
 import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
   config: { type: "positional", description: "YAML config of a training, to check whether it fits", required: false },
   overrides: { type: "positional", description: "Any number of key.path=value", required: false },
+  time: {
+    type: "boolean",
+    description: "Also load the config's model, and measure how long a step takes; a minute or less with small models",
+  },
   ...commonArgs,
 } as const;
 
@@ -23,9 +30,12 @@ export const doctorCommand = defineCommand({
     runCommand(given, async () => {
       const [file, ...overrides] = given._.map(String);
       const loaded = file === undefined ? null : readConfig(trainConfigSchema, file, overrides);
+      if (given.time && !loaded) throw refuseTime();
       const diagnosis = await examine(loaded);
-      if (given.json) console.log(JSON.stringify(diagnosis));
-      else print(diagnosis);
+      if (!given.json) print(diagnosis);
+      const time = given.time && loaded ? await timeSteps(loaded, given.json === true) : null;
+      if (given.json) console.log(JSON.stringify({ ...diagnosis, time }));
+      else if (time) printTime(time);
       if (diagnosis.checks.some(({ verdict }) => verdict === "problem")) process.exitCode = 1;
     }),
 });
@@ -48,4 +58,46 @@ function print({ checks, memory, cuda }: Diagnosis): void {
   for (const { name, bytes, detail } of memory.items)
     console.log(`  ${formatBytes(bytes).padStart(9)}  ${name.padEnd(28)} ${pc.dim(detail)}`);
   console.log(`  ${formatBytes(memory.needed).padStart(9)}  of ${formatBytes(memory.available)} available`);
+}
+
+function refuseTime(): ConfigError {
+  return new ConfigError("needs a config", {
+    code: "config/missing-argument",
+    subject: "cria doctor --time",
+    expected: "the YAML config of a training",
+    received: "none",
+  });
+}
+
+async function timeSteps({ values, folder }: LoadedConfig<TrainConfig>, silent: boolean): Promise<TimeNeed> {
+  const progress = new Progress({
+    label: "measure",
+    total: 1,
+    silent,
+    format: (share) => `${Math.round(100 * share)} %`,
+  });
+  try {
+    return await measureTime(values, folder, (done, part) => progress.update(done, part));
+  } finally {
+    progress.clear();
+  }
+}
+
+function printTime({ speeds, size, conversations, step, steps }: TimeNeed): void {
+  const { responseLength, prompts, samples } = size;
+  console.log(
+    `\n${pc.bold("time of a step, as measured here, without tools, judges, references, teachers and validation")}`,
+  );
+  const line = (seconds: number, detail: string) =>
+    console.log(`  ${formatSeconds(seconds).padStart(9)}  ${pc.dim(detail)}`);
+  line(step.longest, `if each of ${prompts} x ${samples} responses has all of its ${responseLength} tokens`);
+  line(step.half, "if each has half of them");
+  if (steps !== null) line(steps * step.longest, `at most for ${steps} steps`);
+  const speed = (value: number) => `${formatCount(value)} tokens/s`;
+  const parts = [
+    `prompts ${speed(speeds.prompts)}`,
+    `sampling ${speed(speeds.sampling)} with ${conversations} conversations`,
+    `update ${speed(speeds.update)}`,
+  ];
+  console.log(`  ${parts.join(", ")}`);
 }
