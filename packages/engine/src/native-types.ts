@@ -2,7 +2,7 @@
  * The complete contract of the native addon (native/src/binding). The addon checks arguments; errors arrive as JS
  * errors with `code`, `subject`, `expected`, `received` and `remedy`.
  */
-import type { GenerateResult, ImagePiece, ModelInfo, SpecialToken } from "@cria/core";
+import type { GenerateResult, ImagePiece, ModelInfo, SamplingOptions, SpecialToken } from "@cria/core";
 
 export type GgufValue =
   | { type: "string"; value: string }
@@ -86,14 +86,9 @@ export interface NativeLoadOptions {
   emulatedDevice?: { kernels?: string; refused?: string[] };
 }
 
-export interface NativeGenerateParams {
+export interface NativeGenerateParams extends Required<SamplingOptions> {
   /** 0 evaluates the delta only. */
   maxTokens: number;
-  temperature: number;
-  topP: number;
-  topK: number;
-  minP: number;
-  seed: number;
   stopTokens: Int32Array;
   stopStrings: string[];
   grammar?: string;

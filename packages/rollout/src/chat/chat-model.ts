@@ -1,4 +1,4 @@
-import type { ChatMessage, JsonSchema, TokenCandidate, ToolCall, ToolSchema } from "@cria/core";
+import type { ChatMessage, JsonSchema, SamplingOptions, TokenCandidate, ToolCall, ToolSchema } from "@cria/core";
 
 /** Required form of an answer. JSON is enforced by a grammar, so the sampled text always parses. */
 export type ResponseFormat =
@@ -13,18 +13,7 @@ export type ResponseFormat =
 export type ToolChoice = "auto" | "none" | "required" | { name: string };
 
 /** Sampling parameters of a request. A training uses its own instead, and reports them. */
-export interface ChatSampling {
-  /** At least 0; 0 is greedy. */
-  temperature?: number;
-  /** In (0, 1]. */
-  topP?: number;
-  /** At least 0; 0: all tokens. */
-  topK?: number;
-  /** In [0, 1). */
-  minP?: number;
-  /** 32-bit. */
-  seed?: number;
-}
+export type ChatSampling = SamplingOptions;
 
 /** A request to a model: a whole conversation, after which the assistant speaks next. */
 export interface ChatRequest {

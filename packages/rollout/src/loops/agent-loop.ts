@@ -7,6 +7,7 @@ import type {
   PolicyEngine,
   PolicySequence,
   RequestState,
+  SamplingOptions,
   StateTransition,
   ToolSchema,
   TrajectorySegment,
@@ -66,12 +67,7 @@ export const defaultMultiTurn: MultiTurnOptions = {
   trainOnToolCalls: true,
 };
 
-export interface SamplingParams {
-  temperature: number;
-  topP: number;
-  topK: number;
-  /** Min-p: drop tokens below `minP` times the top probability; 0: off. */
-  minP: number;
+export interface SamplingParams extends Required<SamplingOptions> {
   /** Stop strings; each ends a turn and stays in it. */
   stop: readonly string[];
   /** Maximum number of tokens per turn; null: the rest of the response. */

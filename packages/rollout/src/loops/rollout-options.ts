@@ -1,4 +1,4 @@
-import type { PolicySequence, Registry, Trajectory } from "@cria/core";
+import type { PolicySequence, Registry, SamplingOptions, Trajectory } from "@cria/core";
 import type { RecordedCall, UnjudgedTrajectory } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
@@ -52,7 +52,7 @@ export interface ConversationWork {
   sampling: SamplingParams;
 }
 
-export interface RolloutOptions {
+export interface RolloutOptions extends Pick<SamplingOptions, "minP">, Required<Omit<SamplingOptions, "minP">> {
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
   /** Interactions by name. Null or left out: `interaction_kwargs` of rows is ignored. */
@@ -80,11 +80,6 @@ export interface RolloutOptions {
   replay?: (position: number) => ConversationReplay;
   /** Number of samples of each row without its own number. */
   n: number;
-  temperature: number;
-  topP: number;
-  topK: number;
-  /** Min-p: drop tokens below `minP` times the top probability; default 0: off. */
-  minP?: number;
   /** Stop strings; each ends a turn. Default none. */
   stop?: readonly string[];
   /** Maximum number of tokens per turn; default null: the rest of `responseLength`. */
