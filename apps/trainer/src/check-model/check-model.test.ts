@@ -260,6 +260,12 @@ describe("each check can fail", () => {
       verdict: "falls short",
       found: expect.stringMatching(/^hermes: printed .*, read .*"isOpen":false/),
     });
+    const exact = `{% for c in m.tool_calls %}<tool_call>\n{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments|tojson }}}\n</tool_call>{% endfor %}`;
+    const refuse = "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one call') }}{% endif %}";
+    const single = await write("single", whole(turn(`${refuse}${exact}<|im_end|>`)));
+    expect(find(single, "tool calls")).toMatchObject({ verdict: "ok", found: expect.stringMatching(/refuses two/) });
+    const refusing = await write("refusing", whole(turn(`${refuse}${call}<|im_end|>`)));
+    expect(find(refusing, "tool calls")).toMatchObject({ verdict: "falls short" });
     expect(await write("none", null)).toMatchObject([{ name: "template, deltas", verdict: "not supported" }]);
   });
 });

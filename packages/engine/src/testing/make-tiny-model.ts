@@ -34,6 +34,8 @@ export interface TinyModelOptions {
   vocabulary?: number;
   /** Additional control tokens, for example those that a projector puts around an image. */
   controlTokens?: readonly string[];
+  /** Default: ChatML. */
+  chatTemplate?: string;
   /** Words of two tokens in the form of merges, for example "Ċ Ċ" for an empty line. */
   merges?: readonly string[];
   /** For qwen3vl: number of layers after which a part of an image's vectors is added. Default 2. */
@@ -162,6 +164,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     contextLength = 512,
     vocabulary = 0,
     controlTokens = [],
+    chatTemplate = CHATML,
     merges = [],
     deepLayers = DEEP_LAYERS,
     ropeFactors = false,
@@ -383,7 +386,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       "tokenizer.ggml.eos_token_id": u32(258),
       "tokenizer.ggml.padding_token_id": u32(256),
       "tokenizer.ggml.add_bos_token": { type: "bool", value: false },
-      "tokenizer.chat_template": { type: "string", value: CHATML },
+      "tokenizer.chat_template": { type: "string", value: chatTemplate },
     },
     tensors,
   };
