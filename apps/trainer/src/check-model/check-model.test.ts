@@ -252,6 +252,17 @@ describe("each check can fail", () => {
       verdict: "falls short",
       found: expect.stringMatching(/ otherwise \(plain: expected "/),
     });
+    // As Qwen3's: the newest turn begins with a thought, which earlier turns lose.
+    const rewrites = await write(
+      "rewrites",
+      whole(
+        `<|im_start|>{{ m.role }}\n{% if m.role == "assistant" %}{% set said = m.content.split("</think>\n\n")[-1] %}{% if loop.last %}<think>\n\n</think>\n\n{% endif %}{{ said }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n`,
+      ),
+    );
+    expect(find(rewrites, "template, deltas")).toMatchObject({
+      verdict: "ok",
+      found: expect.stringMatching(/whose earlier turns it rewrites/),
+    });
     const endless = await write("endless", whole(turn("<END>")));
     expect(find(endless, "template, ends of turns").verdict).toBe("falls short");
     const call = `{% for c in m.tool_calls %}<tool_call>\n{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments|tojson|replace("true", "false") }}}\n</tool_call>{% endfor %}`;
@@ -259,6 +270,12 @@ describe("each check can fail", () => {
     expect(find(lossy, "tool calls")).toMatchObject({
       verdict: "falls short",
       found: expect.stringMatching(/^hermes: printed .*, read .*"isOpen":false/),
+    });
+    const templates = join(import.meta.dirname, "../../../../packages/tokenizer-delta/fixtures/tool-templates");
+    const dropping = await write("dropping", readFileSync(join(templates, "granite-3-no-calls.jinja"), "utf8"));
+    expect(find(dropping, "tool calls")).toMatchObject({
+      verdict: "not supported",
+      found: expect.stringMatching(/^granite/),
     });
     const exact = `{% for c in m.tool_calls %}<tool_call>\n{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments|tojson }}}\n</tool_call>{% endfor %}`;
     const refuse = "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one call') }}{% endif %}";

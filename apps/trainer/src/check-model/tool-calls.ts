@@ -56,6 +56,11 @@ export function checkToolCalls(tokenizer: DeltaTokenizer): Finding[] {
     const remedy = `name a format (multi_turn.format: ${toolFormats.names().join(", ")}), and describe the tools and it in the system message`;
     return [other("not supported", CALLS, printed, remedy)];
   }
+  if (!printsCalls(tokenizer)) {
+    const remedy =
+      "nothing for rollouts, which keep sampled tokens; demonstrations lose their calls with this template";
+    return [other("not supported", CALLS, `${probe.format}: the template does not print calls`, remedy)];
+  }
   const compare = (list: readonly Record<string, unknown>[]) => findDifference(tokenizer, probe.format!, list) ?? [];
   const alone = ARGUMENTS.flatMap((given) => compare([given]));
   // Llama 3's templates, for example, raise an error.
@@ -101,6 +106,17 @@ function makeCalls(list: readonly Record<string, unknown>[]): ChatMessage {
     function: { name: schema.function.name, arguments: given },
   }));
   return { role: "assistant", content: "", tool_calls };
+}
+
+/** False for a template that drops the calls of a turn: Granite 3.3's, for example. */
+function printsCalls(tokenizer: DeltaTokenizer): boolean {
+  try {
+    const { tokenIds } = tokenizer.encodeAssistant(makeCalls([{}]));
+    return tokenizer.tokenizer.detokenize(tokenIds).includes(schema.function.name);
+  } catch (error) {
+    if (error instanceof TokenizerError) return true; // the comparison says why
+    throw error;
+  }
 }
 
 /** True if the template prints a turn with these calls. */

@@ -99,17 +99,43 @@ function compare(
 ): { kind: Outcome; detail: string } {
   try {
     const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(conversation.messages, conversation.tools);
-    const found: { kind: Outcome; reason?: string; expected?: string; received?: string } = check(tokenizer, {
-      ...conversation,
-      tokenIds,
-      mask,
-    });
+    const examine = (
+      messages: readonly ChatMessage[],
+    ): ReturnType<typeof check> & { expected?: string; received?: string } =>
+      check(tokenizer, { ...conversation, messages: [...messages], tokenIds, mask });
+    const plain = examine(conversation.messages);
+    // A rollout records what was sampled: with the empty thought, for example, that Qwen3's template prints.
+    const found =
+      plain.kind === "mismatch" ? examine(recordTurns(tokenizer, conversation.messages, { tokenIds, mask })) : plain;
     const difference = `expected ${JSON.stringify(found.expected)}, received ${JSON.stringify(found.received)}`;
     return { kind: found.kind, detail: found.reason ?? difference };
   } catch (error) {
     // The template refuses such a conversation, or cannot print one of its turns.
     return { kind: "unchecked", detail: (error as Error).message };
   }
+}
+
+/** The messages as a rollout records them: an assistant's turn without calls has the text of its tokens. */
+function recordTurns(
+  tokenizer: DeltaTokenizer,
+  messages: readonly ChatMessage[],
+  { tokenIds, mask }: Required<Pick<ConversationToCheck, "tokenIds" | "mask">>,
+): ChatMessage[] {
+  const turns: number[][] = [];
+  for (let t = 0; t < mask.length; t++) {
+    if (mask[t] !== 1) continue;
+    if (t === 0 || mask[t - 1] !== 1) turns.push([]);
+    turns.at(-1)!.push(tokenIds[t]!);
+  }
+  const ends = tokenizer.listEndTexts();
+  let turn = 0;
+  return messages.map((message) => {
+    if (message.role !== "assistant") return message;
+    const text = tokenizer.tokenizer.detokenize(turns[turn++] ?? []);
+    if (message.tool_calls) return message;
+    const end = ends.find((candidate) => text.endsWith(candidate)) ?? "";
+    return { role: "assistant", content: text.slice(0, text.length - end.length) };
+  });
 }
 
 /** Checks that the template ends a turn with a token that ends generation: otherwise turns never stop. */
