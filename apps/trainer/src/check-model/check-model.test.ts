@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type LlamaModel, type LoadModelOptions, loadModel, writeGguf } from "@cria/engine";
-import { describeTinyModel, TinyModels } from "@cria/engine/testing";
+import { describeTinyModel, TinyModels, textArchitectures } from "@cria/engine/testing";
+import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it, vi } from "vitest";
@@ -120,6 +121,13 @@ describe("cria check-model", () => {
     });
     const { found } = find(list(report), "gradients, rounding");
     expect(Number(/by ([\d.]+) %/.exec(found)![1])).toBeGreaterThan(0.1);
+  });
+
+  // More blocks than the excerpt has, so that what the file lists for each block is cut.
+  it.each(textArchitectures)("gradients of the first blocks of a %s", async (architecture) => {
+    const path = await models.write({ architecture, layers: 6, embeddingScale: 0.25, seed: 6 });
+    const findings = list(await check(path, [gradientsCheck]));
+    expect(findings.filter(({ verdict }) => verdict !== "ok")).toEqual([]);
   });
 
   it("a damaged file is a row with the reason, and exit code 1", async () => {
@@ -271,9 +279,11 @@ describe("each check can fail", () => {
       verdict: "falls short",
       found: expect.stringMatching(/^hermes: printed .*, read .*"isOpen":false/),
     });
-    const templates = join(import.meta.dirname, "../../../../packages/tokenizer-delta/fixtures/tool-templates");
-    const dropping = await write("dropping", readFileSync(join(templates, "granite-3-no-calls.jinja"), "utf8"));
-    expect(find(dropping, "tool calls")).toMatchObject({
+    const granite = await models.write({
+      chatTemplate: readBundledTemplate("ibm-granite-granite-3.3-2B-Instruct"),
+      controlTokens: ["<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|tool_call|>"],
+    });
+    expect(find(list(await check(granite, [templateCheck])), "tool calls")).toMatchObject({
       verdict: "not supported",
       found: expect.stringMatching(/^granite/),
     });

@@ -1,5 +1,12 @@
 import { open } from "node:fs/promises";
-import { type GgufHeader, type GgufTensorInfo, type LazyGgufTensor, readGguf, writeGguf } from "@cria/engine";
+import {
+  type GgufEntry,
+  type GgufHeader,
+  type GgufTensorInfo,
+  type LazyGgufTensor,
+  readGguf,
+  writeGguf,
+} from "@cria/engine";
 import { readTensorBytes } from "@cria/engine/internal";
 
 const BLOCK = /^blk\.(\d+)\./;
@@ -16,8 +23,15 @@ export async function writeExcerpt(path: string, output: string, blocks: number)
       const { name, type, shape } = tensor;
       return { name, type: type.name, shape, makeBytes: () => readTensorBytes(file, tensor) };
     });
-    const key = `${readArchitecture(header)}.block_count`;
-    const metadata = { ...Object.fromEntries(header.metadata), [key]: { type: "uint32", value: blocks } as const };
+    const prefix = `${readArchitecture(header)}.`;
+    const key = `${prefix}block_count`;
+    const total = Number(header.metadata.get(key)?.value);
+    const entries = [...header.metadata].map(([name, entry]) => {
+      const { value } = entry;
+      const isByBlock = name.startsWith(prefix) && typeof value === "object" && value.arrayLength === total;
+      return [name, isByBlock ? cutArray(entry, total, blocks) : entry] as const;
+    });
+    const metadata = { ...Object.fromEntries(entries), [key]: { type: "uint32", value: blocks } as const };
     await writeGguf(output, { metadata, tensors });
   } finally {
     await file.close();
@@ -27,6 +41,18 @@ export async function writeExcerpt(path: string, output: string, blocks: number)
 /** Parameters of such an excerpt. */
 export function countExcerpt(header: GgufHeader, blocks: number): number {
   return listKept(header, blocks).reduce((sum, { shape }) => sum + shape.reduce((product, n) => product * n, 1), 0);
+}
+
+/** An array of numbers, with its first `kept` values: LFM2's number of KV heads of each block, for example. */
+function cutArray(entry: GgufEntry, length: number, kept: number): GgufEntry {
+  const { raw } = entry;
+  // Key (length and bytes), type, type of the items, their number, the items.
+  const start = 8 + Number(raw.readBigUInt64LE(0)) + 4 + 4 + 8;
+  const size = (raw.length - start) / length;
+  const count = Buffer.alloc(8);
+  count.writeBigUInt64LE(BigInt(kept));
+  const items = raw.subarray(start, start + kept * size);
+  return { value: { arrayLength: kept }, raw: Buffer.concat([raw.subarray(0, start - 8), count, items]) };
 }
 
 const listKept = ({ tensors }: GgufHeader, blocks: number): GgufTensorInfo[] =>

@@ -57,8 +57,8 @@ export function groupTensors(model: Pick<LlamaModel, "listTensors">): Map<string
 
 /**
  * Compares the gradient of each kind of tensor with central differences, along the gradient itself, where the signal is
- * largest, and in a random direction, which exposes every component. Of several sizes of the move the best agreement
- * counts: small moves drown in the rounding of sums, large ones in the curvature. Restores the weights, and leaves no
+ * largest, and in a random direction, which exposes every component. Of several sizes of the move, and of
+ * what two of them say about none, the best agreement counts: small moves drown in the rounding of sums, large ones in the curvature. Restores the weights, and leaves no
  * gradients.
  * @param enough an error so small that no further size is tried.
  */
@@ -130,11 +130,21 @@ async function measureSlope(
     return computeLoss(model, lesson);
   };
   const slope: Slope = { kind, direction, analytic, numeric: 0, error: Number.POSITIVE_INFINITY };
-  for (const size of isRandom ? MOVES : LOSS_CHANGES.map((change) => change / Math.max(scale, 1e-30))) {
-    const numeric = ((await evaluate(size)) - (await evaluate(-size))) / (2 * size);
+  const take = (numeric: number) => {
     const error = Math.abs(numeric - analytic) / Math.max(scale, 1e-30);
     if (error < slope.error) Object.assign(slope, { numeric, error });
-    if (error <= enough) break;
+  };
+  let before: { size: number; numeric: number } | null = null;
+  for (const size of isRandom ? MOVES : LOSS_CHANGES.map((change) => change / Math.max(scale, 1e-30))) {
+    const numeric = ((await evaluate(size)) - (await evaluate(-size))) / (2 * size);
+    take(numeric);
+    // Richardson's extrapolation: curvature's error grows with the square of the size.
+    if (before) {
+      const ratio = (before.size / size) ** 2;
+      take((ratio * numeric - before.numeric) / (ratio - 1));
+    }
+    before = { size, numeric };
+    if (slope.error <= enough) break;
   }
   for (const { name, value } of tensors) await model.writeTensor(name, value);
   return slope;
