@@ -2,5 +2,8 @@ import { defineConfig } from "tsup";
 import { publishedBuild } from "../../tsup.base.js";
 
 export default defineConfig(() =>
-  publishedBuild({ index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" }),
+  publishedBuild(
+    { index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" },
+    { programs: { "webp-worker": "src/images/webp-worker.mjs" } },
+  ),
 );

@@ -23,6 +23,7 @@ export { type ReadImageOptions, toContentPart, toContentParts, toImageSource } f
 export { type ImageIdOptions, ImageIds, type VectorRange } from "./images/image-ids.js";
 export { isLoaded } from "./images/image-source.js";
 export { measureImage, readOrientation, toImageRecord } from "./images/load-image.js";
+export { isWebp, readWebpFile, type WebpFile, type WebpFrame } from "./images/webp-file.js";
 export * from "./index.js";
 export { peakMemory } from "./peak-memory.js";
 export { listPaths, type TrajectoryPath } from "./trajectory-paths.js";

@@ -10,12 +10,12 @@ export interface ImageRecord {
 
 /** An image whose file is in memory, created by `loadImage`. */
 export interface LoadedImage extends ImageRecord {
-  /** The unchanged file: PNG, JPEG, BMP or GIF. */
+  /** The unchanged file: PNG, JPEG, WebP, BMP or GIF. */
   bytes: Uint8Array;
 }
 
-/** Formats that can be decoded. For a GIF only its first picture is used. */
-export type ImageMimeType = "image/png" | "image/jpeg" | "image/bmp" | "image/gif";
+/** Formats that can be decoded. Of an animation only the first picture is used. */
+export type ImageMimeType = "image/png" | "image/jpeg" | "image/webp" | "image/bmp" | "image/gif";
 
 /** Source of an image. Only programs and rows of data name paths and addresses, never a model. */
 export type ImageSource =

@@ -18,6 +18,9 @@ const jpeg = Uint8Array.from([
   ...[0xff, 0xd8, 0xff, 0xe0, 0, 16, ...Buffer.from("JFIF\0"), ...Array<number>(9).fill(0)],
   ...[0xff, 0xc0, 0, 17, 8, 0, 3, 0, 5, 3, ...Array<number>(9).fill(0)],
 ]);
+/** Of 5 x 3 pixels too: lossy, and lossless. */
+const lossyWebp = makeWebp(["VP8 ", [0x10, 0, 0, 0x9d, 0x01, 0x2a, 5, 0, 3, 0]]);
+const losslessWebp = makeWebp(["VP8L", [0x2f, 4, 2 << 6, 0, 0]]);
 const code = (work: Promise<unknown>) => work.then(() => "loaded").catch((error: { code: string }) => error.code);
 const answer = async (body: Uint8Array, status = 200) => new Response(body as never, { status });
 
@@ -40,6 +43,8 @@ describe("an image is loaded", () => {
     ["image/bmp", bmp],
     ["image/gif", gif],
     ["image/jpeg", jpeg],
+    ["image/webp", lossyWebp],
+    ["image/webp", losslessWebp],
   ])("as %s", async (mimeType, bytes) => {
     expect(await loadImage({ bytes })).toMatchObject({ width: 5, height: 3, mimeType });
   });
@@ -53,6 +58,28 @@ describe("an image is loaded", () => {
     const size = isKnown && orientation > 4 ? { width: 3, height: 5 } : { width: 5, height: 3 };
     expect(await loadImage({ bytes })).toMatchObject(size);
     expect(await measureImage({ bytes })).toMatchObject(size);
+  });
+
+  it.each([1, 3, 6, 8, 0, 9])("as a WebP, turned by EXIF's orientation %i", async (orientation) => {
+    for (const [order, prefix] of [
+      ["MM", "Exif\0\0"],
+      ["II", ""],
+    ] as const) {
+      const bytes = makeTurnedWebp(orientation, order, prefix);
+      const isKnown = orientation >= 1 && orientation <= 8;
+      expect(await readOrientation(bytes)).toBe(isKnown ? orientation : 1);
+      const size = isKnown && orientation > 4 ? { width: 3, height: 5 } : { width: 5, height: 3 };
+      expect(await loadImage({ bytes })).toMatchObject({ ...size, mimeType: "image/webp" });
+    }
+  });
+
+  it("as a WebP whose EXIF stands far behind its header", async () => {
+    const bytes = makeTurnedWebp(6, "II", "", 100_000);
+    writeFileSync(join(folder, "turned.webp"), bytes);
+    expect(await measureImage({ path: "turned.webp" }, { folder })).toEqual(
+      expect.objectContaining({ width: 3, height: 5 }),
+    );
+    expect(await code(loadImage({ bytes: bytes.subarray(0, 90_000) }))).toBe("data/bad-image");
   });
 
   it("as JSON without its file", async () => {
@@ -80,7 +107,7 @@ describe("an image is refused", () => {
       bad({ received: expect.stringContaining("status 404") }),
     );
     await expect(loadImage({ bytes: Buffer.from("no image") }, options)).rejects.toMatchObject(
-      bad({ expected: "a PNG, JPEG, BMP or GIF file" }),
+      bad({ expected: "a PNG, JPEG, WebP, BMP or GIF file" }),
     );
     await expect(loadImage({ bytes: fakeImageFile(0, 5) }, options)).rejects.toMatchObject(
       bad({ received: expect.stringContaining("0 x 5 pixels") }),
@@ -105,3 +132,28 @@ it("an image is measured by its header", async () => {
     expected: "at most 639",
   });
 });
+
+/** A WebP file of these parts. */
+function makeWebp(...chunks: [name: string, data: number[]][]): Uint8Array {
+  const parts = chunks.map(([name, data]) => {
+    const head = Buffer.alloc(8);
+    head.write(name);
+    head.writeUInt32LE(data.length, 4);
+    return Buffer.concat([head, Buffer.from(data), Buffer.alloc(data.length % 2)]);
+  });
+  const body = Buffer.concat([Buffer.from("WEBP"), ...parts]);
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(body.length);
+  return Uint8Array.from(Buffer.concat([Buffer.from("RIFF"), length, body]));
+}
+
+/** A WebP of 5 x 3 pixels as stored, with EXIF in this order of bytes, behind a picture of so many bytes. */
+function makeTurnedWebp(orientation: number, order: "MM" | "II", prefix: string, pictureBytes = 10): Uint8Array {
+  const two = (value: number) => (order === "MM" ? [0, value] : [value, 0]);
+  const four = (value: number) => (order === "MM" ? [0, 0, 0, value] : [value, 0, 0, 0]);
+  const tag = order === "MM" ? [0x01, 0x12] : [0x12, 0x01];
+  const entry = [...tag, ...two(3), ...four(1), ...two(orientation), 0, 0];
+  const exif = [...Buffer.from(prefix + order), ...two(42), ...four(8), ...two(1), ...entry, ...four(0)];
+  const header = [0x08, 0, 0, 0, 4, 0, 0, 2, 0, 0];
+  return makeWebp(["VP8X", header], ["VP8 ", Array<number>(pictureBytes).fill(0)], ["EXIF", exif]);
+}

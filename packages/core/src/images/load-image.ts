@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { DataError } from "../errors/data-error.js";
 import { type ImageMimeType, type ImageRecord, type ImageSource, isLoaded, type LoadedImage } from "./image-source.js";
 import { type ReadSourceOptions, readHead, readSource } from "./read-source.js";
+import { isWebp, readWebpFile } from "./webp-file.js";
 
 export interface ImageLimits {
   /** Most bytes of a file. Default 20 MiB. */
@@ -16,6 +17,7 @@ const defaultMaxPixels = 4096 * 4096;
 const mimeTypes: Record<string, ImageMimeType> = {
   png: "image/png",
   jpg: "image/jpeg",
+  webp: "image/webp",
   bmp: "image/bmp",
   gif: "image/gif",
 };
@@ -41,7 +43,7 @@ export function toImageRecord({ hash, width, height, mimeType }: ImageRecord): I
 }
 
 /**
- * Loads an image's file into memory and reads its displayed size from its header: a JPEG's camera may have been turned.
+ * Loads an image's file into memory and reads its displayed size from its header: the camera may have been turned.
  * Pixels are decoded later.
  * @throws DataError "data/bad-image" for a file that cannot be decoded or exceeds the limits; "data/image-refused" for
  * a path or an address that these options do not allow.
@@ -92,15 +94,14 @@ async function parseHeader(bytes: Uint8Array, subject: string): Promise<Header> 
     throw new DataError("is not an image that can be read", {
       code: "data/bad-image",
       subject,
-      expected: "a PNG, JPEG, BMP or GIF file",
+      expected: "a PNG, JPEG, WebP, BMP or GIF file",
       received,
       remedy: "convert the image to one of these formats",
     });
   };
-  const { imageSize } = await import("image-size");
-  let header: ReturnType<typeof imageSize>;
+  let header: StoredHeader;
   try {
-    header = imageSize(bytes);
+    header = await readStoredHeader(bytes);
   } catch (error) {
     return refuse(`${bytes.length} bytes: ${(error as Error).message}`);
   }
@@ -109,6 +110,21 @@ async function parseHeader(bytes: Uint8Array, subject: string): Promise<Header> 
   if (!(header.width >= 1 && header.height >= 1)) return refuse(`${header.width} x ${header.height} pixels`);
   const { width, height } = header;
   return isOnItsSide(header) ? { width: height, height: width, mimeType } : { width, height, mimeType };
+}
+
+/** What a file says of its pixels as they are stored. */
+interface StoredHeader {
+  width: number;
+  height: number;
+  type?: string;
+  orientation?: number;
+}
+
+/** @throws Error when the header is damaged, or of no known format. */
+async function readStoredHeader(bytes: Uint8Array): Promise<StoredHeader> {
+  if (isWebp(bytes)) return { ...readWebpFile(bytes), type: "webp" };
+  const { imageSize } = await import("image-size");
+  return imageSize(bytes);
 }
 
 /** The camera's orientation, by EXIF's numbers: 1 is upright, 5 to 8 lie on their side. */
@@ -122,9 +138,8 @@ function isOnItsSide(header: { orientation?: number }): boolean {
 
 /** The rotation that an image's pixels need before display, by EXIF's numbers: 1 to 8; 1: none. */
 export async function readOrientation(bytes: Uint8Array): Promise<number> {
-  const { imageSize } = await import("image-size");
   try {
-    return toOrientation(imageSize(bytes));
+    return toOrientation(await readStoredHeader(bytes));
   } catch {
     return 1;
   }

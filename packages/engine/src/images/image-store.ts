@@ -13,6 +13,7 @@ import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel, NativeProjector } from "../native-types.js";
 import { estimateEncoding, type TowerShape } from "./encoding-memory.js";
+import { toNativeFile } from "./to-native-file.js";
 
 /** An image whose vectors are in memory, or being encoded. */
 interface Holding {
@@ -95,7 +96,9 @@ export class ImageStore implements ImageEncoder {
 
   async decode(image: LoadedImage): Promise<Picture> {
     const orientation = await readOrientation(image.bytes);
-    return callNative(() => this.projector.decode(image.bytes, image.width * image.height, orientation));
+    const pixels = image.width * image.height;
+    const file = await toNativeFile(image.bytes, pixels);
+    return callNative(() => this.projector.decode(file, pixels, orientation));
   }
 
   stats(): ImageStats {
@@ -173,10 +176,10 @@ export class ImageStore implements ImageEncoder {
     const { image } = placed;
     this.checkMemory(placed);
     const orientation = await readOrientation(image.bytes);
+    const pixels = image.width * image.height;
     const started = performance.now();
-    const { vectors } = await callNative(() =>
-      this.projector.encode(image.bytes, image.width * image.height, orientation),
-    );
+    const file = await toNativeFile(image.bytes, pixels);
+    const { vectors } = await callNative(() => this.projector.encode(file, pixels, orientation));
     const { counts, vectorSize } = this;
     counts.encodeSeconds += (performance.now() - started) / 1000;
     counts.encoded++;

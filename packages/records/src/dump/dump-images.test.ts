@@ -12,11 +12,14 @@ import { resolveToolFormat } from "@cria/tools/internal";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { makeReadCalls, RecordedAnswers } from "../replay/recorded-answers.js";
+import { readMessages } from "./dump-images.js";
 import {
   DumpImages,
   type DumpLine,
+  describeMessages,
   describeTrajectories,
   makeTrainingMessages,
+  nameImageFile,
   readDump,
   restoreRow,
   writeDump,
@@ -205,4 +208,13 @@ describe("a dump with images", () => {
     expect(written.messages[0].content[0]).toEqual({ type: "image", image: path });
     expect(readFileSync(join(dirname(file), path))).toEqual(Buffer.from(asked));
   });
+});
+
+it("an image's file has the extension of its type, and its record is read back", () => {
+  const types = ["image/png", "image/jpeg", "image/webp", "image/bmp", "image/gif"] as const;
+  const records = types.map((mimeType) => ({ hash: "a".repeat(64), width: 3, height: 5, mimeType }));
+  const names = records.map((record) => nameImageFile(record).split(".")[1]);
+  expect(names).toEqual(["png", "jpg", "webp", "bmp", "gif"]);
+  const messages = records.map((image) => ({ role: "user" as const, content: [{ type: "image" as const, image }] }));
+  expect(readMessages(JSON.parse(JSON.stringify(describeMessages(messages))))).toEqual(messages);
 });

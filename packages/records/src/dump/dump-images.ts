@@ -18,6 +18,7 @@ import type { DumpLine } from "./dump-line.js";
 const extensions: Record<ImageMimeType, string> = {
   "image/png": "png",
   "image/jpeg": "jpg",
+  "image/webp": "webp",
   "image/bmp": "bmp",
   "image/gif": "gif",
 };

@@ -28,7 +28,7 @@ export interface DumpSpan {
   ends?: number[];
 }
 
-/** An image of a conversation; its file is `images/<hash>.<png, jpg, bmp or gif>` beside the dump. */
+/** An image of a conversation; its file is `images/<hash>.<png, jpg, webp, bmp or gif>` beside the dump. */
 export interface DumpImage {
   /** SHA-256 of the file. */
   hash: string;

@@ -67,6 +67,24 @@ interface MessagesAnswer {
   usage: { input_tokens: number };
 }
 
+it("a WebP is taken in each protocol, whatever type the client names", async () => {
+  const { post } = await open();
+  // VP8L of 32 x 16 pixels.
+  const webp = Buffer.from("5249464612000000574542505650384c050000002f1fc0030000", "hex");
+  const data = webp.toString("base64");
+  const address = `data:image/webp;base64,${data}`;
+  const asked = [
+    await post("/v1/chat/completions", chatBody(chatPart(address))),
+    await post("/v1/responses", responsesBody(responsesPart(address))),
+    await post(
+      "/v1/messages",
+      messagesBody({ type: "image", source: { type: "base64", media_type: "image/webp", data } }),
+    ),
+    await post("/v1/messages", messagesBody(block(data))),
+  ];
+  expect(asked.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+});
+
 describe.each(protocols)("an image at $path", ({ path, body, read }) => {
   it("is seen, and counts as its tokens; in the record they are -1, and the message has its hash", async () => {
     const { post, url: at } = await open();

@@ -5,9 +5,15 @@ import type { RunReader } from "../../runs/run-reader.js";
 import { refuseUnknown } from "./open-dump.js";
 
 /** The name of an image's file: its hash, and its type. */
-export const imageNamePattern = "[0-9a-f]{64}\\.(?:png|jpg|bmp|gif)";
+export const imageNamePattern = "[0-9a-f]{64}\\.(?:png|jpg|webp|bmp|gif)";
 
-const types: Record<string, string> = { png: "image/png", jpg: "image/jpeg", bmp: "image/bmp", gif: "image/gif" };
+const types: Record<string, string> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  webp: "image/webp",
+  bmp: "image/bmp",
+  gif: "image/gif",
+};
 /** Largest file that is read. */
 const mostBytes = 256 << 20;
 

@@ -214,6 +214,8 @@ describe("the viewer's server", () => {
       "cache-control": "private, max-age=31536000, immutable",
       "x-content-type-options": "nosniff",
     });
+    writeFileSync(join(images, `${hash}.webp`), picture);
+    expect((await ask(`/api/runs/e/images/${hash}.webp`)).headers.get("content-type")).toBe("image/webp");
     // A file that does not match its name, also one behind a link.
     writeFileSync(join(images, `${"a".repeat(64)}.png`), "a page");
     symlinkSync(join(root, "pictures/e/config.json"), join(images, `${"b".repeat(64)}.png`));

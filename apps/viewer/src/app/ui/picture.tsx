@@ -9,6 +9,7 @@ const TINY = 96;
 const extensions: Record<ImageRecord["mimeType"], string> = {
   "image/png": "png",
   "image/jpeg": "jpg",
+  "image/webp": "webp",
   "image/bmp": "bmp",
   "image/gif": "gif",
 };
