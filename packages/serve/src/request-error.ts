@@ -36,6 +36,11 @@ export function refuseField(field: string, expected: string, received: string, r
   });
 }
 
+/** The error of a request whose client has disconnected; nobody reads it. */
+export function makeGone(cause: unknown): RequestError {
+  return new RequestError(499, "was abandoned by its client", { code: "serve/client-gone", subject: "request", cause });
+}
+
 /** True if a conversation or a prompt leaves no room for an answer; clients shorten their history then. */
 export function isTooLong({ code }: RequestError): boolean {
   return code === "chat/context-length" || code === "engine/context-exceeded";

@@ -32,6 +32,17 @@ export function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | 
   });
 }
 
+/** @throws ConfigError for anything that is neither off nor otel. */
+export function readTracing(text: string | undefined): "off" | "otel" {
+  if (text === undefined || text === "off" || text === "otel") return text ?? "off";
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: "--tracing",
+    expected: "off or otel",
+    received: text,
+  });
+}
+
 /**
  * The file of `--mmproj`; undefined without it.
  * @throws ConfigError, HubError

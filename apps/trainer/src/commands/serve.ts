@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "@cria/core";
+import { openTracer } from "@cria/rollout";
 import { authenticateByKey, listen, type ServedModel } from "@cria/serve";
 import { checkExposure, isLoopback } from "@cria/serve/internal";
 import { checkArgument, fetchModel } from "@cria/trainer/internal";
@@ -9,7 +10,7 @@ import { openServed } from "../serve/open-served.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
 import { showEvents } from "../terminal/show-events.js";
-import { readDevice, readNumber, readProjector } from "./read-options.js";
+import { readDevice, readNumber, readProjector, readTracing } from "./read-options.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 /** Time for an image's server to answer. */
@@ -64,6 +65,11 @@ const args = {
       "Tokens that a large image is scaled down to, if the projector takes any size (default: the run's, else its file's)",
   },
   "max-tokens": { type: "string", description: "Most tokens of an answer (default: the rest of the context)" },
+  tracing: {
+    type: "string",
+    description:
+      "off, or otel: a span of each request to the model goes to the program's OpenTelemetry SDK (default: off)",
+  },
   "api-key-file": {
     type: "string",
     description: "File with the key that clients must send (default: CRIA_API_KEY, else none)",
@@ -97,6 +103,7 @@ export const serveCommand = defineCommand({
         },
         authenticate: authenticateByKey(key),
         ...(given["fetch-images"] ? { fetchImage } : {}),
+        ...(readTracing(given.tracing) === "otel" ? { tracer: await openTracer() } : {}),
         origins: { hosts: isLoopback(host) ? [host] : null, cors: readOrigins(given.cors) },
       };
       const report = showEvents({ silent: given.json });

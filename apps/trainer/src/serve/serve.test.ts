@@ -91,6 +91,7 @@ describe("cria serve", () => {
       [["--follow"], /--follow: /],
       [["--port", "70000"], /--port: /],
       [["--cors", "example.org"], /--cors: /],
+      [["--tracing", "jaeger"], /--tracing: /],
       [["--modle", "x"], /perhaps --model/],
     ] as const;
     const outcomes = await Promise.all(wrong.map(([words]) => start(...words).ended));

@@ -1,4 +1,12 @@
-import type { ChatMessage, JsonSchema, SamplingOptions, TokenCandidate, ToolCall, ToolSchema } from "@cria/core";
+import type {
+  ChatMessage,
+  GenerateStats,
+  JsonSchema,
+  SamplingOptions,
+  TokenCandidate,
+  ToolCall,
+  ToolSchema,
+} from "@cria/core";
 
 /** Required form of an answer. JSON is enforced by a grammar, so the sampled text always parses. */
 export type ResponseFormat =
@@ -72,6 +80,9 @@ export interface ChatUsage {
   reusedTokens: number;
 }
 
+/** Milliseconds that an answer waited in the engine, was read for and was sampled. */
+export type AnswerTimes = Pick<GenerateStats, "queueMs" | "prefillMs" | "decodeMs">;
+
 /**
  * Answer to one request. Its tokens are exactly the sampled ones, control tokens included; nothing is tokenized
  * again.
@@ -94,6 +105,8 @@ export interface ChatAnswer {
   /** The stop string that ended the answer, already cut from it; absent if none did. */
   stopString?: string;
   usage: ChatUsage;
+  /** Absent: nobody measured them. */
+  times?: AnswerTimes;
   /** Number of weight updates of the policy when the call began. */
   policyVersion: number;
 }

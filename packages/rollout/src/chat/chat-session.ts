@@ -582,6 +582,7 @@ export class ChatSession implements ChatModel {
         reasoningTokens: said!.reasoningTokens ?? 0,
         reusedTokens: Math.max(0, promptTokenIds.length - stats.prefillTokens),
       },
+      times: { queueMs: stats.queueMs, prefillMs: stats.prefillMs, decodeMs: stats.decodeMs },
       policyVersion,
     };
   }

@@ -1,7 +1,7 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow } from "../data/dataset-row.js";
-import { failSpan, nameModel, PROVIDER } from "./trace-work.js";
+import { describeModel, failSpan, nameModel } from "./trace-work.js";
 import type { TraceCarrier, Tracer, TraceScope } from "./tracer.js";
 
 export interface TracedEpisode {
@@ -91,10 +91,9 @@ export class EpisodeTrace {
       `invoke_agent ${loop}`,
       {
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.provider.name": PROVIDER,
         "gen_ai.agent.name": loop,
         "gen_ai.conversation.id": conversation,
-        "gen_ai.request.model": nameModel(modelPath),
+        ...describeModel(nameModel(modelPath)),
         "cria.data_source": row.dataSource,
         "cria.uid": row.uid,
         "cria.row": row.index,

@@ -13,11 +13,12 @@ export async function openTracer(): Promise<Tracer> {
       code: "config/no-tracing",
       subject: "@opentelemetry/api",
       expected: "the package, beside an SDK that takes the spans (docs/tracing.md)",
-      remedy: "npm install @opentelemetry/api @opentelemetry/sdk-node, or trainer.tracing=off",
+      remedy: "npm install @opentelemetry/api @opentelemetry/sdk-node, or switch tracing off",
       cause,
     });
   });
-  const { context, propagation, ROOT_CONTEXT, SpanStatusCode, trace } = api;
+  const { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } = api;
+  const kinds = { internal: SpanKind.INTERNAL, server: SpanKind.SERVER };
   const tracer = trace.getTracer("cria");
   const spans = new WeakMap<TraceSpan, Span>();
   const below = (parent: TraceSpan | TraceCarrier | null) => {
@@ -36,8 +37,8 @@ export async function openTracer(): Promise<Tracer> {
     end: (at) => void quietly(() => span.end(at)),
   });
   return {
-    start: (name, attributes, parent) => {
-      const options = { attributes: toAttributes(attributes), root: parent === null };
+    start: (name, attributes, parent, kind = "internal") => {
+      const options = { attributes: toAttributes(attributes), root: parent === null, kind: kinds[kind] };
       const span = quietly(() => tracer.startSpan(name, options, below(parent)));
       if (span === undefined) return silent;
       const wrapped = wrap(span);

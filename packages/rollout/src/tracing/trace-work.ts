@@ -1,13 +1,14 @@
 import { basename } from "node:path";
 import { CriaError, type GenerateOptions, type GenerateResult } from "@cria/core";
 import type { ParsedToolCall } from "@cria/tools";
+import type { AnswerTimes } from "../chat/chat-model.js";
 import type { SpanAttributes, TraceScope, TraceSpan } from "./tracer.js";
 
 // Names of spans and attributes follow OpenTelemetry's semantic conventions for generative AI, version 1.38. Message
 // texts are no attributes: they may be private, and are in the dumps.
 
 /** Value of `gen_ai.provider.name`. */
-export const PROVIDER = "cria";
+const PROVIDER = "cria";
 
 /** @param path path of the model file. */
 export function nameModel(path: string): string {
@@ -23,9 +24,32 @@ export function traceChat(
 ): Promise<GenerateResult> {
   if (!scope) return work();
   const model = nameModel(modelPath);
-  const attributes: SpanAttributes = {
-    "gen_ai.provider.name": PROVIDER,
-    "gen_ai.request.model": model,
+  const attributes = { ...describeModel(model), ...describeSampling(options) };
+  return traceWork(scope, "chat", model, attributes, work, (span, { stats, finishReason }) =>
+    span.set({
+      ...describeAnswers(model, [
+        {
+          finishReason,
+          inputTokens: stats.prefillTokens + stats.reusedTokens,
+          outputTokens: stats.decodeTokens,
+          reusedTokens: stats.reusedTokens,
+        },
+      ]),
+      ...describeTimes(stats),
+    }),
+  );
+}
+
+/** Attributes of every span that asks this model. */
+export function describeModel(model: string): SpanAttributes {
+  return { "gen_ai.provider.name": PROVIDER, "gen_ai.request.model": model };
+}
+
+/** Attributes for the sampling of an answer. */
+export function describeSampling(
+  options: Partial<Pick<GenerateOptions, "temperature" | "topP" | "topK" | "maxTokens" | "seed" | "stopStrings">>,
+): SpanAttributes {
+  return {
     "gen_ai.request.temperature": options.temperature,
     "gen_ai.request.top_p": options.topP,
     "gen_ai.request.top_k": options.topK,
@@ -33,15 +57,37 @@ export function traceChat(
     "gen_ai.request.seed": options.seed,
     "gen_ai.request.stop_sequences": options.stopStrings,
   };
-  return traceWork(scope, "chat", model, attributes, work, (span, { stats, finishReason }) =>
-    span.set({
-      "gen_ai.response.model": model,
-      "gen_ai.response.finish_reasons": [finishReason],
-      "gen_ai.usage.input_tokens": stats.prefillTokens + stats.reusedTokens,
-      "gen_ai.usage.output_tokens": stats.decodeTokens,
-      "cria.reused_tokens": stats.reusedTokens,
-    }),
-  );
+}
+
+/** What a span tells of an answer. */
+export interface TracedAnswer {
+  finishReason: string;
+  /** All tokens that the model read. */
+  inputTokens: number;
+  outputTokens: number;
+  /** Tokens that the KV cache had. */
+  reusedTokens: number;
+}
+
+/** Attributes for the answers of one request; tokens are added up. */
+export function describeAnswers(model: string, answers: readonly TracedAnswer[]): SpanAttributes {
+  const sum = (read: (answer: TracedAnswer) => number) => answers.reduce((total, answer) => total + read(answer), 0);
+  return {
+    "gen_ai.response.model": model,
+    "gen_ai.response.finish_reasons": answers.map(({ finishReason }) => finishReason),
+    "gen_ai.usage.input_tokens": sum(({ inputTokens }) => inputTokens),
+    "gen_ai.usage.output_tokens": sum(({ outputTokens }) => outputTokens),
+    "cria.reused_tokens": sum(({ reusedTokens }) => reusedTokens),
+  };
+}
+
+/** Attributes for the time that an answer waited, was read for and was sampled. */
+export function describeTimes({ queueMs, prefillMs, decodeMs }: AnswerTimes): SpanAttributes {
+  return {
+    "cria.queue_seconds": queueMs / 1000,
+    "cria.prefill_seconds": prefillMs / 1000,
+    "cria.decode_seconds": decodeMs / 1000,
+  };
 }
 
 /** Runs a tool call inside a span `execute_tool`; without a scope, just runs it. */

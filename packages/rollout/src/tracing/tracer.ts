@@ -15,10 +15,16 @@ export interface TraceSpan {
 /** A span of another process, as headers of W3C Trace Context (traceparent, tracestate). */
 export type TraceCarrier = Readonly<Record<string, string>>;
 
+/** "server": the span of a request from another process. */
+export type SpanKind = "internal" | "server";
+
 /** Receives spans. No method throws, except errors of `work` itself. */
 export interface Tracer {
-  /** @param parent null: the span starts a trace, or continues one of another process. */
-  start(name: string, attributes: SpanAttributes, parent: TraceSpan | TraceCarrier | null): TraceSpan;
+  /**
+   * @param parent a span, or one of another process; null: the span starts a trace.
+   * @param kind default "internal".
+   */
+  start(name: string, attributes: SpanAttributes, parent: TraceSpan | TraceCarrier | null, kind?: SpanKind): TraceSpan;
   /**
    * Runs `work` so that spans started inside it, for example by an agent's HTTP client, become children of this one.
    */

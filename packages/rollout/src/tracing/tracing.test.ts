@@ -124,6 +124,9 @@ describe("traces", () => {
         "gen_ai.request.model": engine.info.path.split("/").at(-1),
         "gen_ai.request.temperature": 1,
         "gen_ai.response.finish_reasons": ["stop"],
+        "cria.queue_seconds": 0,
+        "cria.prefill_seconds": 0,
+        "cria.decode_seconds": 0,
       });
       const calls = byName(own, "execute_tool search");
       expect(calls.map(({ attributes }) => attributes["gen_ai.tool.name"])).toEqual(["search", "search"]);

@@ -4,6 +4,7 @@ import type { SessionRecord } from "../model/sessions.js";
 import type { ChatCall } from "../protocol/protocol.js";
 import type { Endpoint } from "./endpoint.js";
 import { linkSignals } from "./link-signals.js";
+import type { RequestTrace } from "./request-trace.js";
 
 export interface AskOptions {
   call: ChatCall;
@@ -11,6 +12,8 @@ export interface AskOptions {
   /** Aborts when the client disconnects. */
   signal: AbortSignal;
   onEvent: (choice: number, event: ChatEvent) => void;
+  /** The span of the request; absent: it is not traced. */
+  trace?: RequestTrace;
   /** True if the client marks its request as a retry. */
   isRetry: boolean;
 }
@@ -38,16 +41,18 @@ export async function askModel(endpoint: Endpoint, options: AskOptions): Promise
 
 async function askAnew(
   endpoint: Endpoint,
-  { call, record, signal, onEvent, isRetry }: AskOptions,
+  { call, record, signal, onEvent, isRetry, trace }: AskOptions,
 ): Promise<ChatAnswer[]> {
   const { gate, metrics, limits } = endpoint;
   endpoint.checkOpen();
   gate.check(call.n);
   const link = linkSignals(signal, record.controller.signal, endpoint.signal);
   record.running++;
+  const arrived = performance.now();
   try {
     const asked = Array.from({ length: call.n }, (_, choice) =>
       gate.run(async () => {
+        const waitedMs = performance.now() - arrived;
         const request = makeRequest(call, choice, limits.answerTokens);
         const answer = await record.session.complete(request, {
           signal: link.signal,
@@ -56,6 +61,7 @@ async function askAnew(
         });
         record.tokens += answer.usage.promptTokens + answer.usage.completionTokens;
         metrics.countUsage(answer.usage);
+        trace?.count(waitedMs, answer);
         return answer;
       }, link.signal),
     );

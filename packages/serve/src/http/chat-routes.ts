@@ -86,9 +86,13 @@ async function respond<Call extends ChatCall>(
   const route = routePath(c, -1);
   const seconds = () => (performance.now() - started) / 1000;
   const context = endpoint.makeContext();
+  const trace = c.get("trace");
+  const { sampling, maxTokens, stop } = call.request;
+  trace?.ask({ ...sampling, maxTokens, stopStrings: stop }, call.n);
   const isRetry = Number(c.req.header("x-stainless-retry-count") ?? 0) > 0;
   const ask = async (options: Pick<AskOptions, "signal" | "onEvent">) => {
-    const answers = await askModel(endpoint, { call, record, isRetry, ...options });
+    const answers = await askModel(endpoint, { call, record, isRetry, trace, ...options });
+    trace?.answer(answers);
     watchDelivery(c, () => record.retries.markDelivered(answers));
     endpoint.metrics.countAnswer(route, seconds());
     return answers;
@@ -114,7 +118,8 @@ async function respond<Call extends ChatCall>(
           tell(choice, event);
         } else pace.add(`${choice} ${event.type}`, event.text, (text) => tell(choice, { ...event, text }));
       };
-      return ask({ signal, onEvent }).finally(() => pace.flush());
+      const answer = () => ask({ signal, onEvent }).finally(() => pace.flush());
+      return trace ? trace.run(answer, signal) : answer();
     },
     signal: c.req.raw.signal,
     hangUp: () => c.env?.outgoing?.destroy(),

@@ -3,23 +3,25 @@ import { cors } from "hono/cors";
 import { routePath } from "hono/route";
 import { writeAnthropicError } from "../protocol/anthropic.js";
 import { writeOpenAiError } from "../protocol/openai-errors.js";
-import { RequestError, toRequestError } from "../request-error.js";
+import { makeGone, RequestError, toRequestError } from "../request-error.js";
 import { checkOrigin, isAllowedOrigin, readKey } from "./access.js";
 import { addChatRoutes } from "./chat-routes.js";
 import type { Endpoint } from "./endpoint.js";
 import type { ServeEnv } from "./serve-env.js";
 import { addSessionRoutes } from "./session-routes.js";
 import { addTextRoutes } from "./text-routes.js";
+import { traceRequests } from "./trace-requests.js";
 
 /** The endpoint as a hono app: `app.fetch` answers requests, with or without a server. */
 export function createApp(endpoint: Endpoint): Hono<ServeEnv> {
   const app = new Hono<ServeEnv>();
-  const { origins, metrics, model } = endpoint;
+  const { origins, metrics, model, tracer } = endpoint;
 
   app.use(async (c, next) => {
     await next();
     metrics.countRequest(routePath(c, -1), c.res.status);
   });
+  if (tracer) app.use(traceRequests(tracer, model.name));
   app.use(
     cors({
       origin: (origin) => (isAllowedOrigin(origin, origins.cors) ? origin : null),
@@ -105,8 +107,4 @@ function makeNotFound(c: Context): RequestError {
     subject: `${c.req.method} ${c.req.path.slice(0, 200)}`,
     expected: "POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, or GET /v1/models",
   });
-}
-
-function makeGone(cause: unknown): RequestError {
-  return new RequestError(499, "was abandoned by its client", { code: "serve/client-gone", subject: "request", cause });
 }

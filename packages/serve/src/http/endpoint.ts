@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { Tracer } from "@cria/rollout";
 import type { ServedModel } from "../model/served-model.js";
 import { Sessions } from "../model/sessions.js";
 import type { AnswerContext } from "../protocol/protocol.js";
@@ -53,6 +54,8 @@ export interface EndpointOptions {
    * the server call any address.
    */
   fetchImage?: typeof fetch;
+  /** Gets a span of each request to the model, as `openTracer()` of `@cria/rollout`; default: no spans. */
+  tracer?: Tracer;
 }
 
 /** State that all routes share. */
@@ -65,6 +68,7 @@ export class Endpoint {
   readonly authenticate: Authenticate;
   readonly origins: OriginRules;
   readonly fetchImage: typeof fetch | undefined;
+  readonly tracer: Tracer | undefined;
   private readonly ending = new AbortController();
   private readonly loopDelay = monitorEventLoopDelay({ resolution: 10 });
   private isDraining = false;
@@ -110,6 +114,7 @@ export class Endpoint {
     setMaxListeners(0, this.ending.signal);
     this.origins = options.origins ?? { hosts: null, cors: [] };
     this.fetchImage = options.fetchImage;
+    this.tracer = options.tracer;
   }
 
   /** Measures the event loop's delay from now on, until the endpoint is disposed of. */

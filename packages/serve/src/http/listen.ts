@@ -40,6 +40,7 @@ const listenChecks: ChecksOf<Required<ListenOptions>> = {
   authenticate: optionChecks.function,
   origins: any,
   fetchImage: optionChecks.function,
+  tracer: [isObject, "a tracer: await openTracer()"],
   host: optionChecks.text,
   port: optionChecks.whole,
   maxConnections: count,

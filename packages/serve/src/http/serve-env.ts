@@ -1,4 +1,5 @@
 import type { HttpBindings } from "@hono/node-server";
+import type { RequestTrace } from "./request-trace.js";
 
 /** Variables of the handlers' context. */
 export interface ServeEnv {
@@ -7,5 +8,7 @@ export interface ServeEnv {
   Variables: {
     /** The session of the request; null: none. */
     session: string | null;
+    /** The span of the request; absent: it is not traced. */
+    trace?: RequestTrace;
   };
 }

@@ -147,6 +147,11 @@ async function completeText(
         reasoningTokens: 0,
         reusedTokens: Math.max(0, promptTokenIds.length - result.stats.prefillTokens),
       },
+      times: {
+        queueMs: result.stats.queueMs,
+        prefillMs: result.stats.prefillMs,
+        decodeMs: result.stats.decodeMs,
+      },
       sibling: request.sibling,
     };
   } finally {

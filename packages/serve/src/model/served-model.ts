@@ -1,5 +1,5 @@
 import type { ImageEncoder, TokenCandidate } from "@cria/core";
-import type { ChatModel, ChatRequest, ChatSampling, ChatUsage, RoleRewards } from "@cria/rollout";
+import type { AnswerTimes, ChatModel, ChatRequest, ChatSampling, ChatUsage, RoleRewards } from "@cria/rollout";
 import type { SpelledToken } from "../protocol/protocol.js";
 
 /** A text, or tokens, for the model to continue, without a conversation or template. */
@@ -27,6 +27,8 @@ export interface TextAnswer {
   /** The likeliest tokens, by falling logprob, for each of `tokenIds`; only if requested. */
   topLogprobs?: TokenCandidate[][];
   usage: ChatUsage;
+  /** Absent: nobody measured them. */
+  times?: AnswerTimes;
   sibling: number;
 }
 
