@@ -1,12 +1,5 @@
-import type {
-  ChatMessage,
-  GenerateStats,
-  JsonSchema,
-  SamplingOptions,
-  TokenCandidate,
-  ToolCall,
-  ToolSchema,
-} from "@cria/core";
+import type { ChatMessage, JsonSchema, SamplingOptions, TokenCandidate, ToolCall, ToolSchema } from "@cria/core";
+import type { AnswerTimes } from "../tracing/trace-work.js";
 
 /** Required form of an answer. JSON is enforced by a grammar, so the sampled text always parses. */
 export type ResponseFormat =
@@ -79,9 +72,6 @@ export interface ChatUsage {
   /** Prompt tokens whose KV entries were reused. */
   reusedTokens: number;
 }
-
-/** Milliseconds that an answer waited in the engine, was read for and was sampled. */
-export type AnswerTimes = Pick<GenerateStats, "queueMs" | "prefillMs" | "decodeMs">;
 
 /**
  * Answer to one request. Its tokens are exactly the sampled ones, control tokens included; nothing is tokenized

@@ -1,5 +1,6 @@
 export { openTracer } from "./open-tracer.js";
 export {
+  type AnswerTimes,
   describeAnswers,
   describeModel,
   describeSampling,

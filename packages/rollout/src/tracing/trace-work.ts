@@ -1,7 +1,6 @@
 import { basename } from "node:path";
-import { CriaError, type GenerateOptions, type GenerateResult } from "@cria/core";
+import { CriaError, type GenerateOptions, type GenerateResult, type GenerateStats } from "@cria/core";
 import type { ParsedToolCall } from "@cria/tools";
-import type { AnswerTimes } from "../chat/chat-model.js";
 import type { SpanAttributes, TraceScope, TraceSpan } from "./tracer.js";
 
 // Names of spans and attributes follow OpenTelemetry's semantic conventions for generative AI, version 1.38. Message
@@ -80,6 +79,9 @@ export function describeAnswers(model: string, answers: readonly TracedAnswer[])
     "cria.reused_tokens": sum(({ reusedTokens }) => reusedTokens),
   };
 }
+
+/** Milliseconds that an answer waited in the engine, was read for and was sampled. */
+export type AnswerTimes = Pick<GenerateStats, "queueMs" | "prefillMs" | "decodeMs">;
 
 /** Attributes for the time that an answer waited, was read for and was sampled. */
 export function describeTimes({ queueMs, prefillMs, decodeMs }: AnswerTimes): SpanAttributes {
