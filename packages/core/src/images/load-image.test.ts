@@ -73,6 +73,11 @@ describe("an image is loaded", () => {
     }
   });
 
+  it("as a WebP that announces EXIF and has none", async () => {
+    const bytes = makeWebp(["VP8X", [0x08, 0, 0, 0, 4, 0, 0, 2, 0, 0]], ["VP8 ", Array<number>(10).fill(0)]);
+    expect(await loadImage({ bytes })).toMatchObject({ width: 5, height: 3 });
+  });
+
   it("as a WebP whose EXIF stands far behind its header", async () => {
     const bytes = makeTurnedWebp(6, "II", "", 100_000);
     writeFileSync(join(folder, "turned.webp"), bytes);

@@ -46,14 +46,20 @@ export function readWebpFile(bytes: Uint8Array): WebpFile {
   const header = toView(first.data);
   const [width, height] = [readUint24(header, 4) + 1, readUint24(header, 7) + 1];
   const announced = first.data[0]!;
-  const exif = rest.find(({ name }) => name === "EXIF");
-  if (announced & flags.exif && !exif?.isWhole) throw new Error("the WebP file ends before its EXIF part");
-  const orientation = exif?.isWhole ? readExifOrientation(exif.data) : 1;
+  const orientation = announced & flags.exif ? readOrientation(rest, end - 8 < view.getUint32(4, true)) : 1;
   if (!(announced & flags.animation)) return { width, height, orientation };
   const frame = rest.find(({ name }) => name === "ANMF");
   // A file's head may end within the first frame; its size is known then, and nobody decodes it.
   if (!frame?.isWhole) return { width, height, orientation };
   return { width, height, orientation, frame: readFrame(frame.data, width, height) };
+}
+
+/** Some programs remove the EXIF part and go on announcing it. @throws Error when the file ends before it. */
+function readOrientation(chunks: readonly Chunk[], isCut: boolean): number {
+  const exif = chunks.find(({ name }) => name === "EXIF");
+  if (exif?.isWhole) return readExifOrientation(exif.data);
+  if (isCut) throw new Error("the WebP file ends before its EXIF part");
+  return 1;
 }
 
 interface Chunk {

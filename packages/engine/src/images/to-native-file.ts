@@ -4,8 +4,8 @@ import { EngineError } from "@cria/core";
 import { isWebp, readWebpFile, type WebpFile } from "@cria/core/internal";
 import { JobQueue } from "../job-queue.js";
 
-/** Deadline for decoding a picture: one minute, plus one second for each million pixels. */
-const chooseDeadlineMs = (pixels: number) => 60_000 + pixels / 1000;
+/** Deadline for decoding a picture, ten times what a busy machine takes: 20 s, and 2 s for each million pixels. */
+const chooseDeadlineMs = (pixels: number) => 20_000 + pixels / 500;
 /**
  * Memory of the decoder. Real files need at most 13 bytes for each pixel, and less than 64 MiB for the tables of a
  * lossless file; a bomb could ask for a gigabyte of tables.
