@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { EngineError, LoadedImage, Picture } from "@cria/core";
-import { loadImage } from "@cria/core";
+import { encodePng, loadImage } from "@cria/core";
 import { readOrientation } from "@cria/core/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "../llama-model.js";
@@ -61,14 +61,25 @@ describe("a WebP is decoded as Pillow decodes it", () => {
     expect([...picture.rgb]).toEqual(rgbOf("lossy"));
   });
 
-  it("and its vectors are those of the same pixels in another format", async () => {
+  it("and its vectors are those of the same pixels in a PNG", async () => {
+    const sample = async (bytes: Uint8Array) => {
+      const { tokenIds } = model.images!.place(await loadImage({ bytes }));
+      const sequence = model.createSequence();
+      const { logprobs } = await sequence.generate(tokenIds, { maxTokens: 4, temperature: 1, seed: 3 });
+      sequence.dispose();
+      return [...logprobs];
+    };
     const bytes = read("orientation-6");
-    const bmp = await toNativeFile(bytes, 9 * 6);
+    expect(await sample(bytes)).toEqual(await sample(encodePng(await decode(bytes))));
+    expect(await sample(bytes)).not.toEqual(await sample(read("clear")));
+  });
+
+  it("by a BMP of its pixels, which are not turned yet", async () => {
+    const bytes = read("orientation-6");
     expect(await readOrientation(bytes)).toBe(6);
-    // The BMP is not turned yet.
+    const bmp = await toNativeFile(bytes, 9 * 6);
     expect(await loadImage({ bytes: bmp })).toMatchObject({ width: 9, height: 6, mimeType: "image/bmp" });
-    await model.images!.prepare(await loadImage({ bytes }));
-    expect(model.images!.stats().encoded).toBe(1);
+    expect(await toNativeFile(bmp, 1)).toBe(bmp);
   });
 });
 
