@@ -373,27 +373,4 @@ void save_adapter(const Model & model, const std::string & path) {
     save_adapter_tensors(model, list_adapter_tensors(adapter), path);
 }
 
-void save_model(const Model & model, const std::string & path) {
-    const GgufHeader & header = model.header();
-    Owned gguf(gguf_init_empty());
-    gguf_set_kv(gguf.get(), header.gguf.get());
-    // In the order of the original file, and only its tensors (a tied output is not a second tensor).
-    std::vector<std::vector<uint8_t>> data;
-    std::vector<GgufTensor> tensors;
-    for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t;
-        t = ggml_get_next_tensor(header.tensors.get(), t)) {
-        const ggml_tensor * live = model.llama()->get_tensor(t->name);
-        if (!live) {
-            throw Error("unsupported-tensor", "a tensor of the file is not part of the loaded model")
-                .subject(model.options().path)
-                .received(t->name);
-        }
-        data.emplace_back(ggml_nbytes(live));
-        ggml_backend_tensor_get(live, data.back().data(), 0, data.back().size());
-        tensors.push_back({t->name, live->type, {live->ne, live->ne + ggml_n_dims(live)}, nullptr});
-    }
-    for (size_t i = 0; i < tensors.size(); i++) tensors[i].data = data[i].data();
-    write_gguf(path, gguf.get(), tensors);
-}
-
 }  // namespace cria

@@ -42,8 +42,8 @@ bool is_trainable_type(ggml_type type) {
 // Hands out tensors by name and remembers which were asked for, so that leftovers can be refused.
 class TensorTable {
    public:
-    TensorTable(const llama_model * model, std::string path) : path_(std::move(path)) {
-        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) table_[name] = tensor;
+    TensorTable(const std::vector<Weight> & weights, std::string path) : path_(std::move(path)) {
+        for (const auto & [name, tensor] : weights) table_[name] = tensor;
     }
     ggml_tensor * find(const std::string & name) {
         const auto it = table_.find(name);
@@ -173,7 +173,7 @@ void find_feed_forward(TensorTable & table, const std::string & block, const Arc
 
 void check_trainable_architecture(const std::string & name, const std::string & path) { find_architecture(name, path); }
 
-Architecture describe_architecture(llama_model * model, const std::string & path) {
+Architecture describe_architecture(llama_model * model, const std::vector<Weight> & weights, const std::string & path) {
     const auto & hp = model->hparams;
     Architecture a;
     a.name = llm_arch_name(model->arch);
@@ -217,7 +217,7 @@ Architecture describe_architecture(llama_model * model, const std::string & path
 
     if (const char * problem = known.describe ? known.describe(*model, a) : nullptr) throw refuse(problem);
 
-    TensorTable table(model, path);
+    TensorTable table(weights, path);
     a.rope_factors = table.find("rope_freqs.weight");
     // Of these Model::choose_rope_factors has chosen.
     const bool has_long = table.find("rope_factors_long.weight"), has_short = table.find("rope_factors_short.weight");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu/state_rule.h"
+#include "cria/model.h"
 #include "ggml.h"
 
 struct llama_model;
@@ -102,7 +103,7 @@ struct Architecture {
 };
 
 // Throws Error("unsupported-architecture" | "unsupported-type" | "unsupported-tensor").
-Architecture describe_architecture(llama_model * model, const std::string & path);
+Architecture describe_architecture(llama_model * model, const std::vector<Weight> & weights, const std::string & path);
 
 // Throws Error("unsupported-architecture") unless the file's general.architecture can be trained.
 void check_trainable_architecture(const std::string & name, const std::string & path);

@@ -92,8 +92,10 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     model->choose_rope_factors(context_size);
     model->vectors_ = std::make_unique<VectorTable>(
         llama_vocab_n_tokens(model->vocab()), size_t(llama_model_n_embd_inp(model->model_)));
+    model->list_weights();
     if (options.trainable != Trainable::none) {
-        model->architecture_ = std::make_unique<Architecture>(describe_architecture(model->model_, options.path));
+        model->architecture_ =
+            std::make_unique<Architecture>(describe_architecture(model->model_, model->weights_, options.path));
         model->check_window(context_size);
         if (options.trainable == Trainable::full) model->check_full_training();
     }
@@ -106,6 +108,34 @@ Model::Model() = default;
 Model::~Model() {
     // The adapter is registered with the model and freed by it.
     if (model_) llama_model_free(model_);
+    ggml_free(weight_tensors_);
+}
+
+bool is_constant(const std::string & weight_name) { return weight_name.rfind("rope_", 0) == 0; }
+
+void Model::list_weights() {
+    const auto & own = llama_internal_get_tensor_map(model_);
+    if (options_.trainable == Trainable::full) {
+        weight_tensors_ = ggml_init({own.size() * ggml_tensor_overhead(), nullptr, true});
+        if (!weight_tensors_) throw std::bad_alloc();
+    }
+    for (const auto & [name, tensor] : own) {
+        ggml_tensor * weight = tensor;
+        if (weight_tensors_) {
+            weight = ggml_dup_tensor(weight_tensors_, tensor);
+            ggml_set_name(weight, tensor->name);
+            weight->buffer = tensor->buffer;
+            weight->data = tensor->data;
+            weight->extra = tensor->extra;
+        }
+        weights_.push_back({name, weight});
+    }
+}
+
+ggml_tensor * Model::find_weight(const std::string & name) const {
+    for (const Weight & weight : weights_)
+        if (weight.name == name) return weight.tensor;
+    return nullptr;
 }
 
 // This release of llama.cpp leaves qwen2vl's epsilon at zero, whatever its file says: a token whose hidden state is

@@ -17,6 +17,8 @@
 struct llama_model;
 struct llama_vocab;
 struct llama_adapter_lora;
+struct ggml_context;
+struct ggml_tensor;
 struct ggml_backend_device;
 
 namespace cria {
@@ -67,6 +69,14 @@ struct SpecialToken {
     bool strip_left, strip_right;  // also removes adjacent whitespace
 };
 
+struct Weight {
+    std::string name;
+    ggml_tensor * tensor;
+};
+
+// Whether a weight is a constant of the model, which no training changes: factors of RoPE.
+bool is_constant(const std::string & weight_name);
+
 class Model {
    public:
     // Throws Error: file-not-found, not-gguf, truncated, unsupported-architecture, unsupported-type, bad-option, ...
@@ -79,6 +89,11 @@ class Model {
     const llama_vocab * vocab() const;
     // The adapter, or nullptr. Its scale is 1 in every context that applies it.
     llama_adapter_lora * adapter() const { return adapter_; }
+    // The weights as they are now, each once. With full training these are tensors of their own, which lie where
+    // llama.cpp's lay when it loaded the model; the scheduler points llama.cpp's at the version that it evaluates.
+    const std::vector<Weight> & weights() const { return weights_; }
+    // Null if there is none of this name.
+    ggml_tensor * find_weight(const std::string & name) const;
     int threads() const { return threads_; }
     const ModelOptions & options() const { return options_; }
     bool on_cpu() const { return on_cpu_; }
@@ -111,6 +126,7 @@ class Model {
     Model();
     void check_full_training() const;
     void mend_epsilon();
+    void list_weights();
     void choose_rope_factors(int context_size);
     void check_window(int context_size) const;
 
@@ -120,6 +136,8 @@ class Model {
     int threads_ = 1;
     bool on_cpu_ = true;
     ggml_backend_device * device_ = nullptr;
+    std::vector<Weight> weights_;
+    ggml_context * weight_tensors_ = nullptr;  // of full training
     std::unique_ptr<Architecture> architecture_;
     std::unique_ptr<GgufHeader> header_;
     std::unique_ptr<VectorTable> vectors_;

@@ -1,4 +1,5 @@
-// Which values of the LoRA adapter a sequence is sampled with: the live ones, which training changes, or a kept copy.
+// Which values of the trained weights a sequence is sampled with: the live ones, which training changes, or a kept
+// copy.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@ namespace cria {
 
 using PolicyVersion = uint64_t;
 
-// The live adapter (or none), newer than every kept one: each optimizer step changes it.
+// The live weights, newer than every kept one: each optimizer step changes it.
 constexpr PolicyVersion kLivePolicy = UINT64_MAX;
 
 }  // namespace cria

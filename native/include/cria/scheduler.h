@@ -118,14 +118,15 @@ class Scheduler {
     // their next request. Its requests in flight finish first; then `done` is called.
     void flush(std::function<void()> done);
 
-    // Keeps a copy of the live adapter, or of an adapter's file that is shaped like it, for sequences that are sampled
-    // with it while the live one is trained. Waits for a running optimizer step and a running evaluation.
-    // Throws Error("no-adapter" | "adapter-mismatch" | ...).
+    // Keeps a copy of the trained weights, or of a file that save_version wrote for weights shaped like them, for
+    // sequences that are sampled with it while the live ones are trained. Waits for a running optimizer step and a
+    // running evaluation. Throws Error("not-trainable" | "adapter-mismatch" | "model-mismatch" | ...).
     PolicyVersion keep_version(const std::string & path = "");
     // Frees it. Throws Error("version-in-use" | "unknown-version").
     void drop_version(PolicyVersion version);
+    // Writes it as a GGUF: an adapter, or the whole model.
     void save_version(PolicyVersion version, const std::string & path);
-    // Values of a tensor of its adapter. Writing forgets what was evaluated with it.
+    // Values of one of its trained tensors. Writing forgets what was evaluated with it.
     // Throws Error("unknown-version" | "unknown-tensor" | "bad-tensor"), writing also Error("version-in-use").
     std::vector<float> read_version(PolicyVersion version, const std::string & name);
     void write_version(PolicyVersion version, const std::string & name, const std::vector<float> & values);

@@ -111,6 +111,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
             InstanceMethod<&NativeModel::attends_blockwise>("attendsBlockwise"),
             InstanceMethod<&NativeModel::kept_layers>("keptLayers"),
             InstanceMethod<&NativeModel::save_adapter>("saveAdapter"),
+            InstanceMethod<&NativeModel::save_version>("saveVersion"),
             InstanceMethod<&NativeModel::save_model>("saveModel"),
             InstanceMethod<&NativeModel::dispose>("dispose"),
         });
@@ -567,13 +568,21 @@ Napi::Value NativeModel::kept_layers(Info info) {
         info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), engine_->trainer().kept_layers()); });
 }
 
-// saveAdapter(path, version?) -> promise
 Napi::Value NativeModel::save_adapter(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         const std::string path = to_text(info[0], "path");
-        return run_job(info, [this, path, version = to_version(info[1])] {
-            if (version == kLivePolicy) cria::save_adapter(engine_->model(), path);
-            else engine_->scheduler().save_version(version, path);
+        return run_job(info, [this, path] {
+            cria::save_adapter(engine_->model(), path);
+            return nothing();
+        });
+    });
+}
+
+// saveVersion(version, path) -> promise
+Napi::Value NativeModel::save_version(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return run_job(info, [this, version = to_version(info[0]), path = to_text(info[1], "path")] {
+            engine_->scheduler().save_version(version, path);
             return nothing();
         });
     });

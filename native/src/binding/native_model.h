@@ -51,6 +51,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value attends_blockwise(Info);
     Napi::Value kept_layers(Info);
     Napi::Value save_adapter(Info);
+    Napi::Value save_version(Info);
     Napi::Value save_model(Info);
     Napi::Value dispose(Info);
 

@@ -36,8 +36,13 @@ void Scheduler::drop_version(PolicyVersion version) {
 }
 
 void Scheduler::save_version(PolicyVersion version, const std::string & path) {
-    const Locked compute(impl_->model->compute_mutex());
-    impl_->versions.save(version, path);
+    std::shared_ptr<const WeightVersions::Values> values;
+    {
+        const Locked compute(impl_->model->compute_mutex());
+        values = impl_->versions.share(version);
+    }
+    // Evaluations go on meanwhile: the file of a whole model takes long.
+    WeightVersions::save(*impl_->model, *values, path);
 }
 
 std::vector<float> Scheduler::read_version(PolicyVersion version, const std::string & name) {

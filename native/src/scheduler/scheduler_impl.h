@@ -24,7 +24,7 @@
 #include "cria/mutex.h"
 #include "cria/scheduler.h"
 #include "grammar/grammar_cache.h"
-#include "scheduler/adapter_versions.h"
+#include "scheduler/weight_versions.h"
 #include "infer/batch_rules.h"
 #include "infer/sequence_store.h"
 #include "scheduler/evaluator.h"
@@ -50,7 +50,7 @@ struct Scheduler::Impl {
 
     SchedulerStats totals CRIA_GUARDED_BY(mutex);
     Evaluator evaluator CRIA_GUARDED_BY(scheduler_thread);
-    AdapterVersions versions CRIA_GUARDED_BY(model->compute_mutex());
+    WeightVersions versions CRIA_GUARDED_BY(model->compute_mutex());
     // Changing slots' contents also needs the compute mutex.
     SequenceStore store CRIA_GUARDED_BY(mutex);
     Requests requests CRIA_GUARDED_BY(mutex);

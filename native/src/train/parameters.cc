@@ -18,11 +18,9 @@ bool is_matrix(const ggml_tensor * t) { return ggml_n_dims(t) >= 2 && t->ne[0] >
 ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool value_head) {
     std::vector<std::pair<std::string, ggml_tensor *>> values;
     if (model.options().trainable == Trainable::full) {
-        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model.llama())) {
-            // A tied output appears only under the embedding's name; RoPE factors are constants of the model. A critic
-            // does not use a separate LM head.
-            if (name.rfind("rope_", 0) != 0 && !(value_head && name == "output.weight"))
-                values.emplace_back(name, tensor);
+        for (const auto & [name, tensor] : model.weights()) {
+            // A tied output appears only under the embedding's name. A critic does not use a separate LM head.
+            if (!is_constant(name) && !(value_head && name == "output.weight")) values.emplace_back(name, tensor);
         }
     } else if (model.adapter()) {
         for (const auto & [name, pair] : model.adapter()->ab_map) {

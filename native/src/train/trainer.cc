@@ -120,7 +120,7 @@ struct Trainer::Impl {
                 .received(ggml_backend_name(compute.backend()))
                 .remedy("train on the CPU (device \"cpu\")");
         }
-        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model->llama())) {
+        for (const auto & [name, tensor] : model->weights()) {
             if (ggml_backend_supports_buft(compute.backend(), ggml_backend_buffer_get_type(tensor->buffer))) continue;
             throw Error("weights-elsewhere", "training needs all weights on one device")
                 .subject(name)
@@ -459,7 +459,7 @@ struct Trainer::Impl {
             if (what == "moment1") return p->moment1;
             if (what == "moment2") return p->moment2;
         } else if (what == "value") {
-            if (const ggml_tensor * t = model->llama()->get_tensor(name.c_str())) return const_cast<ggml_tensor *>(t);
+            if (ggml_tensor * t = model->find_weight(name)) return t;
         }
         throw Error("unknown-tensor", p ? "has no such part" : "is not a tensor of this model, or is not trained")
             .subject(name)
@@ -530,10 +530,10 @@ std::vector<TensorInfo> Trainer::tensors() const {
     const auto add = [&](const std::string & name, const ggml_tensor * t, bool trainable) {
         list.push_back({name, ggml_type_name(t->type), {t->ne, t->ne + ggml_n_dims(t)}, trainable});
     };
-    for (const auto & [name, tensor] : llama_internal_get_tensor_map(impl_->model->llama()))
+    for (const auto & [name, tensor] : impl_->model->weights())
         add(name, tensor, impl_->parameters.find(name) != nullptr);
     for (const auto & p : impl_->parameters.all()) {
-        if (!impl_->model->llama()->get_tensor(p.name.c_str())) add(p.name, p.value, true);
+        if (!impl_->model->find_weight(p.name)) add(p.name, p.value, true);
     }
     return list;
 }

@@ -372,8 +372,8 @@ export interface PolicyVersion {
    * read and written, they have this version's values.
    */
   readonly engine: PolicyEngine;
-  /** Writes the version's LoRA adapter as a GGUF that stock llama.cpp loads. */
-  saveAdapter(path: string): Promise<void>;
+  /** Writes the version's trained weights as a GGUF that stock llama.cpp loads: its LoRA adapter, or the whole model. */
+  save(path: string): Promise<void>;
   /** Frees its memory. @throws EngineError (`engine/version-in-use`) while one of its sequences is not disposed. */
   dispose(): Promise<void>;
 }
@@ -397,9 +397,9 @@ export interface PolicyEngine {
   readonly images?: ImageEncoder | undefined;
   createSequence(): PolicySequence;
   /**
-   * Keeps the current policy, or the one in a file that `PolicyVersion.saveAdapter` wrote, as a version. Absent: the
+   * Keeps the current policy, or the one in a file that `PolicyVersion.save` wrote, as a version. Absent: the
    * engine cannot.
-   * @throws EngineError when no version can be kept: the model has no LoRA adapter.
+   * @throws EngineError when no version can be kept: the model is not trained.
    */
   keepVersion?(options?: { path?: string | undefined }): Promise<PolicyVersion>;
   score(sequences: readonly ScoreSequence[], options?: ScoreOptions): Promise<ScoreResult[]>;

@@ -9,7 +9,7 @@ interface EngineOfTensors extends PolicyEngine {
   writeTensor(name: string, values: Float32Array): Promise<void>;
 }
 
-/** A kept version of the LoRA adapter. Made by `LlamaModel.keepVersion`. */
+/** A kept version of the trained weights. Made by `LlamaModel.keepVersion`. */
 export class LlamaPolicyVersion<Live extends EngineOfTensors> implements PolicyVersion {
   /** Reads and writes the values of this version's tensors; nothing may be sampled while they are written. */
   readonly engine: Live;
@@ -29,8 +29,8 @@ export class LlamaPolicyVersion<Live extends EngineOfTensors> implements PolicyV
     this.engine = Object.create(live, Object.getOwnPropertyDescriptors(own));
   }
 
-  saveAdapter(path: string): Promise<void> {
-    return callNative(() => this.native.saveAdapter(path, this.version));
+  save(path: string): Promise<void> {
+    return callNative(() => this.native.saveVersion(this.version, path));
   }
 
   dispose(): Promise<void> {

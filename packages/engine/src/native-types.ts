@@ -229,7 +229,8 @@ export interface NativeModel {
   /** Control, unknown and user-defined tokens, by id. */
   specialTokens(): SpecialToken[];
   /**
-   * Keeps a copy of the live adapter, or the values of an adapter's file that is shaped like it; waits for a running optimizer step.
+   * Keeps a copy of the trained weights, or the values of a file that `saveVersion` wrote; waits for a running optimizer
+   * step.
    */
   keepVersion(path?: string): Promise<number>;
   /** Frees a kept version; throws while a sequence uses it. */
@@ -276,7 +277,9 @@ export interface NativeModel {
   attendsBlockwise(): boolean;
   /** Number of layers of the last kept forward whose activations were not recomputed. */
   keptLayers(): number;
-  saveAdapter(path: string, version?: number): Promise<void>;
+  saveAdapter(path: string): Promise<void>;
+  /** Writes a kept version: an adapter, or the whole model. */
+  saveVersion(version: number, path: string): Promise<void>;
   saveModel(path: string): Promise<void>;
   dispose(): Promise<void>;
 }

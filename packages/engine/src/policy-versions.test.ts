@@ -1,10 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { GenerateResult, PolicyEngine, PolicyVersion } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
-import type { LlamaModel } from "./index.js";
-import { makeNormals, type TinyModelOptions, TinyModels } from "./testing/index.js";
+import type { LlamaModel, LoadModelOptions } from "./index.js";
+import { makeNormals, type TinyModelOptions, TinyModels, textArchitectures } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -51,18 +51,21 @@ async function converse(engine: PolicyEngine, seed: number, turns = 4): Promise<
 const bits = ({ results }: Conversation) => results.map((r) => [[...r.tokenIds], [...r.logprobs]]);
 
 const wide = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
-const cases: [string, TinyModelOptions][] = [
-  ["f32", { type: "f32" }],
-  ["f16", { type: "f16" }],
-  ["q8_0", { type: "q8_0", embedding: 64, feedForward: 64 }],
-  ["q4_K", { type: "q4_K", ...wide }],
+const lora: Partial<LoadModelOptions> = { trainable: "lora", lora: { rank: 4 } };
+const full: Partial<LoadModelOptions> = { trainable: "full" };
+const cases: [string, TinyModelOptions, Partial<LoadModelOptions>][] = [
+  ["adapters over f32", { type: "f32" }, lora],
+  ["adapters over f16", { type: "f16" }, lora],
+  ["adapters over q8_0", { type: "q8_0", embedding: 64, feedForward: 64 }, lora],
+  ["adapters over q4_K", { type: "q4_K", ...wide }, lora],
   // ggml's own products: eight rows at least.
-  ["q3_K", { type: "q3_K", ...wide }],
+  ["adapters over q3_K", { type: "q3_K", ...wide }, lora],
+  ["all weights", { type: "f32" }, full],
+  ["all weights, the output's among them", { type: "f32", tied: false }, full],
 ];
 
-describe.each(cases)("kept versions of a policy, %s", (_, tiny) => {
-  const load = (maxSequences = 8) =>
-    models.load(tiny, { trainable: "lora", lora: { rank: 4 }, contextSize: 256, maxSequences });
+describe.each(cases)("kept versions of a policy, %s", (_, tiny, trained) => {
+  const load = (maxSequences = 8) => models.load(tiny, { ...trained, contextSize: 256, maxSequences });
 
   it("sample as the policy did when they were kept, in any company, while training goes on", async () => {
     const model = await load();
@@ -130,8 +133,52 @@ describe.each(cases)("kept versions of a policy, %s", (_, tiny) => {
   });
 });
 
-describe("kept versions of a policy", () => {
-  const load = () => models.load({ type: "f32" }, { trainable: "lora", lora: { rank: 4 }, contextSize: 256 });
+// A graph that is used again must read the weights of the version that is evaluated, in each architecture.
+it.each(textArchitectures)(
+  "all weights of %s: versions in turn sample as the policy did when they were kept",
+  async (architecture) => {
+    const model = await models.load({ architecture }, { ...full, contextSize: 128 });
+    const versions: PolicyVersion[] = [];
+    const expected: unknown[] = [];
+    for (let step = 0; step < 3; step++) {
+      if (step > 0) await update(model, step);
+      versions.push(await model.keepVersion());
+      expected.push(bits(await converse(model, 1)));
+    }
+    expect(expected[1]).not.toEqual(expected[0]);
+    expect(expected[2]).not.toEqual(expected[1]);
+    for (let round = 0; round < 2; round++)
+      expect(await Promise.all(versions.map(async ({ engine }) => bits(await converse(engine, 1))))).toEqual(expected);
+    expect(bits(await converse(model, 1))).toEqual(expected[2]);
+    for (const version of versions) await version.dispose();
+  },
+);
+
+it("all weights: a version is saved as the model was, while the live one moves", async () => {
+  const model = await models.load({ type: "f32" }, full);
+  await update(model, 1);
+  const kept = await model.keepVersion();
+  const folder = await mkdtemp(join(tmpdir(), "cria-versions-"));
+  try {
+    const [live, version] = [join(folder, "live.gguf"), join(folder, "version.gguf")];
+    await model.saveModel(live);
+    await update(model, 2);
+    await kept.save(version);
+    expect(await readFile(version)).toEqual(await readFile(live));
+    const other = await models.load({ type: "f32", layers: 1 }, full);
+    await expect(other.keepVersion({ path: version })).rejects.toMatchObject({ code: "engine/model-mismatch" });
+    await writeFile(version, (await readFile(version)).subarray(0, -64));
+    await expect(model.keepVersion({ path: version })).rejects.toMatchObject({ code: "engine/truncated" });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+describe.each([
+  ["adapters", lora],
+  ["all weights", full],
+])("kept versions of %s", (_, trained) => {
+  const load = () => models.load({ type: "f32" }, { ...trained, contextSize: 256 });
 
   it("fork, and are read back from their file", async () => {
     const model = await load();
@@ -142,7 +189,7 @@ describe("kept versions of a policy", () => {
     const folder = await mkdtemp(join(tmpdir(), "cria-versions-"));
     try {
       const path = join(folder, "version.gguf");
-      await kept.saveAdapter(path);
+      await kept.save(path);
       const read = await model.keepVersion!({ path });
       expect(bits(await converse(read.engine, 3))).toEqual(expected);
       await read.dispose();
@@ -182,9 +229,7 @@ describe("kept versions of a policy", () => {
     await expect(second.engine.writeTensor(name, new Float32Array(1))).rejects.toMatchObject({
       code: "engine/bad-tensor",
     });
-    await expect(second.engine.readTensor("token_embd.weight")).rejects.toMatchObject({
-      code: "engine/unknown-tensor",
-    });
+    await expect(second.engine.readTensor("nothing")).rejects.toMatchObject({ code: "engine/unknown-tensor" });
     for (const version of [first, second]) await version.dispose();
     await expect(first.engine.readTensor(name)).rejects.toMatchObject({ code: "engine/unknown-version" });
   });
@@ -199,18 +244,20 @@ describe("kept versions of a policy", () => {
     await kept.dispose();
     expect(() => kept.engine.createSequence()).toThrow(expect.objectContaining({ code: "engine/unknown-version" }));
     await expect(kept.dispose()).rejects.toMatchObject({ code: "engine/unknown-version" });
-    await expect(kept.saveAdapter("nowhere.gguf")).rejects.toMatchObject({ code: "engine/unknown-version" });
+    await expect(kept.save("nowhere.gguf")).rejects.toMatchObject({ code: "engine/unknown-version" });
   });
+});
 
-  it("are refused for models without an adapter, and from files of other adapters", async () => {
-    const full = await models.load({ type: "f32" }, { trainable: "full", contextSize: 64 });
-    await expect(full.keepVersion!()).rejects.toMatchObject({ code: "engine/no-adapter" });
+describe("kept versions", () => {
+  it("are refused for models that are not trained, and from files of other adapters", async () => {
+    const generates = await models.load({ type: "f32" }, { contextSize: 64 });
+    await expect(generates.keepVersion!()).rejects.toMatchObject({ code: "engine/not-trainable" });
     const folder = await mkdtemp(join(tmpdir(), "cria-versions-"));
     try {
       const path = join(folder, "other.gguf");
       const other = await models.load({ type: "f32" }, { trainable: "lora", lora: { rank: 2 }, contextSize: 64 });
       await other.saveAdapter(path);
-      const model = await load();
+      const model = await models.load({ type: "f32" }, { ...lora, contextSize: 64 });
       await expect(model.keepVersion!({ path })).rejects.toMatchObject({ code: "engine/adapter-mismatch" });
       await expect(model.keepVersion!({ path: join(folder, "none.gguf") })).rejects.toMatchObject({
         code: "engine/file-not-found",

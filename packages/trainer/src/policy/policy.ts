@@ -94,9 +94,10 @@ export class Policy {
 
   /**
    * Keeps a version of the policy as it is now. The version can continue to hold conversations while this policy is
-   * trained. It uses the memory of one adapter until it is disposed. With `path`, a file with a saved earlier version,
-   * the values of that are kept instead. `updates` is the version's number of updates; default: those of this policy.
-   * @throws EngineError for a policy without a LoRA adapter, or a file with a different adapter.
+   * trained. It uses the memory of the trained weights, an adapter or the whole model, until it is disposed. With
+   * `path`, a file with a saved earlier version, the values of that are kept instead. `updates` is the version's number
+   * of updates; default: those of this policy.
+   * @throws EngineError for a file with the weights of another policy.
    */
   async keepVersion({ path, updates = this.updated }: { path?: string; updates?: number } = {}): Promise<KeptPolicy> {
     const { engine } = this;
@@ -252,7 +253,7 @@ export class KeptPolicy extends Policy {
   }
 
   override save(file: string): Promise<void> {
-    return this.version.saveAdapter(file);
+    return this.version.save(file);
   }
 
   /** Frees the version. @throws EngineError (`engine/version-in-use`) while one of its conversations is running. */
