@@ -148,7 +148,19 @@ const floors: Record<string, readonly string[]> = {
     "cluster",
     "task",
   ].concat(
-    ["rewards", "trackers", "hub", "live", "journal", "checkpoints", "events", "user-code", "policy", "diagnose"],
+    [
+      "rewards",
+      "trackers",
+      "memory",
+      "hub",
+      "live",
+      "journal",
+      "checkpoints",
+      "events",
+      "user-code",
+      "policy",
+      "diagnose",
+    ],
     ["step-metrics", "timing", "running", "config"],
   ),
 };

@@ -43,6 +43,10 @@ export {
 } from "./hub/fetch-addresses.js";
 export { findModelFile } from "./hub/find-model-file.js";
 export * from "./index.js";
+export { readAvailableMemory } from "./memory/available-memory.js";
+export { findFittingLag } from "./memory/check-lag-fits.js";
+export { estimateMemory, type MemoryItem, type ModelShape, readModelShape } from "./memory/estimate-memory.js";
+export { type MemoryNeed, measureNeed, usesGpu } from "./memory/measure-need.js";
 export { describeVision } from "./policy/describe-vision.js";
 export { loadConfiguredModel } from "./policy/load-configured-model.js";
 export { computePolicyGradient } from "./policy/update-policy.js";

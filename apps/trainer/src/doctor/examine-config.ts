@@ -1,39 +1,28 @@
-import { stat } from "node:fs/promises";
-import { inspectCuda, readGguf } from "@cria/engine";
-import { listTrainableArchitectures, readTowerShape } from "@cria/engine/internal";
-import { isAddress, readHubSettings, resolveProjector } from "@cria/hub/internal";
+import { readGguf } from "@cria/engine";
+import { listTrainableArchitectures } from "@cria/engine/internal";
+import { readHubSettings } from "@cria/hub/internal";
 import type { TrainConfig } from "@cria/trainer";
 import {
   describeContext,
+  findFittingLag,
   findModelFile,
   listContexts,
   listContextWarnings,
   listInert,
   listTargetWarnings,
   listWarnings,
+  type MemoryNeed,
+  type ModelShape,
+  measureNeed,
+  readAvailableMemory,
+  readLag,
+  readModelShape,
   resolvePath,
+  usesGpu,
   usesLora,
 } from "@cria/trainer/internal";
 import { formatBytes } from "../terminal/format-bytes.js";
-import { readAvailableMemory } from "./available-memory.js";
 import { bad, type Check, ok } from "./check.js";
-import {
-  estimateMemory,
-  type MemoryItem,
-  type ModelShape,
-  type OtherModel,
-  type ProjectorNeed,
-  readModelShape,
-} from "./estimate-memory.js";
-
-export interface MemoryNeed {
-  items: MemoryItem[];
-  /** Bytes, as `available`. */
-  needed: number;
-  available: number;
-  fits: boolean;
-}
-
 export interface ExaminedConfig {
   /** Checks of the config's values, of its models and of their memory. */
   checks: Check[];
@@ -68,13 +57,8 @@ export async function examineConfig(config: TrainConfig, folder: string, availab
     return { checks, model: null, memory: null };
   }
   checks.push(checkModel(path, model, config), ...(await checkContexts(config, folder)));
-  const items = estimateMemory(model, config, {
-    projector: await measureProjector(config, folder),
-    teachers: await readTeachers(config, folder),
-  });
-  const needed = items.reduce((sum, item) => sum + item.bytes, 0);
-  const memory = { items, needed, available, fits: needed <= available };
-  checks.push(checkFit(memory));
+  const memory = await measureNeed(config, folder, model, available);
+  checks.push(checkFit(memory, config));
   return { checks, model, memory };
 }
 
@@ -88,17 +72,6 @@ export async function listTrainWarnings(config: TrainConfig, folder: string): Pr
   return isTight ? checks.filter(({ name }) => name === "this config") : [];
 }
 
-/** True if the GPU's memory is the limit. */
-function usesGpu(config: TrainConfig): boolean {
-  if (config.trainer.device === "cpu") return false;
-  try {
-    return inspectCuda().every(({ name, problem }) => problem === null || name === "kernels");
-  } catch {
-    // The libraries do not load, which loading the model reports.
-    return false;
-  }
-}
-
 /** Compares conversations' lengths with the models' trained context. If all is well, only the policy gets a line. */
 async function checkContexts(config: TrainConfig, folder: string): Promise<Check[]> {
   const uses = await listContexts(config, folder);
@@ -107,42 +80,6 @@ async function checkContexts(config: TrainConfig, folder: string): Promise<Check
   const [policy] = uses;
   const isWell = policy && !warnings.some(({ found }) => found === describeContext(policy));
   return isWell ? [ok("context", describeContext(policy)), ...checks] : checks;
-}
-
-/** The need of the policy's projector, 0 bytes while its file is missing; null: the policy reads only text. */
-async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: string): Promise<ProjectorNeed | null> {
-  const { mmproj } = actor_rollout_ref.model;
-  if (mmproj === null) return null;
-  const path = resolvePath(folder, mmproj);
-  try {
-    const settings = { ...readHubSettings(), offline: true };
-    const file = isAddress(path) ? await resolveProjector(path, { settings }) : path;
-    const { size } = await stat(file);
-    return { bytes: size, tower: await readGguf(file).then(readTowerShape, () => null) };
-  } catch {
-    // Loading it reports the reason.
-    return { bytes: 0, tower: null };
-  }
-}
-
-/** The models that teach, without those whose files are not here yet, or cannot be read: loading them says why. */
-async function readTeachers({ distillation, actor_rollout_ref }: TrainConfig, folder: string): Promise<OtherModel[]> {
-  if (!distillation.enabled) return [];
-  const found = await Promise.all(
-    Object.entries(distillation.teacher_models).map(async ([name, { model_path, lora_adapter_path }]) => {
-      // The policy's own model needs no memory of its own.
-      if (model_path === null && lora_adapter_path === null) return [];
-      try {
-        const file = await findModelFile(resolvePath(folder, model_path ?? actor_rollout_ref.model.path));
-        if (file === null) return [];
-        const key = `distillation.teacher_models.${name}.model_path`;
-        return [{ name, key, shape: readModelShape(await readGguf(file)) }];
-      } catch {
-        return [];
-      }
-    }),
-  );
-  return found.flat();
 }
 
 /** null without the addon, which another check reports. */
@@ -170,12 +107,21 @@ function checkModel(path: string, model: ModelShape, config: TrainConfig): Check
   return ok("model", found);
 }
 
-function checkFit({ items, needed, available, fits }: MemoryNeed): Check {
+function checkFit(need: MemoryNeed, config: TrainConfig): Check {
+  const { items, needed, available, fits } = need;
   const found = `about ${formatBytes(needed)} of ${formatBytes(available)}`;
   const largest = items.find((item) => item.key);
   const remedy = `the largest part is ${largest?.name} (${formatBytes(largest?.bytes ?? 0)}): lower ${largest?.key}`;
-  if (!fits) return bad("problem", "this config", `does not fit: ${found}`, remedy);
+  if (!fits) return bad("problem", "this config", `does not fit: ${found}`, remedy + suggestLag(need, config));
   return needed > 0.85 * available
     ? bad("warning", "this config", `fits barely: ${found}`, remedy)
     : ok("this config", `fits: ${found}`);
+}
+
+/** The lag that fits, where a lag keeps copies of all weights. */
+function suggestLag(need: MemoryNeed, config: TrainConfig): string {
+  const lag = readLag(config);
+  if (lag === 0 || usesLora(config)) return "";
+  const { trainer_mode: mode } = config.trainer.v1;
+  return `; the largest lag that fits (trainer.v1.${mode}.num_warmup_batches) is ${findFittingLag(need, lag)}`;
 }

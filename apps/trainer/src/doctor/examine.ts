@@ -6,12 +6,16 @@ import type { EngineError } from "@cria/core";
 import { type CudaPart, getRuntimeInfo, inspectCuda, inspectVision } from "@cria/engine";
 import { defaultImageMemory } from "@cria/engine/internal";
 import type { LoadedConfig, TrainConfig } from "@cria/trainer";
-import { findRunPath, listMissingTrainPaths } from "@cria/trainer/internal";
+import {
+  findRunPath,
+  listMissingTrainPaths,
+  type MemoryNeed,
+  type ModelShape,
+  readAvailableMemory,
+} from "@cria/trainer/internal";
 import { formatBytes } from "../terminal/format-bytes.js";
-import { readAvailableMemory } from "./available-memory.js";
 import { bad, type Check, ok } from "./check.js";
-import type { ModelShape } from "./estimate-memory.js";
-import { examineConfig, type MemoryNeed } from "./examine-config.js";
+import { examineConfig } from "./examine-config.js";
 
 export interface Diagnosis {
   checks: Check[];

@@ -1,8 +1,6 @@
 import { ConfigError } from "@cria/core";
 import { trainConfigSchema } from "@cria/trainer";
-import { checkConfig } from "@cria/trainer/internal";
-import { readAvailableMemory } from "../doctor/available-memory.js";
-import { estimateMemory } from "../doctor/estimate-memory.js";
+import { checkConfig, estimateMemory, readAvailableMemory } from "@cria/trainer/internal";
 import { QUIET, type ReadModel } from "./read-model.js";
 
 /** The values of a config that depend on the model. Lengths in tokens. */

@@ -4,8 +4,14 @@ import { listTrainableArchitectures } from "@cria/engine/internal";
 import { isAddress } from "@cria/hub/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { checkArgument, fetchModel, probeModel, type TemplateAbilities } from "@cria/trainer/internal";
-import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
+import {
+  checkArgument,
+  fetchModel,
+  type ModelShape,
+  probeModel,
+  readModelShape,
+  type TemplateAbilities,
+} from "@cria/trainer/internal";
 
 /** The properties of a model that a task depends on. */
 export interface ReadModel extends TemplateAbilities {

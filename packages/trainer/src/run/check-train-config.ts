@@ -258,22 +258,13 @@ function checkParameters(loss: Settings["loss"], { policyLosses }: Registries): 
 }
 
 /** Checks that the config's lag is possible. */
-function checkLag({ trainer, data, actor_rollout_ref: { actor, model } }: TrainConfig, lag: number): void {
-  const refuse = (problem: string, subject: string, expected: string, received: string, remedy?: string) => {
-    throw new ConfigError(problem, { code: "config/bad-value", subject, expected, received, remedy });
+function checkLag({ trainer, data, actor_rollout_ref: { actor } }: TrainConfig, lag: number): void {
+  const refuse = (problem: string, subject: string, expected: string, received: string) => {
+    throw new ConfigError(problem, { code: "config/bad-value", subject, expected, received });
   };
   const { trainer_mode: mode, separate_async, sampler } = trainer.v1;
   const key = `trainer.v1.${mode}.num_warmup_batches`;
   const { max_off_policy_threshold: most } = sampler;
-  const { lora_rank, lora_adapter_path } = model;
-  if (lag > 0 && lora_rank === 0 && lora_adapter_path === null)
-    refuse(
-      "keeps earlier versions of an adapter, and all weights are trained",
-      key,
-      "0, or actor_rollout_ref.model.lora_rank above 0",
-      String(lag),
-      "trainer.v1.trainer_mode=sync trains all weights",
-    );
   if (most !== null && lag > most)
     refuse(
       "makes every step older than is allowed",

@@ -1,16 +1,21 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readGguf } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import type { TrainingBus } from "../cluster/training-bus.js";
+import { readModelShape } from "../memory/estimate-memory.js";
+import { measureNeed } from "../memory/measure-need.js";
 import { type SampledStep, sampleStep } from "../step/sample-step.js";
 import { versionOf } from "../step/schedule.js";
 import { runTrainingStep } from "../step/training-step.js";
-import { ASCII_SHARE, openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
+import { ASCII_SHARE, openTinyTraining, type TinyTrainingOptions, writeTinyRun } from "../testing/tiny-training.js";
 import { Stopwatch } from "../timing/stopwatch.js";
 import { RunState } from "./run-state.js";
 import { runTraining } from "./run-training.js";
 import { TrainingInterrupted } from "./steps.js";
+import { openTraining } from "./training.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -66,6 +71,32 @@ async function trainInTurns(lag: number, more: TinyTrainingOptions = {}): Promis
   } finally {
     await training.dispose();
   }
+}
+
+/** Trains until an interruption in a step, and then the rest with all that was loaded anew. */
+async function trainInterrupted(lag: number, at: number, more: TinyTrainingOptions = {}) {
+  const controller = new AbortController();
+  const interrupted = await openTinyTraining(models, { ...options(lag, more), signal: controller.signal });
+  await expect(
+    runTraining(interrupted, {
+      configFolder: interrupted.folder,
+      afterStep: async () => {
+        if (interrupted.policy.updates === at) controller.abort(new Error("interrupted"));
+      },
+    }),
+  ).rejects.toThrow(TrainingInterrupted);
+  await interrupted.dispose();
+  const { trainer, actor_rollout_ref } = interrupted.config;
+  const [checkpoint] = readdirSync(interrupted.folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(`global_step_${at}`),
+  );
+  const saved = readdirSync(join(interrupted.folder, checkpoint!, "actor")).sort();
+  const again = await openTinyTraining(models, options(lag, more));
+  again.config.trainer.default_local_dir = trainer.default_local_dir;
+  again.config.actor_rollout_ref.model.path = actor_rollout_ref.model.path;
+  const { weights, steps } = await runTraining(again, { configFolder: again.folder });
+  await again.dispose();
+  return { steps, saved, sha: sha(weights) };
 }
 
 /** A reward with different delays per row, so that steps finish in another order. */
@@ -138,26 +169,9 @@ describe("a training whose steps are sampled ahead", () => {
 
   it.each([1, 2, 3])("interrupted in step %i goes on to equal bits: the checkpoint has the versions", async (at) => {
     const whole = await train(2);
-    const controller = new AbortController();
-    const interrupted = await openTinyTraining(models, { ...options(2), signal: controller.signal });
-    await expect(
-      runTraining(interrupted, {
-        configFolder: interrupted.folder,
-        afterStep: async () => {
-          if (interrupted.policy.updates === at) controller.abort(new Error("interrupted"));
-        },
-      }),
-    ).rejects.toThrow(TrainingInterrupted);
-    await interrupted.dispose();
-    const { trainer } = interrupted.config;
-    const { path } = interrupted.config.actor_rollout_ref.model;
-    const again = await openTinyTraining(models, options(2));
-    again.config.trainer.default_local_dir = trainer.default_local_dir;
-    again.config.actor_rollout_ref.model.path = path;
-    const { weights, steps } = await runTraining(again, { configFolder: again.folder });
-    await again.dispose();
+    const { steps, sha } = await trainInterrupted(2, at);
     expect(steps).toHaveLength(STEPS - at);
-    expect(sha(weights)).toBe(whole.sha);
+    expect(sha).toBe(whole.sha);
   });
 
   it("refuses a checkpoint of a smaller lag", async () => {
@@ -179,11 +193,6 @@ describe("a training whose steps are sampled ahead", () => {
 
   it.each<[string, TinyTrainingOptions, string]>([
     [
-      "all weights",
-      { trainer: { v1: { trainer_mode: "colocate_async" } }, model: { lora_rank: 0 } },
-      "trainer.v1.colocate_async.num_warmup_batches",
-    ],
-    [
       "a lag that is not allowed",
       {
         trainer: {
@@ -203,5 +212,97 @@ describe("a training whose steps are sampled ahead", () => {
     ],
   ])("refuses %s", async (_, more, subject) => {
     await expect(openTinyTraining(models, more)).rejects.toMatchObject({ code: "config/bad-value", subject });
+  });
+});
+
+const full: TinyTrainingOptions = { model: { lora_rank: 0 } };
+
+describe("a training of all weights whose steps are sampled ahead", () => {
+  it.each([1, 2, 7])("with a lag of %i: has the bits of its schedule, done one thing after the other", async (lag) => {
+    const { sha, steps } = await train(lag, full);
+    expect(sha).toBe(await trainInTurns(lag, full));
+    expect(steps.map((metrics) => metrics["training/off_policy/trajectory_staleness/mean"])).toEqual(
+      Array.from({ length: STEPS }, (_, i) => i - versionOf(i + 1, { lag })),
+    );
+  });
+
+  it("with each lag trains other weights", async () => {
+    const shas = await Promise.all([0, 1, 2].map(async (lag) => (await train(lag, full)).sha));
+    expect(new Set(shas).size).toBe(3);
+  });
+
+  it("does not depend on delays, slots, threads, or a validation between", async () => {
+    const { sha } = await train(2, full);
+    const validated = { data: { train_batch_size: 2, val_files: "rows.jsonl" }, trainer: { test_freq: 1 } };
+    const others: TinyTrainingOptions[] = [
+      { reward: delayed(5) },
+      { maxSequences: 3, threads: 2 },
+      { ...validated, trainer: { ...options(2).trainer, ...validated.trainer } },
+    ];
+    for (const more of others) expect((await train(2, { ...full, ...more })).sha).toBe(sha);
+  });
+
+  it("learns from what the version of the schedule sampled: the sampler's logprobs are the version's", async () => {
+    const { steps } = await train(1, full);
+    const gap = steps.map((metrics) => metrics["training/rollout_probs_diff_max"] ?? 0);
+    expect(gap[0]).toBe(0);
+    expect(Math.min(...gap.slice(1))).toBeGreaterThan(1e-3);
+  });
+
+  it("takes greedy baselines by the version that sampled the step", async () => {
+    const more = { ...full, algorithm: { adv_estimator: "remax" } };
+    expect((await train(1, more)).sha).toBe(await trainInTurns(1, more));
+  });
+
+  it.each([1, 2, 3, 4])(
+    "interrupted in step %i goes on to equal bits, by the versions of the checkpoint",
+    async (at) => {
+      const whole = await train(2, full);
+      const { steps, saved, sha } = await trainInterrupted(2, at, full);
+      expect(steps).toHaveLength(STEPS - at);
+      expect(sha).toBe(whole.sha);
+      // Each version once, and the newest in the state.
+      const versions = [
+        ...new Set([at + 1, at + 2].filter((step) => step <= STEPS).map((step) => versionOf(step, { lag: 2 }))),
+      ];
+      expect(saved).toEqual(["state.bin", ...versions.filter((v) => v < at).map((v) => `version_${v}.gguf`)]);
+    },
+  );
+
+  it("is refused with workers of a bus", async () => {
+    const { config, folder } = await writeTinyRun(models, options(1, full));
+    await expect(openTraining(config, folder, { bus: {} as TrainingBus })).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "trainer.v1.colocate_async.num_warmup_batches",
+    });
+  });
+
+  it("is refused before a model is loaded where its versions exceed memory, with the lag that fits", async () => {
+    const open = (lag: number, more: TinyTrainingOptions = full) => openTinyTraining(models, options(lag, more));
+    const { config, folder } = await writeTinyRun(models, options(7, full));
+    const shape = readModelShape(await readGguf(config.actor_rollout_ref.model.path));
+    const { needed } = await measureNeed(config, folder, shape, 0);
+    const rss = vi.spyOn(process.memoryUsage, "rss").mockReturnValue(0);
+    const limit = vi.spyOn(process, "constrainedMemory");
+    const allow = (bytes: number) => limit.mockReturnValue(Math.round(bytes));
+    const version = 4 * shape.parameters;
+    try {
+      allow(needed);
+      await (await open(7)).dispose();
+      allow(needed - 4.5 * version);
+      await expect(open(7)).rejects.toMatchObject({
+        code: "config/lag-beyond-memory",
+        subject: "trainer.v1.colocate_async.num_warmup_batches",
+        expected: "at most 2",
+      });
+      await (await open(2)).dispose();
+      allow(needed - 7.5 * version);
+      await expect(open(7)).rejects.toMatchObject({ expected: expect.stringMatching(/^0/) });
+      // Without a lag, or with an adapter, nothing is refused.
+      await (await open(0)).dispose();
+      await (await open(7, {})).dispose();
+    } finally {
+      for (const spy of [rss, limit]) spy.mockRestore();
+    }
   });
 });

@@ -4,12 +4,13 @@ import { ConfigError, type PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { TrainingBus } from "../cluster/training-bus.js";
-import { readContextSize } from "../config/derived-values.js";
+import { readContextSize, readLag, usesLora } from "../config/derived-values.js";
 import { importDevice } from "../config/import/device.js";
 import { importSettings, type Settings } from "../config/import/settings.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
+import { checkLagFits } from "../memory/check-lag-fits.js";
 import { describeVision } from "../policy/describe-vision.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
@@ -69,7 +70,9 @@ export function openTraining(
 }
 
 /** @throws ConfigError for settings that only conversations of this process follow. */
-function checkFitsBus({ trainer, distillation, actor_rollout_ref: { rollout } }: TrainConfig): void {
+function checkFitsBus(config: TrainConfig): void {
+  const { trainer, distillation, actor_rollout_ref } = config;
+  const { rollout } = actor_rollout_ref;
   const refuse = (problem: string, subject: string, expected: string, received: string) =>
     new ConfigError(problem, {
       code: "config/bad-value",
@@ -84,6 +87,14 @@ function checkFitsBus({ trainer, distillation, actor_rollout_ref: { rollout } }:
       "actor_rollout_ref.rollout.partial_rollout",
       "carry_on",
       rollout.partial_rollout,
+    );
+  const lag = readLag(config);
+  if (lag > 0 && !usesLora(config))
+    throw refuse(
+      "has each worker hold and fetch earlier versions, which are small only of an adapter",
+      `trainer.v1.${trainer.v1.trainer_mode}.num_warmup_batches`,
+      "0, or actor_rollout_ref.model.lora_rank above 0",
+      String(lag),
     );
   if (distillation.enabled && distillation.guided.share > 0)
     throw refuse(
@@ -106,6 +117,7 @@ async function openParts(
   const settings = importSettings(config);
   checkTrainConfig(config, settings, registries, task?.definition);
   if (bus) checkFitsBus(config);
+  await checkLagFits(config, folder);
   const sampleRows = await loadSampler(settings.data.sampler, folder, registries);
   const allRows = await openData(settings, folder, {
     train: await task?.load(),

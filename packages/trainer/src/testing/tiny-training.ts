@@ -50,6 +50,8 @@ export interface TinyTrainingOptions {
   contextSize?: number;
   /** Most conversations at a time; default 16. */
   maxSequences?: number;
+  /** Threads of the engine; default 1. */
+  threads?: number;
   /** Type of the KV cache; default F32. */
   kvType?: "f32" | "f16";
   signal?: AbortSignal;
@@ -121,6 +123,7 @@ export async function openTinyTraining(models: TinyModels, options: TinyTraining
       contextSize: options.contextSize ?? 56,
       maxSequences: options.maxSequences ?? 16,
       kvType: options.kvType,
+      ...(options.threads === undefined ? {} : { threads: options.threads }),
       seed: 1,
     },
   );

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { TrainSequence } from "@cria/core";
 import { exportModel, type LlamaModel, type LoadModelOptions, readGguf } from "@cria/engine";
-import { readAvailableMemory } from "../../doctor/available-memory.js";
+import { readAvailableMemory } from "@cria/trainer/internal";
 import { formatBytes } from "../../terminal/format-bytes.js";
 import { describeError, type Finding, judge, other } from "../finding.js";
 import { countExcerpt, writeExcerpt } from "../make-excerpt.js";

@@ -1,6 +1,5 @@
 import { readGguf } from "@cria/engine";
-import { readAvailableMemory } from "../../doctor/available-memory.js";
-import { readModelShape } from "../../doctor/estimate-memory.js";
+import { readAvailableMemory, readModelShape } from "@cria/trainer/internal";
 import { formatBytes } from "../../terminal/format-bytes.js";
 import { describeError, type Finding, fine, other } from "../finding.js";
 import type { CheckContext, ModelCheck } from "../model-check.js";

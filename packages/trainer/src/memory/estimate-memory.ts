@@ -1,8 +1,8 @@
 import type { GgufHeader } from "@cria/engine";
 import type { TowerShape } from "@cria/engine/internal";
 import { defaultImageMemory, estimateLargestEncoding } from "@cria/engine/internal";
-import type { TrainConfig } from "@cria/trainer";
-import { readContextSize, readLag, usesLora } from "@cria/trainer/internal";
+import { readContextSize, readLag, usesLora } from "../config/derived-values.js";
+import type { TrainConfig } from "../config/train-config.js";
 
 /** One item of memory. */
 export interface MemoryItem {
@@ -88,6 +88,9 @@ const ACTIVATION_BUDGET = 2 * 2 ** 30;
 const LOGITS_CHUNK = 128 << 20;
 /** Node, the addon and llama.cpp's libraries, before a model is loaded; measured. */
 const PROCESS = 110e6;
+
+/** Name of the item of the versions that a lag keeps. */
+export const KEPT_VERSIONS = "kept versions";
 
 /** A model that is loaded beside the policy, and scores whole conversations; guided, it samples turns too. */
 export interface OtherModel {
@@ -212,9 +215,9 @@ export function estimateMemory(
   const lag = readLag(config);
   if (lag > 0)
     items.push({
-      name: "kept versions",
+      name: KEPT_VERSIONS,
       bytes: (lag + 1) * 4 * trained,
-      detail: `of the adapter, ${lag + 1} for a lag of ${lag}`,
+      detail: `of ${lora ? "the adapter" : "all weights"}, ${lag + 1} for a lag of ${lag}`,
       key: `trainer.v1.${config.trainer.v1.trainer_mode}.num_warmup_batches`,
     });
   if ((actor.use_kl_loss || config.algorithm.use_kl_in_reward) && !lora)
