@@ -95,6 +95,20 @@ it("an adapter is trained on images, to the same bits again, and its conversatio
   await makeTinyProjector(mmproj, { projection: 32 });
 });
 
+it("versions of all weights see them, and train the same bits again", async () => {
+  const ahead = (folder: string) => options(folder, { lora: null, lag: 1, steps: 3 });
+  const run = await train(ahead("ahead"));
+  expect(hash((await train(ahead("ahead-again"))).model)).toBe(hash(run.model));
+  expect(run.metrics).toMatchObject({ "images/shown/mean": 1.5, "training/off_policy/trajectory_staleness/mean": 1 });
+  const replay = await openReplay(run.folder, { train: ahead("ahead") });
+  try {
+    const lines = await readLines(join(run.folder, "rollouts", "3.jsonl"));
+    expect((await replay.replay(lines)).map(({ difference }) => difference)).toEqual(lines.map(() => null));
+  } finally {
+    await replay.close();
+  }
+});
+
 it("all weights, a reference and a critic see them too, each in an engine of its own", async () => {
   const { metrics } = await train(
     options("all", { lora: null, advantages: "gae", loss: losses.ppo({ kl: { coefficient: 0.01 } }), steps: 1 }),
