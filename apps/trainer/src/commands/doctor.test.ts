@@ -309,6 +309,19 @@ describe("the estimate", () => {
     expect(ahead.get("kept versions")).toBe(8 * info.trainableParameterCount);
   });
 
+  it("counts copies of all weights for a lag of full training, and names the largest that fits", async () => {
+    const { config, folder } = await writeTinyRun(models, {
+      model: { lora_rank: 0 },
+      trainer: { v1: { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 3 } } },
+    });
+    const { memory, model } = await examineConfig(config, folder, 2 ** 40);
+    const version = 4 * model!.parameters;
+    expect(memory!.items.find(({ name }) => name === "kept versions")!.bytes).toBe(4 * version);
+    const { checks } = await examineConfig(config, folder, memory!.needed - 1.5 * version);
+    const fit = checks.find(({ name }) => name === "this config")!;
+    expect(fit).toMatchObject({ verdict: "problem", remedy: expect.stringMatching(/num_warmup_batches\) is 1$/) });
+  });
+
   it("counts the models that teach, and the policy's own model once", async () => {
     const path = await models.write({ layers: 2 });
     const large = await models.write({ layers: 4, embedding: 64 });

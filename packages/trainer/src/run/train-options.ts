@@ -100,8 +100,8 @@ export interface TrainOptions<Row extends object = object> {
   /**
    * Number of steps to sample ahead, at least 0; default 0. With a lag of 1, the conversations of the next step run
    * while the current step is learned from, so that slow tools leave no core idle. Each step is sampled by the policy
-   * from `lag` updates earlier: the result of training depends on the lag, never on what finishes first. Needs an
-   * adapter.
+   * from `lag` updates earlier: the result of training depends on the lag, never on what finishes first. With
+   * `lora: null` memory must suffice for `lag + 1` copies of all weights.
    */
   lag?: number;
   /**

@@ -13,7 +13,9 @@ const warmupBatches = z
   .int()
   .min(0)
   .default(1)
-  .describe("Lag in steps: number of updates between sampling a step and learning from it.");
+  .describe(
+    "Lag in steps: number of updates between sampling a step and learning from it. So many versions of the trained weights, and one more, stay in memory.",
+  );
 
 /** verl's trainer of version 1: its mode decides whether steps are sampled while earlier ones are trained on. */
 const v1 = z.strictObject({
