@@ -86,7 +86,7 @@ export class LlamaModel implements PolicyEngine {
   /**
    * Keeps the policy as the updates that were asked for before leave it, so that its conversations go on unchanged while
    * training goes on. Takes the memory of the trained weights: of one adapter, or of the whole model.
-   * @param options.path a file that an earlier version was saved to; its values are kept instead.
+   * @param options `path`: a file that an earlier version was saved to; its values are kept instead.
    * @throws EngineError for a model that is not trained (`engine/not-trainable`), or a file of another one.
    */
   keepVersion({ path }: { path?: string | undefined } = {}): Promise<LlamaPolicyVersion<LlamaModel>> {
