@@ -195,8 +195,8 @@ export interface NativeProjector {
   /** The layout in a prompt of an image of this size; takes microseconds. Throws if the projector cannot take it. */
   layout(width: number, height: number): ImagePiece[];
   /**
-   * The vectors of a PNG, JPEG, BMP or GIF, in order (a WebP is decoded before, by `toNativeFile`). The file is decoded under the limit of pixels and turned by its
-   * EXIF orientation (1 to 8).
+   * The vectors of a PNG, JPEG, BMP or GIF, in order (a WebP is decoded before, by `toNativeFile`). The file is decoded
+   * under the limit of pixels and turned by its EXIF orientation (1 to 8).
    */
   encode(file: Uint8Array, maxPixels: number, orientation: number): Promise<{ vectors: Float32Array }>;
   /** The file's pixels, over white where they are transparent. */
