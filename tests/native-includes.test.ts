@@ -15,11 +15,12 @@ const arrows: Record<string, readonly string[]> = {
   math: ["cpu"],
   cpu: ["math", "ggml"],
   engine: ["cpu", "ggml", "llama"],
+  threads: ["ggml", "llama"],
   grammar: ["llama"],
   infer: ["cpu", "math", "grammar", "ggml", "llama"],
-  scheduler: ["engine", "infer", "grammar", "ggml", "llama"],
+  scheduler: ["engine", "infer", "threads", "grammar", "ggml", "llama"],
   vision: ["engine", "cpu", "math", "ggml", "llama"],
-  train: ["engine", "cpu", "math", "kernels", "ggml", "llama"],
+  train: ["engine", "threads", "cpu", "math", "kernels", "ggml", "llama"],
   // The binding includes only the contract.
   binding: ["napi"],
 };

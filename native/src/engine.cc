@@ -1,9 +1,7 @@
 #include "cria/engine.h"
 
-#include "architecture.h"
 #include "cria/error.h"
 #include "cria/scheduler_defaults.h"
-#include "infer/own_products.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -74,15 +72,6 @@ Trainer & Engine::trainer() const {
             .remedy("load it with trainable \"lora\" and lora: {rank, alpha}");
     }
     return *trainer_;
-}
-
-bool Engine::samples_as_trained() const {
-    check_alive();
-    const SchedulerOptions & options = scheduler_options_;
-    if (!trainer_ || !model_->on_cpu() || !options.deterministic) return false;
-    if (options.kv_type != "f32" || options.flash_attention.value_or(false)) return false;
-    // llama.cpp's operations advance the states of delta nets and of Mamba-2.
-    return model_->architecture()->state.value_heads == 0 && OwnProducts::cover(model_->llama());
 }
 
 void Engine::abort_training() {

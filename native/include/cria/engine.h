@@ -32,9 +32,6 @@ class Engine {
     Trainer & trainer() const;
     // The options, with their defaults filled in.
     const SchedulerOptions & scheduler_options() const { return scheduler_options_; }
-    // Whether a sampled token's logprob has the bits that the trainer computes for it: both use the same code for every
-    // product, attention and sum. False for a model that only generates.
-    bool samples_as_trained() const;
     JobThread & jobs() { return jobs_; }
     void abort_training();
 

@@ -91,6 +91,10 @@ class Scheduler {
     // Aborts running requests and joins the thread.
     ~Scheduler();
 
+    // Whether a sampled token's logprob has the bits that the trainer computes for it: both use the same code for every
+    // product, attention and sum. False for a model that only generates.
+    bool samples_as_trained() const;
+
     // Throws Error("unknown-version").
     SequenceId create_sequence(PolicyVersion version = kLivePolicy);
     // Copies a sequence that is not generating. Throws Error("sequence-busy") / ("unknown-sequence").

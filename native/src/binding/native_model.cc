@@ -172,7 +172,7 @@ Napi::Value NativeModel::info(Info info) {
         o.Set("threads", m.threads());
         o.Set("cpuKernel", runtime.cpu_kernel);
         o.Set("ggmlBuild", runtime.ggml_build);
-        o.Set("samplesAsTrained", engine_->samples_as_trained());
+        o.Set("samplesAsTrained", engine_->scheduler().samples_as_trained());
         o.Set("bosToken", token(facts.bos_token));
         o.Set("eosToken", token(facts.eos_token));
         Napi::Array ends = Napi::Array::New(env);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "architecture.h"
 #include "cria/error.h"
+#include "infer/own_products.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace cria {
@@ -11,6 +13,17 @@ Scheduler::Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & opti
     : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 
 Scheduler::~Scheduler() = default;
+
+bool Scheduler::samples_as_trained() const {
+    const Model & model = *impl_->model;
+    const SchedulerOptions & options = impl_->options;
+    // Null for a model that only generates.
+    const Architecture * architecture = model.architecture();
+    if (!architecture || !model.on_cpu() || !options.deterministic) return false;
+    if (options.kv_type != "f32" || options.flash_attention.value_or(false)) return false;
+    // llama.cpp's operations advance the states of delta nets and of Mamba-2.
+    return architecture->state.value_heads == 0 && OwnProducts::cover(model.llama());
+}
 
 SequenceId Scheduler::create_sequence(PolicyVersion version) {
     const Locked lock(impl_->mutex);
