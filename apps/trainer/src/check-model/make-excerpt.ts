@@ -28,7 +28,9 @@ export async function writeExcerpt(path: string, output: string, blocks: number)
     const total = Number(header.metadata.get(key)?.value);
     const entries = [...header.metadata].map(([name, entry]) => {
       const { value } = entry;
-      const isByBlock = name.startsWith(prefix) && typeof value === "object" && value.arrayLength === total;
+      // RoPE's four sections are of all blocks, however many there are.
+      const isOfBlocks = name.startsWith(prefix) && !name.startsWith(`${prefix}rope.`);
+      const isByBlock = isOfBlocks && typeof value === "object" && value.arrayLength === total;
       return [name, isByBlock ? cutArray(entry, total, blocks) : entry] as const;
     });
     const metadata = { ...Object.fromEntries(entries), [key]: { type: "uint32", value: blocks } as const };
