@@ -110,9 +110,10 @@ bool Evaluator::run(std::vector<Output> & outputs, double & seconds) {
     const bool ok = llama_decode(context(), batch_->get()) == 0;
     llama_synchronize(context());
     seconds = std::chrono::duration<double>(Clock::now() - started).count();
+    if (!ok) return false;
     choice_.note(seconds);
-    if (ok) draw_all(outputs);
-    return ok;
+    draw_all(outputs);
+    return true;
 }
 
 // Requests with a grammar share what is known of it: they come first, on this thread.

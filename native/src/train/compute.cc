@@ -109,7 +109,7 @@ ggml_status Compute::compute(ggml_backend_t backend, ggml_cgraph * graph, uint64
     using Clock = std::chrono::steady_clock;
     const auto started = Clock::now();
     const ggml_status status = ggml_backend_graph_compute(backend, graph);
-    choice_.note(std::chrono::duration<double>(Clock::now() - started).count());
+    if (status == GGML_STATUS_SUCCESS) choice_.note(std::chrono::duration<double>(Clock::now() - started).count());
     return status;
 }
 

@@ -79,13 +79,26 @@ describe("logprobs", () => {
         });
         const scored = score!.logprobs.slice(prompt.length);
         const isInteger = (inIntegers as readonly string[]).includes(type);
-        if (withState.includes(architecture) || (isPortable && isInteger))
-          expect(maxDifference(scored, logprobs)).toBeLessThan(type === "f32" ? 1e-5 : 2e-2);
+        const differs = withState.includes(architecture) || (isPortable && isInteger);
+        expect(model.info.samplesAsTrained).toBe(!differs);
+        if (differs) expect(maxDifference(scored, logprobs)).toBeLessThan(type === "f32" ? 1e-5 : 2e-2);
         else expect(scored).toEqual(logprobs);
         expect(Math.min(...score!.entropy!.slice(prompt.length))).toBeGreaterThan(0);
       });
     }
   }
+
+  it.each([
+    ["keys and values in F16", { kvType: "f16" }],
+    ["keys and values in Q8_0", { kvType: "q8_0" }],
+    ["flash attention", { flashAttention: true }],
+    ["deterministic: false", { deterministic: false }],
+    ["nothing that trains", { lora: null, trainable: "none" }],
+  ] as const)("are not said to be the trainer's with %s", async (_, options) => {
+    const shape = { architecture: "llama", embedding: 128, heads: 2, headSize: 64 } as const;
+    expect((await models.load(shape, { lora: { rank: 4 } })).info.samplesAsTrained).toBe(true);
+    expect((await models.load(shape, { lora: { rank: 4 }, ...options })).info.samplesAsTrained).toBe(false);
+  });
 
   it("llama: factors of RoPE", async () => {
     const options = { architecture: "llama", embeddingScale: 0.3 } as const;

@@ -169,7 +169,7 @@ function listOpenings(tokenizer: DeltaTokenizer, before: ChatMessage | undefined
   return openings.filter((opening) => opening !== "");
 }
 
-function splitByMask(ids: ArrayLike<number>, mask: ArrayLike<number>): Stretch[] {
+export function splitByMask(ids: ArrayLike<number>, mask: ArrayLike<number>): Stretch[] {
   const stretches: Stretch[] = [];
   for (let i = 0; i < ids.length; i++) {
     const sampled = mask[i] === 1;

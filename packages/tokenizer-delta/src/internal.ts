@@ -2,6 +2,7 @@
 // users' programs need.
 
 export { checkTokenization } from "./check-tokenization.js";
+export { splitByMask } from "./explain-mismatch.js";
 export * from "./index.js";
 export { defaultRenderLimits } from "./render-limits.js";
 export { ownText } from "./rendered-text.js";

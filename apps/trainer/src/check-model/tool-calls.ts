@@ -130,7 +130,8 @@ function canRender(tokenizer: DeltaTokenizer, list: readonly Record<string, unkn
   }
 }
 
-function cutEnd(tokenizer: DeltaTokenizer, text: string): string {
+/** A turn's text without its end. */
+export function cutEnd(tokenizer: DeltaTokenizer, text: string): string {
   const end = tokenizer.listEndTexts().find((candidate) => text.endsWith(candidate));
   return end === undefined ? text : text.slice(0, -end.length);
 }

@@ -23,22 +23,25 @@ export function readNumber(
 
 /** @throws ConfigError for another word. */
 export function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | undefined {
-  if (text === undefined || text === "auto" || text === "cpu" || text === "cuda") return text;
-  throw new ConfigError("has a wrong value", {
-    code: "config/bad-argument",
-    subject: "--device",
-    expected: "auto, cpu or cuda",
-    received: text,
-  });
+  return readWord("device", text, ["auto", "cpu", "cuda"]);
 }
 
-/** @throws ConfigError for anything that is neither off nor otel. */
+/** @throws ConfigError for another word. */
 export function readTracing(text: string | undefined): "off" | "otel" {
-  if (text === undefined || text === "off" || text === "otel") return text ?? "off";
+  return readWord("tracing", text, ["off", "otel"]) ?? "off";
+}
+
+function readWord<const W extends string>(
+  option: string,
+  text: string | undefined,
+  words: readonly W[],
+): W | undefined {
+  const word = words.find((candidate) => candidate === text);
+  if (text === undefined || word !== undefined) return word;
   throw new ConfigError("has a wrong value", {
     code: "config/bad-argument",
-    subject: "--tracing",
-    expected: "off or otel",
+    subject: `--${option}`,
+    expected: `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`,
     received: text,
   });
 }

@@ -4,54 +4,21 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { quantizeModel } from "@cria/engine";
 import { type DumpLine, readDump } from "@cria/records";
-import { tool } from "@cria/tools";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { z } from "zod";
 import { openReplay } from "../replay/open-replay.js";
-import { defineTask } from "../task/task.js";
+import { makeWaitingTask } from "../testing/waiting-task.js";
 import { train } from "./train.js";
 import type { TrainOptions } from "./train-options.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-full-ahead-"));
 const model = join(folder, "model.gguf");
 const BATCH = 4;
-const FIRST = 20;
 const STEPS = 3;
-
-/** A calculator whose answers wait until `open` is called, for conversations of the second step. */
-function makeCalculator() {
-  let open = () => {};
-  const opened = new Promise<void>((done) => {
-    open = done;
-  });
-  return tool({
-    name: "calculator",
-    description: "Computes.",
-    inputSchema: z.object({ expression: z.string() }),
-    execute: async ({ expression }) => {
-      const [a = 0, b = 0] = expression.split("+").map(Number);
-      const step = Math.floor((a - FIRST) / BATCH) + 1;
-      // The first update is made while the second step's conversations wait.
-      if (step >= 3) open();
-      if (step === 2) await opened;
-      return String(a + b);
-    },
-  });
-}
 
 const options = (name: string, partialRollout: "carry_on" | "switch"): TrainOptions => ({
   model,
   lora: null,
-  task: defineTask({
-    rows: Array.from({ length: STEPS * BATCH }, (_, i) => ({
-      question: `There are ${i + FIRST} marbles in a box and 7 marbles in a bag. How many marbles in total?`,
-    })),
-    tools: [makeCalculator()],
-    reward: ({ answer }) => answer.length % 7,
-    maxTurns: 3,
-    maxPromptLength: 120,
-    maxResponseLength: 128,
-  }),
+  task: makeWaitingTask({ steps: STEPS, batchSize: BATCH }),
   n: 2,
   steps: STEPS,
   batchSize: BATCH,

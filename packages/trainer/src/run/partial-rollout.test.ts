@@ -4,55 +4,23 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TinyModels } from "@cria/engine/testing";
 import { type DumpLine, readDump } from "@cria/records";
-import { tool } from "@cria/tools";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import { openReplay } from "../replay/open-replay.js";
 import type { Replay } from "../replay/replay.js";
 import type { StepMetrics } from "../step-metrics.js";
-import { defineTask } from "../task/task.js";
 import { writeTinyRun } from "../testing/tiny-training.js";
+import { makeWaitingTask } from "../testing/waiting-task.js";
 import { train } from "./train.js";
 import type { TrainOptions } from "./train-options.js";
 import { openTraining } from "./training.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-partial-"));
 const BATCH = 4;
-const FIRST = 20;
-
-/** Opens when the third step's conversations call a tool: the second update's step has begun by then. */
-let openGate = () => {};
-const gate = new Promise<void>((open) => {
-  openGate = open;
-});
-
-const calculator = tool({
-  name: "calculator",
-  description: "Computes.",
-  inputSchema: z.object({ expression: z.string() }),
-  execute: async ({ expression }) => {
-    const [a = 0, b = 0] = expression.split("+").map(Number);
-    const step = Math.floor((a - FIRST) / BATCH) + 1;
-    if (step >= 3) openGate();
-    // The first update is made while the second step's conversations wait for this.
-    if (step === 2) await gate;
-    return String(a + b);
-  },
-});
 
 const options: TrainOptions = {
   model: fileURLToPath(new URL("../../../../models/cria-tiny.gguf", import.meta.url)),
-  task: defineTask({
-    rows: Array.from({ length: 3 * BATCH }, (_, i) => ({
-      question: `There are ${i + FIRST} marbles in a box and 7 marbles in a bag. How many marbles in total?`,
-    })),
-    tools: [calculator],
-    reward: ({ answer }) => answer.length % 7,
-    maxTurns: 3,
-    maxPromptLength: 120,
-    maxResponseLength: 128,
-  }),
+  task: makeWaitingTask({ steps: 3, batchSize: BATCH }),
   n: 2,
   steps: 3,
   batchSize: BATCH,

@@ -1,9 +1,10 @@
 import type { ChatMessage } from "@cria/core";
 import { type ConversationToCheck, checkConversation, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { splitByMask } from "@cria/tokenizer-delta/internal";
 import { describeError, type Finding, fine, judge, other } from "../finding.js";
 import type { CheckContext, ModelCheck } from "../model-check.js";
 import { sampleConversations } from "../sample-conversations.js";
-import { CALLS, checkToolCalls } from "../tool-calls.js";
+import { CALLS, checkToolCalls, cutEnd } from "../tool-calls.js";
 
 const DELTAS = "template, deltas";
 const ENDS = "template, ends of turns";
@@ -121,20 +122,13 @@ function recordTurns(
   messages: readonly ChatMessage[],
   { tokenIds, mask }: Required<Pick<ConversationToCheck, "tokenIds" | "mask">>,
 ): ChatMessage[] {
-  const turns: number[][] = [];
-  for (let t = 0; t < mask.length; t++) {
-    if (mask[t] !== 1) continue;
-    if (t === 0 || mask[t - 1] !== 1) turns.push([]);
-    turns.at(-1)!.push(tokenIds[t]!);
-  }
-  const ends = tokenizer.listEndTexts();
-  let turn = 0;
+  const turns = splitByMask(tokenIds, mask).filter(({ sampled }) => sampled);
   return messages.map((message) => {
     if (message.role !== "assistant") return message;
-    const text = tokenizer.tokenizer.detokenize(turns[turn++] ?? []);
-    if (message.tool_calls) return message;
-    const end = ends.find((candidate) => text.endsWith(candidate)) ?? "";
-    return { role: "assistant", content: text.slice(0, text.length - end.length) };
+    const { ids } = turns.shift() ?? { ids: [] };
+    return message.tool_calls
+      ? message
+      : { role: "assistant", content: cutEnd(tokenizer, tokenizer.tokenizer.detokenize(ids)) };
   });
 }
 
