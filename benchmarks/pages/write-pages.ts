@@ -35,6 +35,7 @@ const presentations: Record<string, Presentation> = {
   "multi-turn": { title: "Multi-turn", shows: ["sampled tokens"] },
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
+  trl: { title: "Beside TRL" },
   busy: { title: "Beside busy processes" },
   serve: { title: "Serve" },
   images: { title: "Images" },

@@ -30,7 +30,7 @@ interface Size {
   steps: number;
   demonstrationSteps: number;
   seeds: number[];
-  /** Rows of each held-out file. */
+  /** Rows of each held-out file; 0: success is not measured. */
   heldOut: number;
   models: ("F32" | "Q8_0")[];
   threads: number[];
@@ -41,6 +41,13 @@ const whole: Size = {
   title: "40 GRPO steps of examples/tool-choice, SmolLM2-135M-Instruct, 8 x 8 samples",
   ...{ rows: 8, samples: 8, steps: 40, demonstrationSteps: 40, seeds: [1, 2, 3], heldOut: 120 },
   ...{ models: ["F32", "Q8_0"], threads: [...new Set([THREADS, 1])], isJudged: true },
+};
+
+/** Half an hour: a step's time and memory, without what it learns. */
+const speed: Size = {
+  ...whole,
+  title: "5 GRPO steps of examples/tool-choice, SmolLM2-135M-Instruct, 8 x 8 samples",
+  ...{ steps: 5, seeds: [1], heldOut: 0 },
 };
 
 /** A few minutes that check whether both sides run: no number is judged. */
@@ -57,7 +64,8 @@ const limits = { turn: 48, response: 160, prompt: 192 };
 
 export async function run(options: BenchmarkOptions): Promise<Measured> {
   const rows: Row[] = [];
-  for (const size of [small, whole]) if (options.includes(size.title)) rows.push(...(await measure(size, options)));
+  for (const size of [small, speed, whole])
+    if (options.includes(size.title)) rows.push(...(await measure(size, options)));
   return { rows };
 }
 
@@ -116,7 +124,9 @@ async function measure(size: Size, { log }: BenchmarkOptions): Promise<Row[]> {
       ...[`actor_rollout_ref.model.path=${models[type]}`, `trainer.threads=${THREADS}`],
     ];
     const judge = async (type: string, seed: number, adapter: string, given: string | null) =>
-      (await askOurs({ do: "judge", config, changes: changesFor(type, seed), values: given, adapter })).success;
+      size.heldOut === 0
+        ? null
+        : (await askOurs({ do: "judge", config, changes: changesFor(type, seed), values: given, adapter })).success;
 
     const trl = async (seed: number, bf16: boolean, threads: number, steps: number) => {
       const peer = new TrlPeer(realPython, threads, await openAnswers(trainRows));
@@ -139,11 +149,11 @@ async function measure(size: Size, { log }: BenchmarkOptions): Promise<Row[]> {
     };
 
     const sides: Record<string, Taken> = {};
-    const add = (side: string, { steps, peakMemory }: Pick<Taken, "steps" | "peakMemory">, success: number) => {
+    const add = (side: string, { steps, peakMemory }: Pick<Taken, "steps" | "peakMemory">, success: number | null) => {
       sides[side] ??= openSide();
       sides[side].steps.push(...steps);
       sides[side].peakMemory = Math.max(sides[side].peakMemory, peakMemory);
-      sides[side].success.push(success);
+      if (success !== null) sides[side].success.push(success);
     };
     const tried: Record<string, number> = {};
     let threads = size.threads[0]!;
@@ -189,7 +199,8 @@ const describeOurs = (size: Size, seed: number, folder: string) => [
   // Answers of tools are never cut off.
   "actor_rollout_ref.rollout.multi_turn.max_tool_response_length=400",
   ...[`data.max_prompt_length=${limits.prompt}`, `data.max_response_length=${limits.response}`],
-  ...[`data.val_max_samples=${2 * size.heldOut}`, `trainer.default_local_dir=${join(folder, "runs")}`],
+  ...(size.heldOut > 0 ? [`data.val_max_samples=${2 * size.heldOut}`] : []),
+  ...[`trainer.default_local_dir=${join(folder, "runs")}`],
   ...["trainer.logger=[file]", "trainer.resume_mode=disable", `trainer.total_training_steps=${size.steps}`],
 ];
 
@@ -318,6 +329,7 @@ function makeRows(
       "at most half of TRL's smaller one",
       (own, theirs) => own <= Math.min(...theirs) / 2,
     ]);
+    if (size.heldOut === 0) continue;
     const noise = 2 * Math.hypot(errorOf(ours.success), errorOf(sides.TRL!.success));
     add(`held-out success after ${size.steps} steps, mean of ${size.seeds.length}`, (side) => mean(side.success), [
       "within two standard errors of TRL's",
