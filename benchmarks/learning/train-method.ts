@@ -1,13 +1,16 @@
-import { join } from "node:path";
-import { RunFolder, runTraining } from "cria";
-import { calculatorFolder, openCalculator } from "../open-calculator.js";
+import { dirname, join } from "node:path";
+import { openTraining, RunFolder, runTraining } from "cria";
+import { loadConfig, trainConfigSchema } from "cria/config";
+import { THREADS } from "../settings.js";
+import type { LearningTask } from "./tasks/learning-task.js";
 
 export interface MethodOptions {
+  task: LearningTask;
   /** Where run folders lie. */
   folder: string;
   seed: number;
   steps: number;
-  /** "key.path=value", of the example's config. */
+  /** "key.path=value", of the task's config. */
   overrides: readonly string[];
   /** Steps between validations. */
   every: number;
@@ -16,32 +19,45 @@ export interface MethodOptions {
 }
 
 export interface Learned {
-  /** Share of the held-out problems that are solved, greedily, after so many sampled tokens. */
+  /** Share of the held-out rows that are solved, greedily, after so many sampled tokens. */
   points: { tokens: number; success: number }[];
   /** Of the steps, without validations. */
   seconds: number;
 }
 
+/** Small steps: a large one solves an easy task at once, and nothing could be told apart. */
+const small = [
+  "data.train_batch_size=2",
+  "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+  "actor_rollout_ref.rollout.n=4",
+  "actor_rollout_ref.actor.optim.lr_scheduler_type=constant",
+];
+
 let runs = 0;
 
-/** A training of the calculator. */
+/** A training of a task. */
 export async function trainMethod(options: MethodOptions): Promise<Learned> {
-  const { folder, seed, steps, overrides, every, adapter } = options;
+  const { task, folder, seed, steps, overrides, every, adapter } = options;
   const points: Learned["points"] = [];
   let tokens = 0;
   let seconds = 0;
-  const training = await openCalculator({ seed, steps }, [
+  const { values } = loadConfig(trainConfigSchema, task.config, [
+    `trainer.threads=${THREADS}`,
+    `trainer.total_training_steps=${steps}`,
     `trainer.test_freq=${every}`,
-    // Small steps: a large one solves the task at once, and nothing could be told apart.
-    "data.train_batch_size=2",
-    "actor_rollout_ref.actor.ppo_mini_batch_size=2",
-    "actor_rollout_ref.rollout.n=4",
+    "trainer.save_minutes=0",
+    "trainer.logger=[]",
+    "data.val_max_samples=96",
+    `data.seed=${seed}`,
+    `actor_rollout_ref.rollout.seed=${seed}`,
+    ...small,
     ...overrides,
   ]);
+  const training = await openTraining(values, dirname(task.config));
   try {
     await runTraining(training, {
       folder: await RunFolder.create(join(folder, `run-${runs++}`)),
-      configFolder: calculatorFolder,
+      configFolder: dirname(task.config),
       report: (event) => {
         if (event.type === "validated") points.push({ tokens, success: event.success ?? 0 });
         if (event.type !== "step") return;

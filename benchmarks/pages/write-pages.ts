@@ -8,6 +8,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { drawFigure as drawAlgorithms, formatTable as formatAlgorithms } from "../algorithms/present.js";
 import { formatTable as formatCluster } from "../cluster/present.js";
+import { formatTable as formatLearning } from "../learning/present.js";
 import type { Machine } from "../machine.js";
 import type { Report } from "../report.js";
 import { formatDecode } from "./decode-table.js";
@@ -42,6 +43,7 @@ const presentations: Record<string, Presentation> = {
   tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },
   algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
   cluster: { formatTable: formatCluster },
+  learning: { formatTable: formatLearning },
 };
 
 export function writePages(): void {

@@ -1,0 +1,44 @@
+export interface Method {
+  name: string;
+  /** Overrides of the config, where the adapter of the teacher is {teacher}, and the folder of the tasks {tasks}. */
+  overrides: readonly string[];
+  /** Tasks that it is for, by name; left out: all. */
+  tasks?: readonly string[];
+}
+
+const loss = "distillation.distillation_loss";
+const taught = [
+  "distillation.enabled=true",
+  "distillation.teacher_models={ trained: { lora_adapter_path: {teacher} } }",
+];
+
+export const methods: readonly Method[] = [
+  { name: "teacher beside the rewards (k3)", overrides: taught },
+  { name: "teacher alone (k3)", overrides: [...taught, `${loss}.use_task_rewards=false`] },
+  {
+    name: "teacher alone (k1 as advantage)",
+    overrides: [
+      ...taught,
+      `${loss}.use_task_rewards=false`,
+      `${loss}.loss_mode=k1`,
+      `${loss}.use_policy_gradient=true`,
+    ],
+  },
+  {
+    name: "teacher plays half of the turns at first",
+    overrides: [...taught, "distillation.guided={ share: 0.5, steps: 20 }"],
+  },
+  { name: "GiGPO", overrides: ["algorithm.adv_estimator=gigpo"] },
+  {
+    name: "a reward for each right call (MT-GRPO)",
+    overrides: [
+      "algorithm.adv_estimator=mt_grpo",
+      "actor_rollout_ref.rollout.multi_turn.tool_config_path={tasks}/path-rewarded-tools.yaml",
+    ],
+    tasks: ["three calls in a chain"],
+  },
+  { name: "tools' answers too (ECHO)", overrides: ["actor_rollout_ref.actor.observation_coeff=0.1"] },
+  { name: "MaxRL", overrides: ["algorithm.adv_estimator=max_rl"] },
+  { name: "rows by difficulty", overrides: ["data.sampler.class_name=difficulty"] },
+  { name: "half of the groups once more", overrides: ["algorithm.replay.share=0.5"] },
+];

@@ -1,0 +1,54 @@
+import { join } from "node:path";
+import {
+  calculatorSchema,
+  drawProblem,
+  makeCalculatorRows,
+  type NoiseProfile,
+  Random,
+  writeDemonstration,
+} from "@cria/models";
+import type { LearningTask } from "./learning-task.js";
+import { type Demonstration, makePolicy } from "./make-policy.js";
+import { EstimateTool, estimate } from "./tools.js";
+
+const DEMONSTRATIONS = 25_600;
+/** Share of demonstrations that call the right tool. */
+const RIGHT = 0.04;
+
+const tools = [new EstimateTool().schema, calculatorSchema];
+const skilled: NoiseProfile = { right: 1, rightOfFamily: {}, skip: 0, malformed: 0, twoSteps: 0, miscopied: 0 };
+
+function demonstrate(random: Random): Demonstration {
+  const problem = drawProblem(random, "train");
+  const messages = writeDemonstration(random, problem, skilled);
+  if (random.next() < RIGHT) return { messages, tools };
+  const answer = estimate(problem.expression);
+  const changed = messages.map((message) => {
+    if (message.role === "tool") return { ...message, name: "estimate", content: answer };
+    if (message.role !== "assistant" || typeof message.content !== "string") return message;
+    return {
+      ...message,
+      content: message.content.includes("<tool_call>")
+        ? message.content.replace("calculator", "estimate")
+        : `#### ${answer}`,
+    };
+  });
+  return { messages: changed, tools };
+}
+
+/** The calculator's problems, and a tool beside it whose answers look right and never are. */
+export const distraction: LearningTask = {
+  name: "a distracting tool",
+  config: join(import.meta.dirname, "distraction.yaml"),
+  steps: 60,
+  teacherSteps: 40,
+  prepare: () =>
+    makePolicy({
+      name: "distraction-1",
+      demonstrations: () => {
+        const random = new Random(1);
+        return Array.from({ length: DEMONSTRATIONS }, () => demonstrate(random));
+      },
+      rows: makeCalculatorRows,
+    }),
+};

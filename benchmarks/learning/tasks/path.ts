@@ -1,0 +1,70 @@
+import { join } from "node:path";
+import { hashSeed } from "@cria/core";
+import { Random } from "@cria/models";
+import type { ChatMessage } from "cria";
+import type { LearningTask } from "./learning-task.js";
+import { type Demonstration, makePolicy } from "./make-policy.js";
+import { findNext, NextTool } from "./tools.js";
+
+const CALLS = 3;
+const DEMONSTRATIONS = 25_600;
+/** Probability that a demonstration goes on at one of its ends; else it answers with the number that it has. */
+const GOES_ON = 0.4;
+
+const schema = new NextTool().schema;
+
+const makePrompt = (start: number): ChatMessage[] => [
+  { role: "system", content: "You solve problems. Use the tool, then answer with ####." },
+  { role: "user", content: `Start at ${start}. How many after ${CALLS}?` },
+];
+
+/** One start in eight is held out. */
+const isHeldOut = (start: number) => hashSeed(0, "path", String(start)) % 8 === 0;
+const starts = Array.from({ length: 900 }, (_, i) => i + 100);
+
+function demonstrate(random: Random, start: number): Demonstration {
+  const messages = makePrompt(start);
+  let n = start;
+  for (let call = 0; call < CALLS && random.next() < GOES_ON; call++) {
+    messages.push({ role: "assistant", content: `<tool_call>\n{"name":"next","arguments":{"n":${n}}}\n</tool_call>` });
+    n = findNext(n);
+    messages.push({ role: "tool", name: "next", content: String(n) });
+  }
+  messages.push({ role: "assistant", content: `#### ${n}` });
+  return { messages, tools: [schema] };
+}
+
+function makeRows(side: "train" | "val"): object[] {
+  const random = new Random(7);
+  const own = starts.filter((start) => isHeldOut(start) === (side === "val"));
+  // In an order without a meaning.
+  for (let i = own.length - 1; i > 0; i--) {
+    const j = random.integer(0, i);
+    [own[i], own[j]] = [own[j]!, own[i]!];
+  }
+  return own.map((start, index) => ({
+    data_source: "path",
+    prompt: makePrompt(start),
+    reward_model: { style: "rule", ground_truth: String(findNext(findNext(findNext(start)))) },
+    extra_info: { index, need_tools_kwargs: true, tools_kwargs: { next: { create_kwargs: { start } } } },
+    agent_name: "tool_agent",
+  }));
+}
+
+/** Each of three calls needs the answer of the one before. Only the last number earns anything. */
+export const path: LearningTask = {
+  name: "three calls in a chain",
+  config: join(import.meta.dirname, "path.yaml"),
+  steps: 60,
+  teacherSteps: 40,
+  prepare: () =>
+    makePolicy({
+      name: "path-1",
+      demonstrations: () => {
+        const random = new Random(1);
+        const own = starts.filter((start) => !isHeldOut(start));
+        return Array.from({ length: DEMONSTRATIONS }, () => demonstrate(random, random.pick(own)));
+      },
+      rows: () => ({ train: makeRows("train"), val: makeRows("val") }),
+    }),
+};
