@@ -75,6 +75,16 @@ describe("rewriting by a template is distinguished from faults", () => {
     },
   );
 
+  it("Qwen3.5, which keeps the opening of a turn after a tool until the user speaks again", async () => {
+    const tokenizer = await load("Qwen3.5-4B");
+    const text = "\n</think>\n\n";
+    const said = [`${text}${search}`, `${text}${search}`, `${text}5`, `${text}6`];
+    const played = play(tokenizer, said, [answer("4"), answer("5"), user("And 2 + 4?")]);
+    expect(checkConversation(tokenizer, played).kind).toBe("rewritten");
+    const other = played.messages.map((message) => (message.content === "4" ? answer("7") : message));
+    expect(checkConversation(tokenizer, { ...played, messages: other }).kind).toBe("mismatch");
+  });
+
   it("gpt-oss ends turns with <|return|>, and its template prints <|end|> in history", async () => {
     const tokenizer = await load("openai-gpt-oss-120b");
     const played = play(tokenizer, ["5", "6"], [user("And 2 + 4?")], "<|return|>");

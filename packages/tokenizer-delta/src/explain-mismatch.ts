@@ -157,8 +157,13 @@ function records(
 
 /** Openings of the assistant's turn in the generation prompt after this message, if they are not printed later. */
 function listOpenings(tokenizer: DeltaTokenizer, before: ChatMessage | undefined): string[] {
-  const after = before?.role === "tool" ? "tool" : "user";
-  const openings = [() => tokenizer.renderOpening(after), () => tokenizer.renderDropped(after)].map((render) => {
+  // A template may keep the opening of a turn after a tool until the user speaks again.
+  const kinds = before?.role === "tool" ? (["tool", "user"] as const) : (["user"] as const);
+  const renderings = kinds.flatMap((after) => [
+    () => tokenizer.renderOpening(after),
+    () => tokenizer.renderDropped(after),
+  ]);
+  const openings = renderings.map((render) => {
     try {
       return render();
     } catch {
@@ -166,7 +171,7 @@ function listOpenings(tokenizer: DeltaTokenizer, before: ChatMessage | undefined
       return "";
     }
   });
-  return openings.filter((opening) => opening !== "");
+  return [...new Set(openings)].filter((opening) => opening !== "");
 }
 
 export function splitByMask(ids: ArrayLike<number>, mask: ArrayLike<number>): Stretch[] {
