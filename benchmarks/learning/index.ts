@@ -13,24 +13,23 @@ import { type Method, methods } from "./methods.js";
 import type { LearningRow } from "./present.js";
 import { distraction } from "./tasks/distraction.js";
 import { calculator, codeGame } from "./tasks/examples.js";
-import type { LearningTask } from "./tasks/learning-task.js";
+import type { Learned, LearningTask } from "./tasks/learning-task.js";
+import { twoPlayers } from "./tasks/nim.js";
 import { path } from "./tasks/path.js";
-import { type Learned, trainMethod } from "./train-method.js";
 
 const SEEDS = Number(process.env.CRIA_LEARNING_SEEDS ?? 5);
 const SHARES = [0.5, 0.9];
 /** Steps between validations. */
 const EVERY = 2;
 
-const tasks: readonly LearningTask[] = [calculator, path, distraction, codeGame];
+const tasks: readonly LearningTask[] = [calculator, path, distraction, codeGame, twoPlayers];
 const grpo: Method = { name: "GRPO", overrides: [] };
 
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
   const rows: LearningRow[] = [];
   for (const task of tasks) {
-    const chosen = methods.filter(
-      (method) => (method.tasks?.includes(task.name) ?? true) && includes(describe(task, method)),
-    );
+    const isFor = (method: Method) => method.tasks?.includes(task.name) ?? task.teacherSteps !== null;
+    const chosen = methods.filter((method) => isFor(method) && includes(describe(task, method)));
     if (chosen.length > 0) rows.push(...(await measure(task, chosen, log)));
   }
   return { rows };
@@ -45,29 +44,18 @@ async function measure(
 ): Promise<LearningRow[]> {
   const folder = await mkdtemp(join(tmpdir(), "cria-learning-"));
   try {
-    log(`${task.name}: its policy and its teacher`);
     const made = await task.prepare();
     const teacher = join(folder, "teacher.gguf");
-    const { teacherSteps: steps } = task;
-    const large = [
-      "data.train_batch_size=16",
-      "actor_rollout_ref.actor.ppo_mini_batch_size=8",
-      "actor_rollout_ref.rollout.n=8",
-    ];
-    const taught = await trainMethod({
-      ...{ task, folder, seed: 1000, steps, overrides: [...made, ...large], adapter: teacher, every: steps },
-    });
-    log(`the teacher solves ${taught.points.at(-1)!.success.toFixed(2)}`);
+    if (task.teacherSteps !== null) await makeTeacher(task, folder, made, teacher, log);
     // Methods take turns, so that a change of the machine meets all.
     const runs = new Map<string, Learned[]>();
     for (let seed = 1; seed <= SEEDS; seed++)
-      for (const { name, overrides } of [grpo, ...chosen]) {
-        const given = overrides.map((text) =>
+      for (const { name, overrides: own } of [grpo, ...chosen]) {
+        const given = own.map((text) =>
           text.replace("{teacher}", teacher).replace("{tasks}", join(import.meta.dirname, "tasks")),
         );
-        const learned = await trainMethod({
-          ...{ task, folder, seed, steps: task.steps, overrides: [...made, ...given], every: EVERY },
-        });
+        const overrides = [...made, ...given];
+        const learned = await task.learn({ folder, seed, steps: task.steps, overrides, every: EVERY });
         runs.set(name, [...(runs.get(name) ?? []), learned]);
         const found = SHARES.map((share) => findTokens(learned, share));
         log(
@@ -80,7 +68,24 @@ async function measure(
   }
 }
 
-/** Tokens sampled until the share of held-out rows is solved; all that were sampled when it never was. */
+async function makeTeacher(
+  task: LearningTask,
+  folder: string,
+  made: readonly string[],
+  adapter: string,
+  log: BenchmarkOptions["log"],
+): Promise<void> {
+  const large = [
+    "data.train_batch_size=16",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+    "actor_rollout_ref.rollout.n=8",
+  ];
+  const steps = task.teacherSteps!;
+  const taught = await task.learn({ folder, seed: 1000, steps, overrides: [...made, ...large], adapter, every: steps });
+  log(`${task.name}: the teacher solves ${taught.points.at(-1)!.success.toFixed(2)}`);
+}
+
+/** Tokens sampled until the share of held-out rows is solved; infinite when it never was. */
 function findTokens({ points }: Learned, share: number): number {
   return points.find(({ success }) => success >= share)?.tokens ?? Number.POSITIVE_INFINITY;
 }

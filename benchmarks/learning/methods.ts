@@ -2,7 +2,7 @@ export interface Method {
   name: string;
   /** Overrides of the config, where the adapter of the teacher is {teacher}, and the folder of the tasks {tasks}. */
   overrides: readonly string[];
-  /** Tasks that it is for, by name; left out: all. */
+  /** Tasks that it is for, by name; left out: all that have a teacher. */
   tasks?: readonly string[];
 }
 
@@ -36,6 +36,16 @@ export const methods: readonly Method[] = [
       "actor_rollout_ref.rollout.multi_turn.tool_config_path={tasks}/path-rewarded-tools.yaml",
     ],
     tasks: ["three calls in a chain"],
+  },
+  {
+    name: "a baseline for each player (RAE)",
+    overrides: [
+      "algorithm.adv_estimator=rae",
+      "actor_rollout_ref.rollout.n=1",
+      "data.train_batch_size=32",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=32",
+    ],
+    tasks: ["two players"],
   },
   { name: "tools' answers too (ECHO)", overrides: ["actor_rollout_ref.actor.observation_coeff=0.1"] },
   { name: "MaxRL", overrides: ["algorithm.adv_estimator=max_rl"] },

@@ -7,7 +7,7 @@ import {
   Random,
   writeDemonstration,
 } from "@cria/models";
-import type { LearningTask } from "./learning-task.js";
+import { taskFromConfig } from "./from-config.js";
 import { type Demonstration, makePolicy } from "./make-policy.js";
 import { EstimateTool, estimate } from "./tools.js";
 
@@ -37,7 +37,7 @@ function demonstrate(random: Random): Demonstration {
 }
 
 /** The calculator's problems, and a tool beside it whose answers look right and never are. */
-export const distraction: LearningTask = {
+export const distraction = taskFromConfig({
   name: "a distracting tool",
   config: join(import.meta.dirname, "distraction.yaml"),
   steps: 60,
@@ -51,4 +51,4 @@ export const distraction: LearningTask = {
       },
       rows: makeCalculatorRows,
     }),
-};
+});

@@ -1,12 +1,31 @@
 /** A task in which methods are compared. */
 export interface LearningTask {
   name: string;
-  /** Its config. */
-  config: string;
-  /** "key.path=value" of the files that are made first; they may take minutes. */
-  prepare(): Promise<readonly string[]>;
   /** Steps of each method: GRPO is half-way then, or stands still. */
   steps: number;
-  /** Steps with larger groups by which the teacher learns the task. */
-  teacherSteps: number;
+  /** Steps with larger groups by which the teacher learns the task; null: it has no teacher. */
+  teacherSteps: number | null;
+  /** Makes its files, which may take minutes. Returns "key.path=value" of them. */
+  prepare(): Promise<readonly string[]>;
+  learn(options: LearnOptions): Promise<Learned>;
+}
+
+export interface LearnOptions {
+  /** Where run folders lie. */
+  folder: string;
+  seed: number;
+  steps: number;
+  /** "key.path=value", of the task's config. */
+  overrides: readonly string[];
+  /** Steps between validations. */
+  every: number;
+  /** Where the trained adapter is written; left out: nowhere. */
+  adapter?: string;
+}
+
+export interface Learned {
+  /** Share of the held-out rows that are solved after so many sampled tokens. */
+  points: { tokens: number; success: number }[];
+  /** Of the steps, without validations. */
+  seconds: number;
 }

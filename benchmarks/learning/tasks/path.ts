@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { hashSeed } from "@cria/core";
 import { Random } from "@cria/models";
 import type { ChatMessage } from "cria";
-import type { LearningTask } from "./learning-task.js";
+import { taskFromConfig } from "./from-config.js";
 import { type Demonstration, makePolicy } from "./make-policy.js";
 import { findNext, NextTool } from "./tools.js";
 
@@ -52,7 +52,7 @@ function makeRows(side: "train" | "val"): object[] {
 }
 
 /** Each of three calls needs the answer of the one before. Only the last number earns anything. */
-export const path: LearningTask = {
+export const path = taskFromConfig({
   name: "three calls in a chain",
   config: join(import.meta.dirname, "path.yaml"),
   steps: 60,
@@ -67,4 +67,4 @@ export const path: LearningTask = {
       },
       rows: () => ({ train: makeRows("train"), val: makeRows("val") }),
     }),
-};
+});
