@@ -46,8 +46,8 @@ const whole: Size = {
 /** Half an hour: a step's time and memory, without what it learns. */
 const speed: Size = {
   ...whole,
-  title: "5 GRPO steps of examples/tool-choice, SmolLM2-135M-Instruct, 8 x 8 samples",
-  ...{ steps: 5, seeds: [1], heldOut: 0 },
+  title: "3 GRPO steps of examples/tool-choice, SmolLM2-135M-Instruct, 8 x 8 samples",
+  ...{ steps: 3, demonstrationSteps: 25, seeds: [1], heldOut: 0, threads: [THREADS] },
 };
 
 /** A few minutes that check whether both sides run: no number is judged. */
