@@ -1,6 +1,6 @@
 /** The pages of docs/ in the order in which one reads them: files without their ending. A page's title is its first heading. */
 export const groups = [
-  { title: "Begin", pages: ["start", "agents", "own-model"] },
+  { title: "Begin", pages: ["start", "agents", "own-model", "models"] },
   {
     title: "Train",
     pages: [
@@ -15,6 +15,8 @@ export const groups = [
       "teachers",
       "sft",
       "runs",
+      "resume",
+      "trackers",
       "sampling-ahead",
       "coach",
       "view",
@@ -30,6 +32,7 @@ export const groups = [
       "testing",
       "replay",
       "determinism",
+      "kernels",
       "tracing",
       "cluster-security",
       "cluster-threats",
