@@ -9,7 +9,7 @@ import { findNext, NextTool } from "./tools.js";
 const CALLS = 3;
 const DEMONSTRATIONS = 25_600;
 /** Probability that a demonstration goes on at one of its ends; else it answers with the number that it has. */
-const GOES_ON = 0.4;
+const GOES_ON = 0.2;
 
 const schema = new NextTool().schema;
 
@@ -43,7 +43,8 @@ function makeRows(side: "train" | "val"): object[] {
     [own[i], own[j]] = [own[j]!, own[i]!];
   }
   return own.map((start, index) => ({
-    data_source: "path",
+    // Its reward is a last line "#### <truth>".
+    data_source: "calculator",
     prompt: makePrompt(start),
     reward_model: { style: "rule", ground_truth: String(findNext(findNext(findNext(start)))) },
     extra_info: { index, need_tools_kwargs: true, tools_kwargs: { next: { create_kwargs: { start } } } },
@@ -55,11 +56,11 @@ function makeRows(side: "train" | "val"): object[] {
 export const path = taskFromConfig({
   name: "three calls in a chain",
   config: join(import.meta.dirname, "path.yaml"),
-  steps: 60,
+  steps: 120,
   teacherSteps: 40,
   prepare: () =>
     makePolicy({
-      name: "path-1",
+      name: "path-3",
       demonstrations: () => {
         const random = new Random(1);
         const own = starts.filter((start) => !isHeldOut(start));

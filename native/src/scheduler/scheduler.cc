@@ -27,6 +27,7 @@ bool Scheduler::samples_as_trained() const {
 
 SequenceId Scheduler::create_sequence(PolicyVersion version) {
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     return impl_->store.create(version)->id;
 }
 
@@ -43,6 +44,7 @@ void Scheduler::drop_version(PolicyVersion version) {
     const Locked compute(impl_->model->compute_mutex());
     {
         const Locked lock(impl_->mutex);
+        impl_->settle_disposals();
         impl_->store.remove_version(version);
     }
     impl_->versions.drop(version);
@@ -67,6 +69,7 @@ void Scheduler::write_version(PolicyVersion version, const std::string & name, c
     const Locked compute(impl_->model->compute_mutex());
     {
         const Locked lock(impl_->mutex);
+        impl_->settle_disposals();
         impl_->store.forget_version(version);
     }
     impl_->versions.write(version, name, values);
@@ -74,6 +77,7 @@ void Scheduler::write_version(PolicyVersion version, const std::string & name, c
 
 SequenceId Scheduler::fork(SequenceId source) {
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     const auto original = impl_->store.find(source);
     if (original->request)
         throw Error("sequence-busy", "is still generating")
@@ -83,22 +87,34 @@ SequenceId Scheduler::fork(SequenceId source) {
 }
 
 void Scheduler::dispose(SequenceId id) {
-    const Locked lock(impl_->mutex);
-    const auto it = impl_->store.all().find(id);
-    if (it == impl_->store.all().end()) return;
-    if (it->second->request) {
-        it->second->disposed = true;
-        it->second->request->aborted = true;
-        impl_->wake.notify_all();
-    } else {
+    // The scheduler's thread settles it before its next step, and need not wake up for it: it never waits while a
+    // request runs.
+    const Locked lock(impl_->disposals_mutex);
+    impl_->disposals.push_back(id);
+}
+
+void Scheduler::Impl::settle_disposals() {
+    std::vector<SequenceId> ids;
+    {
+        const Locked lock(disposals_mutex);
+        ids.swap(disposals);
+    }
+    for (const SequenceId id : ids) {
+        const auto it = store.all().find(id);
+        if (it == store.all().end()) continue;
         const auto sequence = it->second;
-        impl_->store.release(*sequence);
-        impl_->wake.notify_all();
+        if (sequence->request) {
+            sequence->disposed = true;
+            sequence->request->aborted = true;
+        } else {
+            store.release(*sequence);
+        }
     }
 }
 
 void Scheduler::reset(SequenceId id) {
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     const auto sequence = impl_->store.find(id);
     if (sequence->request)
         throw Error("sequence-busy", "is still generating")
@@ -109,11 +125,13 @@ void Scheduler::reset(SequenceId id) {
 
 int Scheduler::token_count(SequenceId id) const {
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     return int(impl_->store.find(id)->tokens.size());
 }
 
 std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     return impl_->store.find(id)->tokens;
 }
 
@@ -123,6 +141,7 @@ RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateP
     const std::shared_ptr<Grammar> grammar =
         params.grammar && params.max_tokens > 0 ? impl_->grammars.find(*params.grammar) : nullptr;
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     const auto sequence = impl_->store.find(id);
     if (sequence->disposed) throw Error("unknown-sequence", "was disposed").subject("sequence");
     impl_->check_request(*sequence, delta, params);
@@ -158,6 +177,7 @@ void Scheduler::flush(std::function<void()> done) {
 
 SchedulerStats Scheduler::stats() const {
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     SchedulerStats stats = impl_->totals;
     stats.sequences = impl_->store.all().size();
     for (const auto & [id, sequence] : impl_->store.all()) stats.resident_sequences += sequence->slot >= 0 ? 1 : 0;
@@ -168,6 +188,7 @@ SchedulerStats Scheduler::stats() const {
 
 void Scheduler::check_fits(SequenceId id, size_t delta, int max_tokens) const {
     const Locked lock(impl_->mutex);
+    impl_->settle_disposals();
     impl_->check_fits(*impl_->store.find(id), delta, max_tokens);
 }
 

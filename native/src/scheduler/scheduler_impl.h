@@ -44,7 +44,7 @@ struct Scheduler::Impl {
 
     // The compute mutex comes first: an optimizer step may hold it for long, and submitters must not wait for that.
     Mutex mutex CRIA_ACQUIRED_AFTER(model->compute_mutex());
-    Condition wake;  // something was submitted, flushed or released, or the scheduler is stopping
+    Condition wake;  // something was submitted or flushed, or the scheduler is stopping
     // The role of the scheduler's thread.
     ThreadRole scheduler_thread;
 
@@ -55,12 +55,18 @@ struct Scheduler::Impl {
     SequenceStore store CRIA_GUARDED_BY(mutex);
     Requests requests CRIA_GUARDED_BY(mutex);
     std::vector<std::function<void()>> flushes CRIA_GUARDED_BY(mutex);
+    // Sequences to dispose of. The event loop disposes of many at once, and must not wait each time while this thread
+    // plans an evaluation under the mutex.
+    Mutex disposals_mutex CRIA_ACQUIRED_AFTER(mutex);
+    std::vector<SequenceId> disposals CRIA_GUARDED_BY(disposals_mutex);
     GrammarCache grammars;  // has its own lock
 
     std::thread thread;  // last: starts when the rest exists
 
     // ---- called from any thread ----
 
+    // A method that reads the sequences calls this first.
+    void settle_disposals() CRIA_REQUIRES(mutex);
     void check_fits(const Sequence & sequence, size_t delta, int max_tokens) const CRIA_REQUIRES(mutex);
     void check_request(const Sequence & sequence, const std::vector<int32_t> & delta,
         const GenerateParams & params) const CRIA_REQUIRES(mutex);

@@ -57,8 +57,10 @@ void Scheduler::Impl::run() {
 
 bool Scheduler::Impl::wait_for_work() {
     const Locked lock(mutex);
+    settle_disposals();
     while (!stopping && requests.count() == 0 && flushes.empty()) {
         wake.wait(mutex);
+        settle_disposals();
         gather();
     }
     return !stopping;
@@ -78,6 +80,7 @@ void Scheduler::Impl::gather() {
 void Scheduler::Impl::take_step() {
     const auto started = Clock::now();
     try {
+        settle_disposals();
         requests.drop_aborted();
         if (!flushes.empty() && !is_running_live()) run_flushes();
         admit();

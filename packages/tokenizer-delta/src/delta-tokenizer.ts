@@ -4,10 +4,15 @@ import { ChatTemplate } from "./chat-template.js";
 import { findImages, markImages, showImages } from "./image-marks.js";
 import { findPlainPlaces } from "./mark-others-text.js";
 import { type ImagePlacer, PieceTokenizer } from "./piece-tokenizer.js";
+import { RecentResults } from "./recent-results.js";
 import { ownText, type RenderedText, sliceRendered } from "./rendered-text.js";
 import type { SpecialTokens } from "./special-tokens.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
 import { TurnEnds } from "./turn-ends.js";
+
+/** Deltas that are remembered: their number, and UTF-16 units of the longest one's messages as JSON. */
+const REMEMBERED = 1024;
+const LONGEST_REMEMBERED = 1024;
 
 /** Options of `DeltaTokenizer.forModel`. */
 export interface ModelTokenizerOptions {
@@ -65,6 +70,7 @@ export class DeltaTokenizer {
   readonly bosToken: number | null;
   private readonly base: BaseConversation;
   private readonly turnEnds: TurnEnds;
+  private readonly deltas = new RecentResults<string>(REMEMBERED, LONGEST_REMEMBERED);
 
   constructor(
     readonly template: ChatTemplate,
@@ -228,6 +234,10 @@ export class DeltaTokenizer {
         expected: "at least one message after the assistant's turn",
       });
     }
+    return this.deltas.get(JSON.stringify([messages, ended]), () => this.renderFollowUp(messages, ended));
+  }
+
+  private renderFollowUp(messages: readonly ChatMessage[], ended: boolean): string {
     const { text, shape, renderTransition } = this.base.renderAfterAssistant(messages, true);
     const { closing, endText } = this.turnEnds.find(shape, text, renderTransition);
     const rest = text.slice(closing.length);

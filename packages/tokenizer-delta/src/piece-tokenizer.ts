@@ -2,6 +2,7 @@ import type { ImageEncoder, ImageRecord } from "@cria/core";
 import { isLoaded } from "@cria/core/internal";
 import { type Cut, cutAtSpecialTokens } from "./cut-at-special-tokens.js";
 import { notLoaded } from "./image-marks.js";
+import { RecentResults } from "./recent-results.js";
 import { cutAtImages, ownText, type RenderedText, sliceRendered } from "./rendered-text.js";
 import { SpecialTokens } from "./special-tokens.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
@@ -14,8 +15,13 @@ const LONGEST_STRETCH_MS = 4;
 /** Places images; every engine with a projector implements it. */
 export type ImagePlacer = Pick<ImageEncoder, "place" | "countTokens">;
 
+/** Texts whose tokens are remembered: their number, and the longest one's UTF-16 units. */
+const REMEMBERED = 4096;
+const LONGEST_REMEMBERED = 256;
+
 /** A part of a text with its tokens: an image, a control token, or text between them. */
 export interface TokenizedPiece extends RenderedText {
+  /** Not to be changed: pieces of equal text share them. */
   ids: Int32Array;
   /** True for a control token. */
   control: boolean;
@@ -28,6 +34,8 @@ export interface TokenizedPiece extends RenderedText {
  */
 export class PieceTokenizer {
   readonly specialTokens: SpecialTokens;
+  /** Tokens of texts between special tokens; nobody changes them. */
+  private readonly recent = new RecentResults<Int32Array>(REMEMBERED, LONGEST_REMEMBERED);
 
   /** @param images may be absent if no text contains images. */
   constructor(
@@ -129,7 +137,8 @@ export class PieceTokenizer {
     return cuts.map(({ from, to, token }) => {
       const piece = sliceRendered(rendered, from, to);
       if (token) return { ...piece, ids: Int32Array.of(token.id), control: token.control };
-      return { ...piece, ids: this.tokenizer.tokenize(piece.text, { special: false }), control: false };
+      const ids = this.recent.get(piece.text, () => this.tokenizer.tokenize(piece.text, { special: false }));
+      return { ...piece, ids, control: false };
     });
   }
 }
