@@ -3,6 +3,7 @@
  */
 import { median } from "../measure.js";
 import { formatNumber, type Report } from "../report.js";
+import { describeTrl } from "../trl/present.js";
 
 type Rows = Report["rows"];
 
@@ -12,6 +13,7 @@ export function writeHeadline(reports: readonly Report[]): string[] {
     ...describeDecode(find("decode")),
     ...describeStep(find("step")),
     ...describeTrain(find("train")),
+    ...describeTrl(find("trl")),
     ...describeMultiTurn(find("multi-turn")),
   ];
 }

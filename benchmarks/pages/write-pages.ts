@@ -11,6 +11,7 @@ import { formatTable as formatCluster } from "../cluster/present.js";
 import { formatTable as formatLearning } from "../learning/present.js";
 import type { Machine } from "../machine.js";
 import type { Report } from "../report.js";
+import { formatTable as formatTrl } from "../trl/present.js";
 import { formatDecode } from "./decode-table.js";
 import { writeHeadline } from "./headline.js";
 import { readResults } from "./results.js";
@@ -36,7 +37,6 @@ const presentations: Record<string, Presentation> = {
   "multi-turn": { title: "Multi-turn", shows: ["sampled tokens"] },
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
-  trl: { title: "Beside TRL" },
   busy: { title: "Beside busy processes" },
   serve: { title: "Serve" },
   images: { title: "Images" },
@@ -44,6 +44,7 @@ const presentations: Record<string, Presentation> = {
   algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
   cluster: { formatTable: formatCluster },
   learning: { formatTable: formatLearning },
+  trl: { formatTable: formatTrl },
 };
 
 export function writePages(): void {

@@ -9,7 +9,7 @@ import { findNext, NextTool } from "./tools.js";
 const CALLS = 3;
 const DEMONSTRATIONS = 25_600;
 /** Probability that a demonstration goes on at one of its ends; else it answers with the number that it has. */
-const GOES_ON = 0.2;
+const GOES_ON = 0.28;
 
 const schema = new NextTool().schema;
 
@@ -60,7 +60,7 @@ export const path = taskFromConfig({
   teacherSteps: 40,
   prepare: () =>
     makePolicy({
-      name: "path-3",
+      name: "path-4",
       demonstrations: () => {
         const random = new Random(1);
         const own = starts.filter((start) => !isHeldOut(start));
