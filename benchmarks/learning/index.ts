@@ -11,8 +11,8 @@ import { median } from "../measure.js";
 import type { Measured } from "../row.js";
 import { type Method, methods } from "./methods.js";
 import type { LearningRow } from "./present.js";
+import { codeGame } from "./tasks/code-game.js";
 import { distraction } from "./tasks/distraction.js";
-import { calculator, codeGame } from "./tasks/examples.js";
 import type { Learned, LearningTask } from "./tasks/learning-task.js";
 import { twoPlayers } from "./tasks/nim.js";
 import { path } from "./tasks/path.js";
@@ -22,7 +22,7 @@ const SHARES = [0.5, 0.9];
 /** Steps between validations. */
 const EVERY = 2;
 
-const tasks: readonly LearningTask[] = [calculator, path, distraction, codeGame, twoPlayers];
+const tasks: readonly LearningTask[] = [path, distraction, codeGame, twoPlayers];
 const grpo: Method = { name: "GRPO", overrides: [] };
 
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {

@@ -13,7 +13,7 @@ import { EstimateTool, estimate } from "./tools.js";
 
 const DEMONSTRATIONS = 25_600;
 /** Share of demonstrations that call the right tool. */
-const RIGHT = 0.04;
+const RIGHT = 0.02;
 
 const tools = [new EstimateTool().schema, calculatorSchema];
 const skilled: NoiseProfile = { right: 1, rightOfFamily: {}, skip: 0, malformed: 0, twoSteps: 0, miscopied: 0 };
@@ -40,11 +40,11 @@ function demonstrate(random: Random): Demonstration {
 export const distraction = taskFromConfig({
   name: "a distracting tool",
   config: join(import.meta.dirname, "distraction.yaml"),
-  steps: 60,
+  steps: 120,
   teacherSteps: 40,
   prepare: () =>
     makePolicy({
-      name: "distraction-1",
+      name: "distraction-2",
       demonstrations: () => {
         const random = new Random(1);
         return Array.from({ length: DEMONSTRATIONS }, () => demonstrate(random));
