@@ -124,6 +124,19 @@ export abstract class BaseTool<Row = unknown> {
     options?: ExecuteOptions,
   ): Promise<ToolResult>;
 
+  /**
+   * The state that an instance has come to, as data: objects, arrays and values, which are copied. With `snapshot` and
+   * `restore` a conversation that goes on from an earlier turn of another one (`rollout.tree`) begins in the state of
+   * then. Without them the calls until then are made again, if the tool `keepsState`, and have to give the same
+   * answers.
+   */
+  snapshot?(instanceId: string): Promise<unknown>;
+
+  /**
+   * Brings an instance that was just created into the state of a snapshot. Other instances may be given the same one.
+   */
+  restore?(instanceId: string, snapshot: unknown): Promise<void>;
+
   /** Reward of the whole trajectory, as this tool judges it. */
   async calcReward(_instanceId: string, _kwargs: Record<string, unknown> = {}): Promise<number> {
     return 0;

@@ -536,3 +536,61 @@ it("a tool keeps a state where it has its own create, or as it says; so does an 
   expect(interaction({ create, reply }).keepsState).toBe(true);
   expect(interaction({ create, reply, keepsState: false }).keepsState).toBe(false);
 });
+
+describe("the state of a tool", () => {
+  const plain = {
+    name: "add",
+    description: "",
+    inputSchema: z.object({ by: z.number() }),
+    create: () => ({ sum: 0, seen: [] as number[] }),
+  };
+
+  it("is said by snapshot, and comes back in other conversations by restore, whose result is released", async () => {
+    const released: number[] = [];
+    const add = tool({
+      ...plain,
+      execute: ({ by }, { state }) => {
+        state.sum += by;
+        return state.sum;
+      },
+      snapshot: ({ sum }) => ({ from: sum }),
+      restore: ({ from }, state) => ({ ...state, sum: from }),
+      release: ({ sum }) => void released.push(sum),
+    });
+    const call = async (id: string, by: number) => (await add.execute(id, { by })).response.text;
+    await add.create("a");
+    await call("a", 5);
+    const taken = await add.snapshot!("a");
+    expect(taken).toEqual({ from: 5 });
+    for (const id of ["b", "c"]) {
+      await add.create(id);
+      await add.restore!(id, taken);
+    }
+    expect([await call("a", 1), await call("b", 2), await call("b", 3), await call("c", 4)]).toEqual([
+      "6",
+      "7",
+      "10",
+      "9",
+    ]);
+    for (const id of ["a", "b", "c"]) await add.release(id);
+    expect(released).toEqual([6, 10, 9]);
+    await expect(add.snapshot!("a")).rejects.toMatchObject({ code: "tool/unknown-instance" });
+  });
+
+  it("needs both functions, and create; without them the tool has neither", () => {
+    const execute = () => 1;
+    const [snapshot, restore] = [() => ({}), () => plain.create()];
+    expect(tool({ ...plain, execute }).snapshot).toBeUndefined();
+    expect(tool({ ...plain, execute }).restore).toBeUndefined();
+    const wrong = [
+      { ...plain, execute, snapshot },
+      { ...plain, execute, restore },
+      { ...plain, execute, snapshot, restore, create: undefined },
+      { ...plain, execute, snapshot: {}, restore },
+    ];
+    for (const definition of wrong)
+      expect(() => tool(definition as never)).toThrow(
+        expect.objectContaining({ code: "tool/bad-definition", subject: 'snapshot and restore of tool "add"' }),
+      );
+  });
+});

@@ -83,6 +83,7 @@ export interface ToolDefinition<
   State,
   Output extends ToolOutput = ToolOutput,
   Row = unknown,
+  Snapshot = unknown,
 > {
   /** The name that the model calls: 1 to 64 letters, digits, _ and -. */
   name: string;
@@ -98,6 +99,14 @@ export interface ToolDefinition<
   execute: (input: ToolInput<Schema>, context: ToolContext<State>) => Output | Promise<Output>;
   /** Reward of the whole conversation, as this tool judges it at the end. */
   reward?: (state: State, conversation: ToolConversation) => number | Promise<number>;
+  /**
+   * Data from which `restore` makes this state again, with `create`. It is copied: objects, arrays and values. With both a
+   * conversation that goes on from an earlier turn of another one (`rollout.tree`) begins in the state of then; without
+   * them its earlier calls are made again.
+   */
+  snapshot?: (state: State) => Snapshot | Promise<Snapshot>;
+  /** Gives the state to go on with. @param state the result of `create`, which it may change and return. */
+  restore?: (snapshot: Snapshot, state: State) => State | Promise<State>;
   /** Frees what the state holds; called once for each state, also after errors and aborts. */
   release?: (state: State, conversation: ToolConversation) => void | Promise<void>;
   /** Frees resources that outlive conversations, such as a server. */
@@ -140,7 +149,8 @@ export function tool<
   State = undefined,
   Output extends ToolOutput = ToolOutput,
   Row = unknown,
->(definition: ToolDefinition<Schema, State, Output, Row>): Tool<Schema, State, Output, Row> {
+  Snapshot = unknown,
+>(definition: ToolDefinition<Schema, State, Output, Row, Snapshot>): Tool<Schema, State, Output, Row> {
   const { name, description } = definition;
   checkDefinition(definition);
   const subject = `tool "${name}"`;
@@ -165,7 +175,9 @@ export function tool<
       received: preview(jsonSchema),
     });
   }
-  return makeCallable(new FunctionTool(schema, input, definition));
+  // Only this tool's own snapshots come back to it.
+  const own = definition as unknown as ToolDefinition<Schema, State, Output, Row>;
+  return makeCallable(new FunctionTool(schema, input, own));
 }
 
 /** A function that is also this tool: it has the tool's fields, and its class. */
@@ -192,9 +204,14 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
     super(schema);
     this.states = new InstanceStore(`tool "${schema.function.name}"`, "tool");
     // Set only where the definition has it: the loop asks only tools that override `calcReward`.
-    const { reward } = definition;
+    const { reward, snapshot, restore } = definition;
     if (reward)
       this.calcReward = async (instanceId, kwargs = {}) => reward(this.stateOf(instanceId), { instanceId, kwargs });
+    if (snapshot && restore) {
+      this.snapshot = async (instanceId) => snapshot(this.stateOf(instanceId));
+      this.restore = async (instanceId, taken) =>
+        this.states.start(instanceId, await restore(taken, this.stateOf(instanceId)));
+    }
   }
 
   override get keepsState(): boolean {
@@ -321,10 +338,16 @@ function checkDefinition({
   name,
   description,
   execute,
+  create,
+  snapshot,
+  restore,
 }: {
   name: unknown;
   description: unknown;
   execute: unknown;
+  create?: unknown;
+  snapshot?: unknown;
+  restore?: unknown;
 }): void {
   const check = (isRight: boolean, subject: string, summary: string, expected: string, received: unknown) => {
     if (isRight) return;
@@ -335,6 +358,16 @@ function checkDefinition({
   check(isCallable, "name of a tool", "cannot be called", "1 to 64 letters, digits, _ and -", name);
   check(typeof description === "string", `description of tool "${name}"`, "is missing", "a text", description);
   check(typeof execute === "function", `execute of tool "${name}"`, "is no function", "a function", execute);
+  const given = [snapshot, restore].filter((each) => each !== undefined);
+  if (given.length === 0) return;
+  const isWhole = given.length === 2 && [create, ...given].every((each) => typeof each === "function");
+  check(
+    isWhole,
+    `snapshot and restore of tool "${name}"`,
+    "do not go together",
+    "two functions, and create, or neither of them",
+    given.length < 2 ? (snapshot === undefined ? "restore alone" : "snapshot alone") : "other values, or no create",
+  );
 }
 
 /** True if the schema describes only objects; a schema without a type counts as such. */
