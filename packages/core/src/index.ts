@@ -65,6 +65,7 @@ export type {
   StateTransition,
   Timeline,
   Trajectory,
+  TrajectoryBranch,
   TrajectoryImage,
   TrajectoryRewards,
   TrajectorySampling,

@@ -138,6 +138,28 @@ export interface TrajectorySegment {
 export interface TrajectorySampling extends Required<SamplingOptions> {
   /** Each turn derives its own from it. */
   seed: number;
+  /**
+   * Seeds of the first turns, in order, if the conversation took them over from another one of its tree (`branch`).
+   * Left out: none.
+   */
+  earlierSeeds?: readonly number[];
+}
+
+/**
+ * Place of a conversation in a tree of rollouts. The conversations of a tree begin alike: all but the first go on from
+ * the end of a turn of another one.
+ */
+export interface TrajectoryBranch {
+  /** Index of the tree in its group, from 0. */
+  tree: number;
+  /** `sampleIndex` of the conversation that it goes on from; null: it begins at the prompt. */
+  parent: number | null;
+  /** Number of the parent's assistant turns, with their replies, that it took over; 0: none. */
+  turns: number;
+  /**
+   * Number of tokens before its first own turn, prompt included: they are equal to the parent's. 0 without a parent.
+   */
+  tokens: number;
 }
 
 /** An image of a trajectory, and its token range `[start, start + length)`, without marks of the template. */
@@ -191,6 +213,13 @@ export interface Trajectory {
   rewards: TrajectoryRewards;
   metrics: Record<string, number>;
   sampling?: TrajectorySampling;
+  /**
+   * Measured values of its turns, in order and without the last one: of each the mean reward of conversations that went
+   * on from its end; null if all of them failed. Absent: they were not measured.
+   */
+  turnValues?: readonly (number | null)[];
+  /** Its place in a tree of rollouts. Absent: it belongs to none. */
+  branch?: TrajectoryBranch;
   /** Additional results of the reward function, and fields of the agent loop: ragged, free-form. */
   extraFields: Record<string, unknown>;
   timeline?: Timeline;

@@ -118,9 +118,12 @@ function describeRecord(
             top_p: sampling.topP,
             top_k: sampling.topK,
             min_p: sampling.minP,
+            ...(sampling.earlierSeeds ? { earlier_seeds: [...sampling.earlierSeeds] } : {}),
           },
         }
       : {}),
+    ...(trajectory.turnValues ? { turn_values: [...trajectory.turnValues] } : {}),
+    ...(trajectory.branch ? { branch: { ...trajectory.branch } } : {}),
     spans: cutSpans(trajectory, turns, engine, texts),
     turns,
     turn_scores: describeStepRewards(trajectory.turnScores),

@@ -6,6 +6,7 @@ import type {
   RequestState,
   ScorePart,
   ToolSchema,
+  TrajectoryBranch,
   TrajectorySegment,
 } from "@cria/core";
 
@@ -136,7 +137,19 @@ export interface DumpLine {
   token_level_rewards: number[];
   rollout_logprobs: number[];
   /** Sampling parameters; missing in runs of earlier versions. */
-  sampling?: { seed: number; temperature: number; top_p: number; top_k: number; min_p: number };
+  sampling?: {
+    seed: number;
+    temperature: number;
+    top_p: number;
+    top_k: number;
+    min_p: number;
+    /** Seeds of the first turns, if the conversation took them over from another one of its tree. */
+    earlier_seeds?: number[];
+  };
+  /** Measured values of its turns without the last one (`adv_estimator: vine`); null: no continuation was judged. */
+  turn_values?: (number | null)[];
+  /** Of a tree of rollouts (`rollout.tree`): its place in the tree, see TrajectoryBranch. */
+  branch?: TrajectoryBranch;
   /**
    * With `trainer.rollout_data_detail: full`; null if not computed. As long as `token_ids`, 0 at tokens that were
    * not sampled.

@@ -21,6 +21,7 @@ import type { ImageAccess } from "../images/load-content.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { AgentOptions } from "./agent-options.js";
 import type { ConversationJournal } from "./answer-journal.js";
+import type { GrowingBranch } from "./growing-branch.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
 
@@ -74,6 +75,16 @@ export interface SamplingParams extends Required<SamplingOptions> {
   maxTokensPerTurn: number | null;
   /** The trajectory's seed; each turn derives its own from it. */
   seed: number;
+  /** Seeds of the first turns, in order, if the conversation took them over from another one. Left out: none. */
+  earlierSeeds?: readonly number[];
+}
+
+/** The seed from which a turn derives its own. @param index index of the assistant's turn, from 0. */
+export function seedOfTurn(
+  { seed, earlierSeeds }: Pick<SamplingParams, "seed" | "earlierSeeds">,
+  index: number,
+): number {
+  return earlierSeeds?.[index] ?? seed;
 }
 
 /** Messages that follow an assistant's turn, or the reason why the conversation ends. */
@@ -118,6 +129,8 @@ export interface AgentLoopContext {
   answers?: AnswerSource;
   /** Records what tools and interaction answer; default: nothing is recorded. */
   journal?: ConversationJournal;
+  /** The conversation as one of a tree; default: it belongs to none. */
+  branch?: Pick<GrowingBranch, "reach">;
   /** Recorded calls to repeat instead of running the agent's code; default: the code runs. */
   calls?: readonly RecordedCall[];
   /** Limits of images, and the function that fetches web addresses. */

@@ -17,8 +17,8 @@ interface EpisodeInteractionOptions {
   multiTurn: MultiTurnOptions;
   agentData: Record<string, unknown>;
   addMetric: (name: LoopMetric, value: number) => void;
-  /** The trajectory's seed. */
-  seed: number;
+  /** The seed that belongs to a turn of the assistant, counted from 1. */
+  seedOf: (turn: number) => number;
   /** Loads a reply's images into memory; null: the policy takes no images. */
   show: ((content: ChatMessage["content"]) => Promise<ChatMessage["content"]>) | null;
   /** Asks for a reply through the conversation's journal, if it has one. */
@@ -91,9 +91,10 @@ export class EpisodeInteraction {
    * `interactionProb`.
    */
   isDue(assistantTurns: number): boolean {
-    const { interactionInterval, interactionProb } = this.options.multiTurn;
+    const { seedOf, multiTurn } = this.options;
+    const { interactionInterval, interactionProb } = multiTurn;
     if (assistantTurns % interactionInterval !== 0) return false;
-    return makeUniform(hashSeed(this.options.seed, "interaction", assistantTurns))() < interactionProb;
+    return makeUniform(hashSeed(seedOf(assistantTurns), "interaction", assistantTurns))() < interactionProb;
   }
 
   /** @throws ToolError when it throws, times out or returns an invalid reply. */
@@ -118,12 +119,12 @@ export class EpisodeInteraction {
   }
 
   private async askForReply(messages: readonly ChatMessage[], turn: number) {
-    const { interaction, agentData, seed } = this.options;
+    const { interaction, agentData, seedOf } = this.options;
     const given = await this.guard("generateResponse", (signal, pauseDeadline) =>
       interaction.generateResponse(this.instanceId, copyData(messages), {
         agentData,
         ...this.kwargs(),
-        seed: hashSeed(seed, "reply", turn),
+        seed: hashSeed(seedOf(turn), "reply", turn),
         signal,
         pauseDeadline,
       }),

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { ToolError } from "@cria/core";
 import { isUsableNumber, usableNumber } from "@cria/episodes";
 import { BaseTool, type ParsedToolCall, type ToolImages } from "@cria/tools";
+import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { selectTools } from "../data/select-tools.js";
 import { describeData } from "../plain-data.js";
@@ -10,6 +11,7 @@ import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";
 import { runToolCall, type ToolInstance } from "./run-tool-call.js";
 import type { ToolOutcome } from "./tool-outcome.js";
+import type { KeptTools, ToolStates } from "./tool-states.js";
 
 /** Seconds that releasing an instance waits for calls that have timed out. */
 const longestGraceS = 1;
@@ -37,7 +39,7 @@ export function scoresConversations(tool: BaseTool): boolean {
 }
 
 /** The tools of one conversation: one instance of each, created before the first turn and always released. */
-export class EpisodeTools {
+export class EpisodeTools implements KeptTools {
   private readonly instances = new Map<string, OwnedInstance>();
 
   constructor(private readonly options: EpisodeToolsOptions) {}
@@ -90,6 +92,34 @@ export class EpisodeTools {
     return total;
   }
 
+  /** @throws ToolError when a tool cannot say its state. */
+  async save(): Promise<ToolStates> {
+    const { tools, agentData } = this.options;
+    const snapshots = new Map<string, unknown>();
+    for (const [name, instance] of this.instances) {
+      const tool = tools.get(name)!;
+      if (instance.problem !== undefined || !tool.snapshot || !tool.restore) continue;
+      const taken = await this.guardState(name, "snapshot", instance, () => tool.snapshot!(instance.id));
+      snapshots.set(name, copyData(taken));
+    }
+    return { snapshots, agentData: copyData(agentData) };
+  }
+
+  /**
+   * Brings the tools into states that tools of another conversation of the row had. @throws ToolError when one fails.
+   */
+  async restore({ snapshots, agentData }: ToolStates): Promise<void> {
+    for (const [name, snapshot] of snapshots) {
+      const tool = this.options.tools.get(name)!;
+      const instance = this.instances.get(name)!;
+      if (instance.problem !== undefined) throw makeStateError(name, "restore", instance.problem);
+      await this.guardState(name, "restore", instance, () => tool.restore!(instance.id, copyData(snapshot)));
+    }
+    const own = this.options.agentData;
+    for (const key of Object.keys(own)) delete own[key];
+    Object.assign(own, copyData(agentData));
+  }
+
   /** Releases each instance once, after its creation has ended. Calls that timed out get a moment to end first. */
   async release(): Promise<void> {
     await Promise.all(
@@ -132,6 +162,24 @@ export class EpisodeTools {
     if (instance.problem === undefined) await instance.created;
   }
 
+  /** Waits until calls that timed out have ended: they may still change the state. */
+  private async guardState<T>(
+    name: string,
+    method: "snapshot" | "restore",
+    { late }: OwnedInstance,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const { multiTurn, signal } = this.options;
+    try {
+      return await runWithDeadline(multiTurn.toolTimeoutS, signal, async () => {
+        await late;
+        return work();
+      });
+    } catch (cause) {
+      throw makeStateError(name, method, describeError(cause), cause);
+    }
+  }
+
   /**
    * Waits briefly for calls whose signal has aborted; a tool that ignores its signal must not delay the end of the
    * conversation.
@@ -164,6 +212,16 @@ function readInstanceId(created: unknown): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+function makeStateError(name: string, method: "snapshot" | "restore", received: string, cause?: unknown): ToolError {
+  return new ToolError("failed", {
+    code: "tool/no-state",
+    subject: `${method} of tool "${name}"`,
+    expected: method === "snapshot" ? "data, in time" : "the state of the snapshot, in time",
+    received: received.slice(0, 500),
+    cause,
+  });
 }
 
 function makeScoreError(name: string, received: string, cause?: unknown): ToolError {

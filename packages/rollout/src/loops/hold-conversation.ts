@@ -8,6 +8,8 @@ import { startRollouts } from "./run-rollouts.js";
 export type ConversationEnvironment = Omit<
   RolloutOptions,
   | "n"
+  | "tree"
+  | "turnValues"
   | "step"
   | "policyVersion"
   | "seed"
@@ -34,7 +36,7 @@ export async function holdConversation(
   { row, sample, step, policyVersion, sampling }: ConversationWork,
   { answers, calls, steer, ...environment }: ConversationEnvironment,
 ): Promise<UnjudgedTrajectory> {
-  const { seed, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
+  const { seed, earlierSeeds, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
   const { conversations } = await startRollouts(engine, sampleOnce([row]), {
     ...environment,
     // The caller judges and handles failures.
@@ -46,7 +48,7 @@ export async function holdConversation(
     policyVersion,
     seed: 0,
     ...{ temperature, topP, topK, minP, stop, maxTokensPerTurn },
-    replay: () => ({ seed, answers, calls, steer }),
+    replay: () => ({ seed, earlierSeeds, answers, calls, steer }),
   });
   environment.signal?.throwIfAborted();
   return { ...conversations[0]!, sampleIndex: sample };

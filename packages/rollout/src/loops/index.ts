@@ -16,6 +16,7 @@ export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loop
 export { type AgentOptions, defaultAgentOptions, type MakeAgentModel } from "./agent-options.js";
 export { type AnsweredCall, CallAnswers } from "./answer-calls.js";
 export type { AnswerJournal, ConversationJournal, JournalPlace, JournalQuestion } from "./answer-journal.js";
+export { checkTreeSamples } from "./check-branches.js";
 export { checkRowHasReward, type PossibleScores } from "./check-row-has-reward.js";
 export { selectInteraction } from "./episode-interaction.js";
 export { EpisodeTools, scoresConversations } from "./episode-tools.js";
@@ -28,4 +29,6 @@ export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, type OnRequestState, StateLog } from "./state-log.js";
 export type { SamplingPolicy } from "./switching-sequence.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
+export { countLeaves, type TreeOptions } from "./tree-options.js";
 export type { TruncateSide } from "./truncate-text.js";
+export type { TurnValueOptions } from "./turn-values.js";

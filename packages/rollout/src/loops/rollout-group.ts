@@ -33,14 +33,18 @@ import { EpisodeTrace } from "../tracing/episode-trace.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { defaultAgentOptions } from "./agent-options.js";
 import { askThrough, type ConversationJournal, digestQuestion, type JournalQuestion } from "./answer-journal.js";
+import type { BranchPoint } from "./branch-point.js";
 import { checkOutput } from "./check-output.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
+import { GroupBranches } from "./group-branches.js";
+import { GroupTrees } from "./group-trees.js";
 import { type LoopOutput, recordTrajectory } from "./record-trajectory.js";
 import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
 import { Switching, type SwitchingOptions } from "./switching-sequence.js";
+import { addTurnValues } from "./turn-values.js";
 
 /** A row's prompt, evaluated once for all of its samples. */
 interface Prompt {
@@ -71,6 +75,9 @@ export class RolloutGroup {
   private readonly n: number;
   /** Samples that have not taken their sequence yet. */
   private waiting: number;
+  /** Null: each sample begins at the prompt, and nothing goes on from another one. */
+  private readonly branches: GroupBranches | null;
+  private readonly trees: GroupTrees | null;
 
   constructor(
     private readonly engine: PolicyEngine,
@@ -87,34 +94,59 @@ export class RolloutGroup {
   ) {
     this.n = samplesOf(row, options.n);
     this.waiting = this.n;
+    const { tree, turnValues, seed, step } = options;
+    this.branches = tree || turnValues ? new GroupBranches() : null;
+    this.trees = tree ? new GroupTrees(this.branches!, tree, this.n, [seed, step, row.uid]) : null;
   }
 
   async run(): Promise<Sample[]> {
-    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. With
-    // `converse`, a conversation needs a place only if it runs in this process.
-    const places = Array.from({ length: this.n }, () => (this.options.converse ? null : this.acquire()));
+    const { trees } = this;
     try {
-      return await settleAll(
-        places.map((place, sample) => {
-          const at = { step: this.options.step, sample: nameSample(this.row, sample) };
-          return runInEpisode(at, () => this.runSample(place, sample));
-        }),
-      );
+      if (trees)
+        return (await settleAll(Array.from({ length: trees.count }, (_, tree) => this.runTree(trees, tree)))).flat();
+      return await settleAll(Array.from({ length: this.n }, (_, sample) => this.begin(sample)));
     } finally {
+      this.branches?.dispose();
       // If a failure comes before all samples took their sequences, the prompt's sequence has no owner.
       if (this.waiting > 0) (await this.prompt?.catch(() => undefined))?.sequence.dispose();
     }
   }
 
-  private acquire(): Promise<void> {
-    return this.slots.acquire(this.options.step);
+  /** The samples of one tree. Those of a round begin when all earlier ones have ended. */
+  private async runTree(trees: GroupTrees, tree: number): Promise<Sample[]> {
+    const first = trees.plant(tree);
+    const samples = [this.begin(first)];
+    for (let round = 1; round <= this.options.tree!.rounds; round++) {
+      const ended = await settleAll(samples);
+      const grown = trees.grow(tree, round, (sample) => !hasFailed(ended[sample - first]!.ended));
+      // Before first conversations of later rows: what they share is still in the cache.
+      samples.push(...grown.map((sample) => this.begin(sample, this.options.step - 0.5)));
+    }
+    return settleAll(samples);
+  }
+
+  /**
+   * Begins a sample. It queues for its place at once, so that a group's samples run together and its prompt is still in
+   * the cache. With `converse`, a conversation needs a place only if it runs in this process.
+   */
+  private begin(sample: number, rank = this.options.step): Promise<Sample> {
+    if (this.options.turnValues) this.branches!.plant(sample, null, true);
+    const place = this.options.converse ? null : this.acquire(rank);
+    const at = { step: this.options.step, sample: nameSample(this.row, sample) };
+    return runInEpisode(at, () => this.runSample(place, sample));
+  }
+
+  private acquire(rank = this.options.step): Promise<void> {
+    return this.slots.acquire(rank);
   }
 
   private async runSample(place: Promise<void> | null, sample: number): Promise<Sample> {
     try {
       for (let attempt = 0; ; attempt++) {
         const trace = this.openTrace(sample, attempt);
-        const ended = await this.converse(attempt === 0 ? place : null, sample, attempt, trace);
+        const conversed = await this.converse(attempt === 0 ? place : null, sample, attempt, trace);
+        const isMeasured = this.options.turnValues && !hasFailed(conversed);
+        const ended = isMeasured ? await this.measureTurns(conversed, attempt) : conversed;
         const mayRefill = this.options.onFailure === "refill" && attempt < MOST_REFILLS && !this.options.signal.aborted;
         if (mayRefill && hasFailed(ended)) {
           this.warnOfFailure(ended);
@@ -150,6 +182,28 @@ export class RolloutGroup {
     if (!tracer) return null;
     const loop = row.agentName ?? options.defaultAgentLoop;
     return new EpisodeTrace(tracer, { row, sample, step, attempt, loop, modelPath: engine.info.path, parent });
+  }
+
+  /**
+   * Adds the values of its turns: from the end of each other conversations go on. They are samples behind those of the
+   * row.
+   */
+  private async measureTurns(ended: UnjudgedTrajectory, attempt: number): Promise<UnjudgedTrajectory> {
+    const { continuations } = this.options.turnValues!;
+    const { sampleIndex } = ended;
+    const measured = this.branches!.pointsOf(sampleIndex).map((point) => {
+      const first = 1 + (point.turns - 1) * continuations;
+      const samples = Array.from({ length: continuations }, (_, i) => this.n * (first + i) + sampleIndex);
+      return settleAll(samples.map((sample) => this.goOn(point, sample, attempt)));
+    });
+    return addTurnValues(ended, await settleAll(measured));
+  }
+
+  /** A conversation that goes on from a point, and its reward. */
+  private async goOn(point: BranchPoint, sample: number, attempt: number): Promise<Trajectory> {
+    this.branches!.plant(sample, point, false);
+    const ended = await this.converse(this.acquire(this.options.step - 0.5), sample, attempt, null);
+    return this.judge(ended, sample, attempt);
   }
 
   /** The sample's final trajectory. @throws ToolError when it failed and failures are errors. */
@@ -224,13 +278,15 @@ export class RolloutGroup {
     return this.record(describeFailure(new Int32Array(0), error), sample, createRequestLog());
   }
 
-  private record(
+  private async record(
     output: LoopOutput,
     sampleIndex: number,
     request: ReturnType<typeof createRequestLog>,
   ): Promise<UnjudgedTrajectory> {
-    const { row, engine } = this;
-    return recordTrajectory(output, { row, sampleIndex, request, engine, temperature: this.options.temperature });
+    const { row, engine, trees } = this;
+    const { temperature } = this.options;
+    const ended = await recordTrajectory(output, { row, sampleIndex, request, engine, temperature });
+    return trees ? { ...ended, branch: trees.describe(sampleIndex) } : ended;
   }
 
   private async converseHere(
@@ -248,19 +304,20 @@ export class RolloutGroup {
       const isFirst = this.prompt === undefined;
       this.prompt ??= this.evaluatePrompt();
       const prompt = await this.prompt;
-      sequence = attempt === 0 ? this.takeSequence(prompt) : await this.openSequence(prompt.ids);
+      sequence = await this.takeSequence(prompt, sample, attempt);
       request.enter("running");
       const work = this.runLoop.bind(this, sample, attempt, trace, sequence, prompt, request);
       const output = await (trace ? trace.run(work) : work());
       const ended = await this.record(output, sample, request);
       const { metrics } = ended;
       // The group's prompt was evaluated once; it counts for the first sample.
-      if (isFirst || attempt > 0) metrics.prefill_tokens = (metrics.prefill_tokens ?? 0) + prompt.ids.length;
+      const isAnew = attempt > 0 && !this.branches?.originOf(sample);
+      if (isFirst || isAnew) metrics.prefill_tokens = (metrics.prefill_tokens ?? 0) + prompt.ids.length;
       if (attempt > 0) metrics.refilled = attempt;
       if (prompt.isUnsplit) metrics.tokenization_unsplit = (metrics.tokenization_unsplit ?? 0) + 1;
       this.warnOfTokens(ended);
-      const { seed, temperature, topP, topK, minP } = this.chooseSampling(sample, attempt);
-      return { ...ended, sampling: { seed, temperature, topP, topK, minP } };
+      const { stop: _, maxTokensPerTurn: __, ...sampling } = this.chooseSampling(sample, attempt);
+      return { ...ended, sampling };
     } finally {
       sequence?.dispose();
       this.slots.release();
@@ -268,8 +325,13 @@ export class RolloutGroup {
   }
 
   /** The last sample takes the prompt's own sequence: nothing is copied for a group of one. */
-  private takeSequence({ sequence }: Prompt): PolicySequence {
-    return --this.waiting > 0 ? sequence.fork() : sequence;
+  private async takeSequence({ sequence, ids }: Prompt, sample: number, attempt: number): Promise<PolicySequence> {
+    const from = this.branches?.originOf(sample);
+    if (attempt > 0 || sample >= this.n) return from ? from.sequence.fork() : this.openSequence(ids);
+    const isLast = --this.waiting === 0;
+    if (!from) return isLast ? sequence : sequence.fork();
+    if (isLast) sequence.dispose();
+    return from.sequence.fork();
   }
 
   /** The trajectory with its reward. Aborted and failed conversations are not judged and have none. */
@@ -369,8 +431,10 @@ export class RolloutGroup {
     const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, seed, step } = this.options;
     const draw = [seed, step, this.row.uid, sample];
     const drawn = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
-    const own = this.options.replay?.(this.at.position).seed ?? drawn;
-    return { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed: own };
+    const own = this.options.replay?.(this.at.position);
+    const earlierSeeds = own?.earlierSeeds ?? this.branches?.originOf(sample)?.seeds;
+    const sampling = { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed: own?.seed ?? drawn };
+    return earlierSeeds ? { ...sampling, earlierSeeds } : sampling;
   }
 
   private async runLoop(
@@ -385,7 +449,10 @@ export class RolloutGroup {
     const { signal } = options;
     const replay = options.replay?.(this.at.position);
     const name = row.agentName ?? options.defaultAgentLoop;
-    const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
+    const limits = [options.responseLength, engine.info.contextSize - prompt.ids.length];
+    const added = sample >= this.n ? options.turnValues?.maxTokens : null;
+    if (added != null) limits.push(this.branches!.originOf(sample)!.tokens - prompt.ids.length + added);
+    const responseLength = Math.min(...limits);
     const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);
     const { factory, traits, recorded } = findLoop(row, options);
     const policyVersion = options.policyVersion ?? options.step;
@@ -398,6 +465,8 @@ export class RolloutGroup {
       ? () => switching.createSequence()
       : replay?.steer && (() => steer(engine.createSequence()));
     const steered = steer(sequence);
+    const journal = options.journal && this.openJournal(sample, attempt);
+    const branch = this.branches?.open(sample, { seed, sequence: steered, journal });
     try {
       const loop = factory({
         engine: createSequence ? replaceSequences(engine, createSequence) : engine,
@@ -413,11 +482,13 @@ export class RolloutGroup {
         agent: options.agent ?? defaultAgentOptions,
         policyVersion,
         // A replay's versions take over from the first turn on: the prompt was evaluated with any weights.
-        sequence: switching ? switching.begin(steered, prompt.ids, replay?.policies ? null : engine) : steered,
+        sequence: switching
+          ? switching.begin(steered, prompt.ids, replay?.policies ? null : engine)
+          : (branch?.sequence ?? steered),
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
-        ...(options.journal ? { journal: this.openJournal(sample, attempt) } : {}),
+        ...(branch ? { branch, journal: branch.journal } : journal ? { journal } : {}),
         ...(replay?.answers ? { answers: replay.answers } : {}),
         ...(replay?.calls ? { calls: replay.calls } : {}),
         ...(trace?.scope ? { trace: trace.scope } : {}),

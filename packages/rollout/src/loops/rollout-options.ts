@@ -15,11 +15,15 @@ import type { Truncation } from "./fit-prompt.js";
 import type { Semaphore } from "./semaphore.js";
 import type { OnRequestState } from "./state-log.js";
 import type { SamplingPolicy } from "./switching-sequence.js";
+import type { TreeOptions } from "./tree-options.js";
+import type { TurnValueOptions } from "./turn-values.js";
 
 /** Recorded parts of a conversation to replay. A part left out runs as usual. */
 export interface ConversationReplay {
   /** Seed of the trajectory. */
   seed: number;
+  /** Seeds of its first turns, if it took them over from another conversation. Left out: none. */
+  earlierSeeds?: readonly number[] | undefined;
   /** Recorded replies; for built-in loops. */
   answers?: AnswerSource;
   /** Recorded requests, repeated instead of running the agent's code; for agents. */
@@ -80,6 +84,16 @@ export interface RolloutOptions extends Pick<SamplingOptions, "minP">, Required<
   replay?: (position: number) => ConversationReplay;
   /** Number of samples of each row without its own number. */
   n: number;
+  /**
+   * Grows the samples of each row as trees, for the built-in loop. Each has 1 + rounds x expansions samples, and the
+   * number of a row's samples is a multiple of that. Null or left out: each sample begins at the prompt.
+   */
+  tree?: TreeOptions | null;
+  /**
+   * Measures the value of each turn, for the built-in loop: from its end further conversations go on, whose mean reward
+   * it is. They are no samples of the row. Null or left out: nothing is measured.
+   */
+  turnValues?: TurnValueOptions | null;
   /** Stop strings; each ends a turn. Default none. */
   stop?: readonly string[];
   /** Maximum number of tokens per turn; default null: the rest of `responseLength`. */
@@ -120,9 +134,9 @@ export interface RolloutOptions extends Pick<SamplingOptions, "minP">, Required<
    */
   policyVersion?: number;
   /**
-   * Chooses who samples a turn, whoever sampled the earlier ones: another version of the policy, or a teacher; null: the
-   * engine. Asked when the turn begins, perhaps twice. For built-in loops; agents and loops of users are sampled by the
-   * engine. Default: the engine samples all turns.
+   * Chooses who samples a turn, whoever sampled the earlier ones: another version of the policy, or a teacher; null:
+   * the engine. Asked when the turn begins, perhaps twice. For built-in loops; agents and loops of users are sampled by
+   * the engine. Default: the engine samples all turns.
    */
   choose?: (turn: BeginningTurn) => SamplingPolicy | null;
   signal?: AbortSignal;

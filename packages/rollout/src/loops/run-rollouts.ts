@@ -7,6 +7,7 @@ import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { countConversations, isSampleCount, MOST_SAMPLES, samplesOf } from "../data/row-samples.js";
 import { makeRewardManager, RewardQueue } from "../rewards/index.js";
+import { checkBranches } from "./check-branches.js";
 import { checkRowHasReward } from "./check-row-has-reward.js";
 import { selectInteraction } from "./episode-interaction.js";
 import { RolloutGroup, settleAll } from "./rollout-group.js";
@@ -53,6 +54,12 @@ export async function startRollouts(
     rows.filter((row) => findLoop(row, options).traits.prompt),
     engine,
   );
+  const { reward } = options;
+  const manager =
+    typeof reward === "function" || reward === null
+      ? makeRewardManager("naive", { reward, rewards: options.rewards })
+      : reward;
+  checkBranches(rows, options, manager.granularity === "sample");
   // All conversations share the schemas.
   for (const tool of options.tools.values()) freezeData(tool.schema);
   const slots = options.slots ?? new Semaphore(options.concurrency ?? engine.info.maxSequences);
@@ -65,11 +72,6 @@ export async function startRollouts(
   const linked = { ...options, signal: run.signal, onWarning: onceEach(options.onWarning) };
   // After an error the results of other conversations are not needed: abort them.
   const stop = (error: unknown) => run.abort(error);
-  const { reward } = options;
-  const manager =
-    typeof reward === "function" || reward === null
-      ? makeRewardManager("naive", { reward, rewards: options.rewards })
-      : reward;
   const rewards = new RewardQueue(manager, countConversations(rows, options.n), run.signal);
   let first = 0;
   const groups = rows.map((row, position) => {

@@ -31,7 +31,14 @@ import { isFatal } from "../is-fatal.js";
 import { describeError } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";
-import type { AgentLoop, AgentLoopContext, AgentLoopOutput, NextTurn, SamplingParams } from "./agent-loop.js";
+import {
+  type AgentLoop,
+  type AgentLoopContext,
+  type AgentLoopOutput,
+  type NextTurn,
+  type SamplingParams,
+  seedOfTurn,
+} from "./agent-loop.js";
 import { CallAnswers, makePlainCodec } from "./answer-calls.js";
 import { askThrough, digestQuestion, type JournalQuestion } from "./answer-journal.js";
 import { EpisodeInteraction, selectInteraction } from "./episode-interaction.js";
@@ -58,6 +65,7 @@ export class ToolAgentLoop implements AgentLoop {
   private sequence: PolicySequence;
   private conversation!: Conversation;
   private answers!: CallAnswers;
+  private tools!: EpisodeTools;
   /** The assistant's last turn. */
   private answer: AnswerNode | null = null;
   private interaction: EpisodeInteraction | null = null;
@@ -79,6 +87,7 @@ export class ToolAgentLoop implements AgentLoop {
     const common = { row, multiTurn, agentData, addMetric, signal };
     const images = makeToolImages(row, context.engine.images, context.imageAccess);
     const tools = new EpisodeTools({ ...common, tools: context.tools, images });
+    this.tools = tools;
     const interaction = selectInteraction(context.interactions, row);
     const show = (content: ChatMessage["content"]) =>
       this.answers.show(content, `image of interaction "${interaction!.name}"`, true);
@@ -87,7 +96,7 @@ export class ToolAgentLoop implements AgentLoop {
       new EpisodeInteraction({
         ...common,
         interaction,
-        seed: sampling.seed,
+        seedOf: (turn) => seedOfTurn(sampling, turn - 1),
         show: context.engine.images ? show : null,
         record: (messages, turn, ask) =>
           askThrough(
@@ -214,6 +223,7 @@ export class ToolAgentLoop implements AgentLoop {
       if (typeof next === "string") return next;
       const observed = this.observe(next, end === "ended");
       if (observed === null) return "length";
+      await this.context.branch?.reach(this.assistantTurns, this.conversation.tokenCount, this.tools);
       delta = observed;
     }
   }
@@ -279,7 +289,7 @@ export class ToolAgentLoop implements AgentLoop {
       topK: sampling.topK,
       minP: sampling.minP,
       ...(sampling.stop.length > 0 ? { stopStrings: sampling.stop } : {}),
-      seed: hashSeed(sampling.seed, this.assistantTurns),
+      seed: hashSeed(seedOfTurn(sampling, this.assistantTurns), this.assistantTurns),
       signal,
     };
     const { trace, engine } = this.context;
