@@ -12,6 +12,7 @@ export const groups = [
       "rewards",
       "judges",
       "self-play",
+      "trees",
       "teachers",
       "sft",
       "runs",

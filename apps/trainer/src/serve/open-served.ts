@@ -123,6 +123,6 @@ async function nameWeights(subject: Subject, checkpoint: Checkpoint | null, mode
 /** Defaults of requests: the run's sampling; for a plain model temperature 1, as in the APIs. */
 function readSampling(config: TrainConfig | null): ChatSampling {
   if (!config) return { temperature: 1 };
-  const { n: _, ...sampling } = importSampling(config);
+  const { n: _, tree: __, ...sampling } = importSampling(config);
   return sampling;
 }

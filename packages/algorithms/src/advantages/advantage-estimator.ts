@@ -54,6 +54,16 @@ export interface AdvantageInputs {
   rolloutIsWeights?: ArrayLike<number>;
   /** Parts of the reward, each with its weight; present for estimators that need "rewardParts" (gdpo). */
   rewardParts?: readonly RewardPart[];
+  /**
+   * Of each trajectory the index of its tree in its group; null: it belongs to none. Training provides them (tree_grpo). Default:
+   * there are no trees.
+   */
+  trees?: readonly (number | null)[];
+  /**
+   * Of each trajectory the measured values of its turns, in order and without the last one; null: unknown. Present for estimators that
+   * need "turnValues" (vine).
+   */
+  turnValues?: readonly (readonly (number | null)[])[];
   /** Data source of each trajectory (rae). Training provides them. Default: all have the same. */
   dataSources?: readonly string[];
   /** Weight of the earlier baseline when a return moves it (rae), from 0 to below 1. Default 0.95. */
@@ -68,7 +78,7 @@ export interface AdvantageInputs {
   /** GAE's lambda, which trades bias for variance, 0 to 1. Default 1. */
   lam?: number;
   /**
-   * Divide advantages by the group's standard deviation (grpo, grpo_passk, gdpo, mt_grpo, gigpo). Default true; for
+   * Divide advantages by the group's standard deviation (grpo, grpo_passk, gdpo, mt_grpo, tree_grpo, gigpo). Default true; for
    * gigpo false.
    */
   normalizeByStd?: boolean;
@@ -119,7 +129,7 @@ export interface AdvantageOutputs {
  * Inputs that need a model, rollouts, a forward pass or config keys of their own; only computed for estimators that
  * name them.
  */
-export const costlyInputs = ["values", "baselines", "sumPiSquared", "rewardParts"] as const;
+export const costlyInputs = ["values", "baselines", "sumPiSquared", "rewardParts", "turnValues"] as const;
 
 export type CostlyInput = (typeof costlyInputs)[number];
 
@@ -132,7 +142,8 @@ export interface AdvantageEstimator {
   /**
    * "values": trains a critic beside the actor. "baselines": adds one greedy rollout per prompt. "sumPiSquared":
    * evaluates every trajectory before the advantages, for `oldLogprobs` and `sumPiSquared`. "rewardParts": provides
-   * the values that `algorithm.gdpo_reward_keys` names. Default none.
+   * the values that `algorithm.gdpo_reward_keys` names. "turnValues":
+   * adds conversations that go on from the end of each turn. Default none.
    */
   readonly needs?: readonly CostlyInput[];
   /**

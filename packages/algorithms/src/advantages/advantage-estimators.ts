@@ -14,6 +14,8 @@ import { estimateRae } from "./rae.js";
 import { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 import { estimateRemax } from "./remax.js";
 import { estimateRloo } from "./rloo.js";
+import { estimateTreeGrpo } from "./tree-grpo.js";
+import { estimateVine } from "./vine.js";
 
 const builtIn = {
   gae: estimateGae,
@@ -32,6 +34,8 @@ const builtIn = {
   mt_grpo: estimateMtGrpo,
   max_rl: estimateMaxRl,
   rae: estimateRae,
+  tree_grpo: estimateTreeGrpo,
+  vine: estimateVine,
   optimal_token_baseline: estimateOptimalTokenBaseline,
   tir_optimal_token_baseline: estimateOptimalTokenBaseline,
 } satisfies Record<string, AdvantageEstimator>;

@@ -28,3 +28,5 @@ export { estimateRae } from "./rae.js";
 export { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 export { estimateRemax } from "./remax.js";
 export { estimateRloo } from "./rloo.js";
+export { estimateTreeGrpo } from "./tree-grpo.js";
+export { estimateVine } from "./vine.js";

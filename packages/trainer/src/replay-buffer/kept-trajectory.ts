@@ -8,7 +8,7 @@ export type KeptTrajectory = Omit<Trajectory, "images" | "toolSchemas" | "sampli
 
 /** @returns a copy without texts, times and fields that only dumps need. */
 export function keepTrajectory(trajectory: Trajectory): KeptTrajectory {
-  const { timeline, segments, rewards, extraFields, metrics } = trajectory;
+  const { timeline, segments, rewards, extraFields, metrics, branch } = trajectory;
   // Updates weigh conversations of other machines by one of their metrics; reward parts come from the judge as numbers.
   const numbers = Object.entries(extraFields).filter(([, value]) => ["number", "boolean"].includes(typeof value));
   return {
@@ -29,6 +29,7 @@ export function keepTrajectory(trajectory: Trajectory): KeptTrajectory {
     reward: trajectory.reward,
     rewards: { ...rewards, parts: [] },
     metrics: { ...metrics },
+    ...(branch ? { branch: { ...branch } } : {}),
     extraFields: Object.fromEntries(numbers),
     ...(timeline ? { timeline: { loop: [], request: [], turns: timeline.turns } } : {}),
   };

@@ -23,12 +23,15 @@ export interface HeldAgain {
   answers: Omit<RecordedAnswersOptions, "readCalls">;
 }
 
+/** The seeds of a recorded conversation. */
+export type TrajectoryDraw = Pick<TrajectorySampling, "seed" | "earlierSeeds">;
+
 export interface HoldOptions {
-  /** Sampling parameters common to all; each has its own seed. */
-  sampling: Omit<TrajectorySampling, "seed">;
+  /** Sampling parameters common to all; each has its own seeds. */
+  sampling: Omit<TrajectorySampling, keyof TrajectoryDraw>;
   /** Versions of the policy, by the numbers in recorded turns; default: `policy` samples all turns. */
   policies?: ReadonlyMap<number, Policy>;
-  seeds: readonly number[];
+  draws: readonly TrajectoryDraw[];
   step: number;
   /** True if rewards are computed. */
   isJudged: boolean;
@@ -39,10 +42,10 @@ export interface HoldOptions {
 export async function holdAgain(
   { policy, environment, teachers }: Pick<Training, "policy" | "environment" | "teachers">,
   held: readonly HeldAgain[],
-  { sampling, policies = new Map(), seeds, step, isJudged, signal }: HoldOptions,
+  { sampling, policies = new Map(), draws, step, isJudged, signal }: HoldOptions,
 ): Promise<{ ended: UnjudgedTrajectory[]; judged: Trajectory[] }> {
   const replays = held.map((each, i) => ({
-    ...makeReplay({ policy, environment }, each, seeds[i]!),
+    ...makeReplay({ policy, environment }, each, draws[i]!),
     ...choosePolicies(each, { policy, policies, teachers }),
   }));
   const { conversations, finish } = await startRollouts(policy.engine, sampleOnce(held.map(({ row }) => row)), {
@@ -70,13 +73,13 @@ export async function holdAgain(
 function makeReplay(
   { policy, environment }: { policy: Training["policy"]; environment: Environment },
   { line, row, change, answers }: HeldAgain,
-  seed: number,
+  draw: TrajectoryDraw,
 ): ConversationReplay {
   const { steer } = new Steering(policy.engine, change);
   const calls = listLineCalls(line);
-  if (calls) return { seed, steer, calls };
+  if (calls) return { ...draw, steer, calls };
   const readCalls = makeReadCalls(environment, row);
-  return { seed, steer, answers: new RecordedAnswers(line, { ...answers, readCalls }) };
+  return { ...draw, steer, answers: new RecordedAnswers(line, { ...answers, readCalls }) };
 }
 
 /** Versions of the policy that sampled a conversation's turns, in order; empty where the step's sampled all of them. */

@@ -8,10 +8,10 @@ import { VALIDATION_SEED } from "../validation/validate.js";
 export function readSampling(line: DumpLine, config: TrainConfig, validation: boolean): TrajectorySampling {
   const { sampling, step, uid, sample, metrics } = line;
   if (sampling) {
-    const { seed, temperature, top_p: topP, top_k: topK, min_p: minP } = sampling;
-    return { seed, temperature, topP, topK, minP };
+    const { seed, temperature, top_p: topP, top_k: topK, min_p: minP, earlier_seeds: earlierSeeds } = sampling;
+    return { seed, temperature, topP, topK, minP, ...(earlierSeeds ? { earlierSeeds } : {}) };
   }
-  const { n: _, ...given } = validation ? importValidation(config) : importSampling(config);
+  const { n: _, tree: __, ...given } = validation ? importValidation(config) : importSampling(config);
   const draw = [validation ? VALIDATION_SEED : config.actor_rollout_ref.rollout.seed, step!, uid, sample];
   const seed = metrics.refilled ? hashSeed(...draw, "attempt", metrics.refilled) : hashSeed(...draw);
   return { ...given, seed };

@@ -90,7 +90,7 @@ export class Replay {
       const results: ReplayResult[] = [];
       const batches = new Map<string, number[]>();
       lines.forEach((line, i) => {
-        const { seed: _, ...sampling } = readSampling(line, this.parts.config, validation);
+        const { seed: _, earlierSeeds: __, ...sampling } = readSampling(line, this.parts.config, validation);
         // Conversations of agents have one version, those beside them may have several.
         const key = JSON.stringify([line.step, sampling, readVersions(line).length > 0]);
         batches.set(key, [...(batches.get(key) ?? []), i]);
@@ -105,10 +105,10 @@ export class Replay {
           const change = listLineCalls(line) ? null : stop;
           return { line, row: rows[k]!, change, answers: { onOtherTurn: "abort" as const } };
         });
-        const { seeds, sampling } = this.readDraws(batch, validation);
+        const { draws, sampling } = this.readDraws(batch, validation);
         const step = batch[0]!.step!;
         await this.withPolicies(batch, validation, signal, async (policies) => {
-          const options = { policies, sampling, seeds, step, isJudged: false, signal };
+          const options = { policies, sampling, draws, step, isJudged: false, signal };
           const { ended } = await holdAgain(this.training, held, options);
           indices.forEach((i, k) => {
             results[i] = compareReplay(this.place(shown[i]!), ended[k]!, until);
@@ -134,12 +134,12 @@ export class Replay {
       checkGoesOn(line);
       const { turn, keep } = findPlace(line, token);
       this.checkToken(replacement);
-      const { seeds, sampling } = this.readDraws([line], validation);
+      const { draws, sampling } = this.readDraws([line], validation);
       const change: Change = {
         turn,
         keep,
         next: replacement ?? null,
-        seed: options.seed ?? hashSeed(seeds[0]!, "fork", token),
+        seed: options.seed ?? hashSeed(draws[0]!.seed, "fork", token),
         onText: (text) => onText?.("assistant", text),
       };
       const answers = {
@@ -152,7 +152,7 @@ export class Replay {
       const held = [{ line, row: row!, change, answers }];
       const step = line.step!;
       const { judged } = await this.withPolicies([line], validation, signal, (policies) =>
-        holdAgain(this.training, held, { policies, sampling, seeds, step, isJudged: liveTools, signal }),
+        holdAgain(this.training, held, { policies, sampling, draws, step, isJudged: liveTools, signal }),
       );
       const trajectory = judged[0]!;
       checkPrefix(this.place(shown!), trajectory.tokenIds, token);
@@ -334,8 +334,9 @@ export class Replay {
 
   private readDraws(lines: readonly DumpLine[], validation: boolean) {
     const all: TrajectorySampling[] = lines.map((line) => readSampling(line, this.parts.config, validation));
-    const { seed: _, ...sampling } = all[0]!;
-    return { sampling, seeds: all.map(({ seed }) => seed) };
+    const { seed: _, earlierSeeds: __, ...sampling } = all[0]!;
+    const draws = all.map(({ seed, earlierSeeds }) => (earlierSeeds ? { seed, earlierSeeds } : { seed }));
+    return { sampling, draws };
   }
 
   private checkToken(token: number | undefined): void {

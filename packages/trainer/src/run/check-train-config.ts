@@ -9,6 +9,7 @@ import type { Settings } from "../config/import/settings.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { TaskDefinition } from "../task/task-definition.js";
 import type { Registries } from "../user-code/registries.js";
+import { checkBranching } from "./check-branching.js";
 
 /**
  * Checks what the schema cannot: names in registries, and settings that must fit together. No model is loaded yet, so a
@@ -30,6 +31,7 @@ export function checkTrainConfig(
   checkLoss(config);
   checkLag(config, lag);
   checkPartialRollout(config, lag);
+  checkBranching(config, registries, task);
   checkTurns(rollout.multi_turn, task);
   registries.klEstimates.get(actor.kl_loss_type, { subject: "actor_rollout_ref.actor.kl_loss_type" });
   rewardStrategies.get(config.reward_model.aggregation.strategy);

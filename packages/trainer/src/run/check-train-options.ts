@@ -37,6 +37,8 @@ const validationChecks: ChecksOf<Required<ValidationOptions>> = {
 
 const saveChecks: ChecksOf<Required<NonNullable<TrainOptions["save"]>>> = { every: any, minutes: any, keep: any };
 
+const treeChecks: ChecksOf<Required<NonNullable<TrainOptions["tree"]>>> = { expansions: any, rounds: any };
+
 /** Checks of options. Options with `any` are checked later, as keys of the config. */
 const trainChecks: ChecksOf<Required<TrainOptions>> = {
   model: text,
@@ -49,6 +51,7 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
   epochs: any,
   batchSize: any,
   n: any,
+  tree: [isObject, "{ expansions, rounds }", treeChecks],
   temperature: any,
   lag: any,
   partialRollout: any,

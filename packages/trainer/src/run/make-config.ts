@@ -55,6 +55,8 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["save.minutes", "trainer.save_minutes"],
   ["save.keep", "trainer.max_actor_ckpt_to_keep"],
   ["partialRollout", `${rollout}.partial_rollout`],
+  ["tree.expansions", `${rollout}.tree.expansions`],
+  ["tree.rounds", `${rollout}.tree.rounds`],
   ["journal", "trainer.journal"],
   ["threads", "trainer.threads"],
   ["device", "trainer.device"],

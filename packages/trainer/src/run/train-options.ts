@@ -95,6 +95,13 @@ export interface TrainOptions<Row extends object = object> {
   batchSize?: number;
   /** Number of conversations of each prompt; default 8. */
   n?: number;
+  /**
+   * Grows the conversations of each prompt as trees: in each of `rounds` rounds (default 1) `expansions` turns of a
+   * tree are drawn, and another conversation goes on from the end of each, with the same tokens and tools in the same
+   * state. Each tree has 1 + rounds x expansions conversations, and `n` is a multiple of that. Goes with `advantages:
+   * "tree_grpo"`. Default: each conversation begins at the prompt.
+   */
+  tree?: { expansions: number; rounds?: number };
   /** Sampling temperature, above 0; default 1. */
   temperature?: number;
   /**

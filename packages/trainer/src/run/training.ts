@@ -26,7 +26,8 @@ import { loadSampler, type RowSamplerSource } from "../task/open-sampler.js";
 import type { Task } from "../task/task.js";
 import { loadAlgorithms } from "../user-code/load-algorithms.js";
 import { providePackages } from "../user-code/provide-packages.js";
-import { openRegistries } from "../user-code/registries.js";
+import { openRegistries, type Registries } from "../user-code/registries.js";
+import { findBranching } from "./check-branching.js";
 import { checkTrainConfig } from "./check-train-config.js";
 
 /** Everything that a config names, opened: model, data, tools, reward. */
@@ -70,7 +71,7 @@ export function openTraining(
 }
 
 /** @throws ConfigError for settings that only conversations of this process follow. */
-function checkFitsBus(config: TrainConfig): void {
+function checkFitsBus(config: TrainConfig, registries: Registries): void {
   const { trainer, distillation, actor_rollout_ref } = config;
   const { rollout } = actor_rollout_ref;
   const refuse = (problem: string, subject: string, expected: string, received: string) =>
@@ -87,6 +88,14 @@ function checkFitsBus(config: TrainConfig): void {
       "actor_rollout_ref.rollout.partial_rollout",
       "carry_on",
       rollout.partial_rollout,
+    );
+  const branching = findBranching(config, registries);
+  if (branching)
+    throw refuse(
+      "goes on from conversations of this process alone",
+      branching.key,
+      branching.otherwise,
+      branching.value,
     );
   const lag = readLag(config);
   if (lag > 0 && !usesLora(config))
@@ -116,7 +125,7 @@ async function openParts(
   await loadAlgorithms(config, folder, registries);
   const settings = importSettings(config);
   checkTrainConfig(config, settings, registries, task?.definition);
-  if (bus) checkFitsBus(config);
+  if (bus) checkFitsBus(config, registries);
   await checkLagFits(config, folder);
   const sampleRows = await loadSampler(settings.data.sampler, folder, registries);
   const allRows = await openData(settings, folder, {

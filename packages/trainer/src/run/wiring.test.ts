@@ -361,6 +361,11 @@ const ELSEWHERE: Record<string, string[]> = {
   "train-agent.test.ts": [...["agent.timeout_s", "agent.max_calls", "branch_credit"].map((key) => `${ROLLOUT}.${key}`)],
   "chat-session.test.ts of @cria/rollout": [`${ROLLOUT}.train_on_constrained_tokens`],
   "self-play.test.ts": ["algorithm.rae_decay"],
+  "trees.test.ts": [
+    ...["tree.expansions", "tree.rounds"].map((key) => `${ROLLOUT}.${key}`),
+    "algorithm.vine.continuations",
+    "algorithm.vine.max_tokens",
+  ],
   "replayed-groups.test.ts": ["size", "max_age", "share", "sampling"].map((key) => `algorithm.replay.${key}`),
   "failures.test.ts": [`${ROLLOUT}.on_failure`],
   "algorithms.test.ts, on a real model": [

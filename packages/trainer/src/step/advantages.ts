@@ -12,10 +12,10 @@ import type { Advantages, Groups } from "./groups.js";
 
 /**
  * Options of estimators. `gamma`: discount of rewards-to-go, per token, or per turn for gigpo; in [0, 1], default 1.
- * `normalizeByStd`: true makes grpo, grpoPassk, mtGrpo and gigpo divide by the group's standard deviation; default
- * true, false for gigpo. `turnWeight`: weight of a turn's advantage relative to its episode's in gigpo and mtGrpo,
- * default 1. `baselineDecay`: of rae's baselines, default 0.95. `state`: the `state` of the advantages of the step
- * before.
+ * `normalizeByStd`: true makes grpo, grpoPassk, mtGrpo, treeGrpo and gigpo divide by the group's standard deviation;
+ * default true, false for gigpo. `turnWeight`: weight of a turn's advantage relative to its episode's in gigpo and
+ * mtGrpo, default 1. `baselineDecay`: of rae's baselines, default 0.95. `state`: the `state` of the advantages of the
+ * step before.
  */
 export interface AdvantageOptions
   extends Pick<AdvantageInputs, "gamma" | "normalizeByStd" | "turnWeight" | "baselineDecay" | "state"> {}
@@ -41,6 +41,7 @@ export function estimateAdvantages(
     offsets,
     groups: trajectories.map((t) => t.uid),
     dataSources: trajectories.map((t) => t.dataSource),
+    trees: trajectories.map(({ branch }) => branch?.tree ?? null),
     turns: trajectories.map(listTurns),
     tokenIds: join(trajectories.map((t) => t.tokenIds)),
     ...(trajectories.some((t) => t.segments) ? { segments: trajectories.map((t) => t.segments ?? null) } : {}),
@@ -124,6 +125,11 @@ export const advantages = {
    * arXiv:2506.24119): `advantages.rae(groups, { state: previous.state })`.
    */
   rae: by("rae"),
+  /**
+   * For rollouts that are grown as trees: the reward compared with all rewards of the prompt, plus compared with those
+   * of the same tree (Tree-GRPO, arXiv:2509.21240).
+   */
+  treeGrpo: by("tree_grpo"),
   /** Any registered estimator, or your own. */
   of: estimate,
 };

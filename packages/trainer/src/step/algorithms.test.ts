@@ -62,7 +62,8 @@ describe("every advantage estimator trains", () => {
   const perToken = ["gae", "reinforce_plus_plus", "remax", "optimal_token_baseline", "tir_optimal_token_baseline"];
   it.each(advantageEstimators.names())("%s", async (adv_estimator) => {
     const gdpo_reward_keys = adv_estimator === "gdpo" ? ["score"] : null;
-    const training = await open({ algorithm: { adv_estimator, gamma: 0.9, gdpo_reward_keys } });
+    const rollout = adv_estimator === "tree_grpo" ? { tree: { expansions: 1 } } : {};
+    const training = await open({ algorithm: { adv_estimator, gamma: 0.9, gdpo_reward_keys }, rollout });
     const { trajectories, metrics } = await take(training);
     expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
     for (const name of ["advantages", "returns"])

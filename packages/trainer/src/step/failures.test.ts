@@ -67,7 +67,8 @@ const comparing = [
 describe("a failed sample moves no baseline", () => {
   it("estimators that compare inside a group say so", () => {
     const names = advantageEstimators.names().filter((name) => advantageEstimators.get(name).comparesGroup);
-    expect(names.sort()).toEqual([...comparing].sort());
+    // The last two have further conversations, which fail in tests of their own (run/trees.test.ts, turn-values.test.ts).
+    expect(names.sort()).toEqual([...comparing, "tree_grpo", "vine"].sort());
   });
 
   it.each(comparing)(

@@ -53,6 +53,7 @@ describe("advantages", () => {
     mtGrpo: "mt_grpo",
     maxRl: "max_rl",
     rae: "rae",
+    treeGrpo: "tree_grpo",
   } as const;
 
   it("has every estimator that rewards suffice for, and no other", () => {

@@ -1,5 +1,5 @@
 import { DataError, hasFailed, type SamplingOptions, type Trajectory } from "@cria/core";
-import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow, OnRequestState, RolloutOptions, Semaphore } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
@@ -14,6 +14,18 @@ import { Groups } from "./groups.js";
 export interface RollOutOptions extends SamplingOptions {
   /** Number of conversations of each row without its own number (`samples`), at least 1; default 8. */
   n?: number;
+  /**
+   * Grows the conversations of each row as trees: each tree has 1 + rounds x expansions of them, and `n` is a multiple
+   * of that. In each round `expansions` ends of turns are drawn, and another conversation goes on from each. Default:
+   * none, each begins at the prompt.
+   */
+  tree?: RolloutOptions["tree"];
+  /**
+   * Measures the value of each turn but a conversation's last: `continuations` further conversations go on from its
+   * end, with at most `maxTokens` more tokens each (null: the rest of the response), and their mean reward is its
+   * value, in `trajectory.turnValues`. Default: nothing is measured.
+   */
+  turnValues?: RolloutOptions["turnValues"];
   /** Default: the number of the policy's updates plus one. */
   step?: number;
   /** Name of these rollouts in errors; default "step <step>". */
@@ -39,9 +51,23 @@ export interface RollOutOptions extends SamplingOptions {
 
 const { any } = optionChecks;
 
+const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 1;
+const isTree = (value: unknown) =>
+  value === null ||
+  (isObject(value) && "rounds" in value && "expansions" in value && isCount(value.rounds) && isCount(value.expansions));
+const isMeasurement = (value: unknown) =>
+  value === null ||
+  (isObject(value) &&
+    "continuations" in value &&
+    "maxTokens" in value &&
+    isCount(value.continuations) &&
+    (value.maxTokens === null || isCount(value.maxTokens)));
+
 const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
   ...samplingChecks,
   n: any,
+  tree: [isTree, "{ rounds, expansions }, whole numbers of at least 1, or null"],
+  turnValues: [isMeasurement, "{ continuations, maxTokens }, whole numbers of at least 1, or null"],
   step: optionChecks.whole,
   name: optionChecks.text,
   signal: optionChecks.signal,
@@ -93,6 +119,8 @@ export function rollOut<Row extends DatasetRow>(
       ...opened,
       tokenizer: policy.tokenizer,
       n,
+      tree: options.tree,
+      turnValues: options.turnValues,
       ...sampling,
       seed: sampling.seed ?? policy.seed,
       step,

@@ -52,6 +52,7 @@ export async function sampleStep(
     slots,
     onState,
     journal: journals?.sampled,
+    turnValues: estimator.needs?.includes("turnValues") ? algorithm.turnValues : null,
     choose: newest ? () => describeVersion(newest()) : teachers?.guide(step),
     converse: await coordination?.converseBy(version),
   };
@@ -68,7 +69,8 @@ export async function sampleStep(
     clock,
   );
   const name = `the greedy rollouts of step ${step}`;
-  const greedy = { ...sampling, choose: undefined, n: 1, temperature: 0, name, journal: journals?.greedy };
+  const once = { ...sampling, choose: undefined, n: 1, tree: null, turnValues: null };
+  const greedy = { ...once, temperature: 0, name, journal: journals?.greedy };
   const greedyRewards = estimator.needs?.includes("baselines")
     ? await rollOutGreedily(sampleOnce(collected.rows), (asked) => rollOut(version, environment, asked, greedy), clock)
     : null;

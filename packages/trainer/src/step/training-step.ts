@@ -28,6 +28,7 @@ import { type SampledStep, type SampleInputs, sampleStep } from "./sample-step.j
 import { measureStaleness, stalenessOf } from "./schedule.js";
 import { scoreTrajectories } from "./score-trajectories.js";
 import type { StepParts } from "./step-parts.js";
+import { measureTrees } from "./tree-metrics.js";
 
 export interface StepResult {
   /** Trajectories of the step's prompts, including failed ones. */
@@ -186,6 +187,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     oldLogprobs: correction ? joinScores(({ oldLogprobs }) => oldLogprobs) : undefined,
     sumPiSquared: correction ? joinScores(({ sumPiSquared }) => sumPiSquared) : undefined,
     rolloutIsWeights: isWeights ? join(trajectories.map((_, i) => isWeights.get(i))) : undefined,
+    turnValues: needs.has("turnValues") ? trajectories.map(({ turnValues }) => turnValues ?? []) : undefined,
     rewardParts: readParts(trajectories),
     state: estimatorState.current,
     ...told,
@@ -354,6 +356,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
   const turns = rollouts.trajectories.map(({ timeline }) => timeline?.turns ?? []);
   Object.assign(metrics, measureStaleness(step, settings, turns));
+  Object.assign(metrics, measureTrees(rollouts.trajectories));
   Object.assign(metrics, measureGuidance(step, settings.distillation, turns));
   metrics["training/old_log_prob_pass"] = oldSource === "pass" && scores.size > 0 ? 1 : 0;
   if (seenLogprobs.size > 0 && oldSource === "pass")

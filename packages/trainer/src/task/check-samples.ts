@@ -1,12 +1,14 @@
 import { ConfigError } from "@cria/core";
-import { type DatasetRow, samplesOf } from "@cria/rollout";
+import { checkTreeSamples, type DatasetRow, samplesOf } from "@cria/rollout";
 import type { Settings } from "../config/import/settings.js";
 import type { Registries } from "../user-code/registries.js";
 
 /**
  * Returns a warning if rows have only one conversation and the estimator compares the conversations of a prompt; null
  * if no row does.
- * @throws ConfigError naming the row, if the estimator cannot use a single conversation.
+ * @throws ConfigError naming the row, if the estimator cannot use a single conversation; DataError if a row's
+ * conversations are no whole
+ * trees (`rollout.tree`).
  */
 export function checkSamples(
   rows: readonly DatasetRow[],
@@ -14,6 +16,7 @@ export function checkSamples(
   { advantageEstimators }: Pick<Registries, "advantageEstimators">,
 ): string | null {
   const { advantages } = algorithm;
+  if (sampling.tree) checkTreeSamples(rows, sampling.n, sampling.tree);
   if (!advantageEstimators.get(advantages).comparesGroup || sampling.n === 1) return null;
   const alone = rows.filter((row) => samplesOf(row, sampling.n) === 1);
   const [first] = alone;

@@ -5,6 +5,7 @@ import {
   filtrationOptions,
   klControllerOptions,
   replayOptions,
+  turnValueOptions,
 } from "../options/algorithm.js";
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
@@ -21,6 +22,7 @@ export function importAlgorithm(config: TrainConfig): AlgorithmOptions {
     klController: trainKeys.read(config, klControllerOptions),
     filterGroups: filter_groups.enable ? trainKeys.read(config, filterOptions) : null,
     replay: replay.share > 0 ? trainKeys.read(config, replayOptions) : null,
+    turnValues: trainKeys.read(config, turnValueOptions),
     filtration: use_pf_ppo ? trainKeys.read(config, filtrationOptions) : null,
   };
 }

@@ -1,12 +1,15 @@
 import type { SamplingOptions } from "@cria/core";
+import type { TreeOptions } from "@cria/rollout";
 import { countSamples } from "../derived-values.js";
-import { samplingOptions } from "../options/sampling.js";
+import { samplingOptions, treeOptions } from "../options/sampling.js";
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
 
 /** Conversations per prompt, and the sampler's parameters. */
 export interface SamplingSettings extends Required<Omit<SamplingOptions, "seed">> {
   n: number;
+  /** Null: each conversation begins at the prompt. */
+  tree: TreeOptions | null;
 }
 
 const rollout = "actor_rollout_ref.rollout";
@@ -15,11 +18,13 @@ const rollout = "actor_rollout_ref.rollout";
 export function importSampling(config: Pick<TrainConfig, "actor_rollout_ref">): SamplingSettings {
   const given = config.actor_rollout_ref.rollout;
   const { temperature, top_k } = given;
+  const tree = trainKeys.read(config, treeOptions);
   return {
     ...trainKeys.read(config, samplingOptions),
     topK: Math.max(0, top_k),
     temperature,
     n: countSamples(given),
+    tree: tree.expansions > 0 ? tree : null,
   };
 }
 
@@ -31,5 +36,6 @@ export function importValidation(config: Pick<TrainConfig, "actor_rollout_ref">)
     topK: Math.max(0, top_k),
     temperature: do_sample ? temperature : 0,
     n,
+    tree: null,
   };
 }

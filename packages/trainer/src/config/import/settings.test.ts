@@ -71,8 +71,8 @@ describe("options and keys of a config", () => {
     expect(settings.updates).toEqual(updateOptions.parse({}));
     expect(settings.critic).toMatchObject(criticUpdateOptions.parse({}));
     expect(settings.data).toEqual(dataOptions.parse({ trainFiles: ["t.jsonl"] }));
-    expect(settings.sampling).toEqual({ n: 8, temperature: 1, topP: 1, topK: 0, minP: 0 });
-    expect(settings.validation).toEqual({ n: 1, temperature: 0, topP: 1, topK: 0, minP: 0 });
+    expect(settings.sampling).toEqual({ n: 8, temperature: 1, topP: 1, topK: 0, minP: 0, tree: null });
+    expect(settings.validation).toEqual({ n: 1, temperature: 0, topP: 1, topK: 0, minP: 0, tree: null });
     expect(multiTurnOptions.parse({})).toEqual(defaultMultiTurn);
   });
 

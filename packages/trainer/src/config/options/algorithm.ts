@@ -58,6 +58,23 @@ export const filtrationOptions = z.strictObject({
   weightPow: z.number().default(2).describe("Exponent of absolute scores with pow."),
 });
 
+/** Measured values of turns. */
+export const turnValueOptions = z.strictObject({
+  continuations: z
+    .int()
+    .min(1)
+    .default(4)
+    .describe(
+      "With vine: conversations that go on from the end of each turn, to measure its value by their mean reward. They are judged, and not trained on.",
+    ),
+  maxTokens: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe("With vine: most tokens that such a conversation adds. null: the rest of the response."),
+});
+
 /** Groups of earlier steps that later steps train on again. */
 export const replayOptions = z.strictObject({
   size: z.int().positive().default(256).describe("Most groups in the buffer; the oldest go first."),
@@ -139,6 +156,7 @@ export const algorithmOptions = z.strictObject({
     .lt(1)
     .default(0.95)
     .describe("With rae: weight of a role's earlier baseline when a return of the role moves it."),
+  turnValues: turnValueOptions.prefault({}),
   /** Null: updates train on all conversations. */
   filtration: filtrationOptions.nullable().default(null),
   /** Null: steps train only on their own groups. */

@@ -5,6 +5,7 @@ import {
   filtrationOptions,
   klControllerOptions,
   replayOptions,
+  turnValueOptions,
 } from "../options/algorithm.js";
 
 const { shape: algorithm } = algorithmOptions;
@@ -12,6 +13,7 @@ const { shape: controller } = klControllerOptions;
 const { shape: filter } = filterOptions;
 const { shape: filtration } = filtrationOptions;
 const { shape: replayed } = replayOptions;
+const { shape: measured } = turnValueOptions;
 
 const klController = z.strictObject({
   type: controller.type,
@@ -104,6 +106,11 @@ const gigpo = z.strictObject({
   step_advantage_w: algorithm.stepAdvantageWeight,
 });
 
+const vine = z.strictObject({
+  continuations: measured.continuations,
+  max_tokens: measured.maxTokens,
+});
+
 export const algorithmSection = z.strictObject({
   adv_estimator: algorithm.advantages,
   norm_adv_by_std_in_grpo: algorithm.normalizeByStd,
@@ -119,6 +126,7 @@ export const algorithmSection = z.strictObject({
   gigpo: gigpo.prefault({}),
   turn_advantage_coef: algorithm.turnAdvantageWeight,
   rae_decay: algorithm.raeDecay,
+  vine: vine.prefault({}),
   use_pf_ppo: z
     .boolean()
     .default(false)

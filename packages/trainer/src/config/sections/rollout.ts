@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { agentOptions, environmentOptions } from "../options/environment.js";
 import { multiTurnOptions } from "../options/multi-turn.js";
-import { samplingOptions } from "../options/sampling.js";
+import { samplingOptions, treeOptions } from "../options/sampling.js";
 
 const { shape: sampling } = samplingOptions;
 const { shape: environment } = environmentOptions;
 const { shape: turns } = multiTurnOptions;
 const { shape: agentShape } = agentOptions;
+const { shape: treeShape } = treeOptions;
 
 /** Truncation of the sampling distribution, in training and in validation. */
 const sampledFrom = {
@@ -52,6 +53,11 @@ const agent = z.strictObject({
   agent_loop_config_path: agentShape.agentLoopConfigPath,
   timeout_s: agentShape.timeoutS,
   max_calls: agentShape.maxCalls,
+});
+
+const tree = z.strictObject({
+  expansions: treeShape.expansions,
+  rounds: treeShape.rounds,
 });
 
 export const rolloutSection = z.strictObject({
@@ -101,6 +107,7 @@ export const rolloutSection = z.strictObject({
     .describe(
       "With a lag, for conversations that an update finds unfinished. carry_on: the version that began a conversation samples all of it, and results depend only on the lag. switch: the newest version samples the next turn, so that samples are younger; results then depend on the clock. Each turn's version is in the dump.",
     ),
+  tree: tree.prefault({}),
   on_failure: environment.onFailure,
   multi_turn: multiTurn.prefault({}),
   agent: agent.prefault({}),
