@@ -28,6 +28,14 @@ export const methods: readonly Method[] = [
     name: "teacher plays half of the turns at first",
     overrides: [...taught, "distillation.guided={ share: 0.5, steps: 20 }"],
   },
+  {
+    name: "trees (Tree-GRPO)",
+    overrides: ["algorithm.adv_estimator=tree_grpo", "actor_rollout_ref.rollout.tree={ expansions: 1, rounds: 1 }"],
+  },
+  {
+    name: "measured turns (VinePPO)",
+    overrides: ["algorithm.adv_estimator=vine", "algorithm.vine={ continuations: 2 }"],
+  },
   { name: "GiGPO", overrides: ["algorithm.adv_estimator=gigpo"] },
   {
     name: "a reward for each right call (MT-GRPO)",
