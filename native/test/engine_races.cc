@@ -99,11 +99,10 @@ void train(Engine & engine, std::mt19937 & random, const std::string & folder) {
         batch.sources.push_back(i);
         batch.targets.push_back(batch.tokens[size_t(i) + 1]);
     }
-    std::vector<float> logprobs, entropy;
-    run_job(engine, [&] { engine.trainer().forward(batch, true, logprobs, entropy); });
+    run_job(engine, [&] { engine.trainer().forward(batch, true); });
     run_job(engine, [&] {
-        engine.trainer().backward(
-            std::vector<float>(logprobs.size(), 0.01f), std::vector<float>(logprobs.size(), 0.0f));
+        const size_t count = batch.targets.size();
+        engine.trainer().backward({std::vector<float>(count, 0.01f), std::vector<float>(count, 0.0f), {}});
     });
     run_job(engine, [&] {
         engine.trainer().step(AdamW());

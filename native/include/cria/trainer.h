@@ -23,11 +23,36 @@ struct MicroBatch {
     std::vector<int32_t> tokens, positions, ends;
     // For each scored token: the place of the hidden state that predicts it, and its id.
     std::vector<int32_t> sources, targets;
+    // Further tokens that are scored in place of each target, such as those that a teacher finds likeliest: [targets,
+    // n] ids, with the same n for all. Empty: none.
+    std::vector<int32_t> candidates;
     // Token ids from the vocabulary's end on are vectors of images, numbered within this batch. This lists their ids in
     // the model's VectorTable. Values must be held during forward().
     std::vector<int32_t> vectors;
     float temperature = 1.0f;
     bool adapter = true;
+};
+
+// What forward() computes of each target's distribution besides its logprob and entropy.
+struct ScoreRequest {
+    bool squares = false;  // the sum of the squared probabilities
+    int32_t top = 0;  // this many of the most likely tokens
+    int32_t top_below = 0;  // only ids below this are among them; 0: all
+};
+
+// Results of forward(), at the micro-batch's temperature. Logprobs are natural logarithms.
+struct Scores {
+    std::vector<float> logprobs, entropy;  // [targets]; entropy in nats
+    std::vector<float> squares;  // [targets], on request
+    std::vector<float> candidates;  // logprobs of MicroBatch::candidates, as long as these
+    std::vector<int32_t> top_tokens;  // [targets, top] by falling logprob, ties by id, on request
+    std::vector<float> top_logprobs;  // [targets, top]
+};
+
+// Gradients of a loss by the values of Scores.
+struct ScoreGradients {
+    std::vector<float> logprobs, entropy;  // [targets]
+    std::vector<float> candidates;  // as long as MicroBatch::candidates
 };
 
 struct AdamW {  // Loshchilov & Hutter 2019, arXiv:1711.05101
@@ -50,7 +75,7 @@ struct TensorInfo {
 struct TrainerOptions {
     size_t memory_budget = size_t(2) << 30;  // bytes for activations kept from forward to backward
     // A critic: the model predicts values instead of tokens. forward() then returns values instead of logprobs and
-    // zeros instead of entropies; backward() takes dLoss/dvalue.
+    // zeros instead of entropies, and computes nothing else; backward() takes dLoss/dvalue.
     bool value_head = false;
 };
 
@@ -60,14 +85,12 @@ class Trainer {
     Trainer(std::shared_ptr<Model> model, const TrainerOptions & options);
     ~Trainer();
 
-    // Logprob and entropy (nats) of each target, and the sum of the squared probabilities unless `sum_squares` is null.
-    // `keep` keeps the activations for backward() until the next forward().
-    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
-        std::vector<float> * sum_squares = nullptr);
-    // Adds the gradient of sum_i d_logprob[i] logprob[i] + d_entropy[i] entropy[i] to the accumulated gradients. It is
-    // computed from zero and then added in F32, so that gradients computed separately add up to the same bits.
+    // `keep` keeps the activations for backward() until the next forward(). Throws Error("bad-batch").
+    Scores forward(const MicroBatch & batch, bool keep, const ScoreRequest & request = {});
+    // Adds the gradient of the sum of the scores, each times its entry in `gradients`, to the accumulated gradients. It
+    // is computed from zero and then added in F32, so that gradients computed separately add up to the same bits.
     // Throws Error("no-forward") unless forward(keep) came before.
-    void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);
+    void backward(const ScoreGradients & gradients);
     // Norm, clipping, AdamW; then the gradients are zero again. Weights change, so cached KV is stale afterwards.
     StepResult step(const AdamW & options);
     void zero_gradients();

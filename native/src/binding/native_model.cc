@@ -66,10 +66,21 @@ MicroBatch read_micro_batch(const Napi::Value & value) {
     batch.ends = options.int32s("ends");
     batch.sources = options.int32s("sources");
     batch.targets = options.int32s("targets");
+    batch.candidates = options.int32s("candidates");
     batch.vectors = options.int32s("vectors");
     batch.temperature = float(options.number("temperature", 1, 1e-6, 1e6));
     batch.adapter = options.boolean("adapter", true);
     return batch;
+}
+
+ScoreRequest read_score_request(const Napi::Value & value) {
+    ScoreRequest request;
+    if (value.IsUndefined()) return request;
+    const OptionReader options(value, "forward");
+    request.squares = options.boolean("squares", false);
+    request.top = int32_t(options.integer("top", 0, 0, 1 << 24));
+    request.top_below = int32_t(options.integer("topBelow", 0, 0, 1 << 24));
+    return request;
 }
 
 }  // namespace
@@ -425,21 +436,26 @@ Napi::Value NativeModel::scheduler_stats(Info info) {
     });
 }
 
-// forward(microBatch, keep, withSumSquares) -> { logprobs, entropy, sumSquares? }
+// forward(microBatch, keep, { squares?, top?, topBelow? }?)
+//   -> { logprobs, entropy, sumSquares?, candidates?, topTokens?, topLogprobs? }
 Napi::Value NativeModel::forward(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         auto batch = std::make_shared<MicroBatch>(read_micro_batch(info[0]));
-        const bool keep = info[1].ToBoolean(), with_squares = info[2].ToBoolean();
+        const bool keep = info[1].ToBoolean();
+        const ScoreRequest request = read_score_request(info[2]);
         engine_->trainer();
-        return run_job(info, [this, batch, keep, with_squares] {
-            auto logprobs = std::make_shared<std::vector<float>>(), entropy = std::make_shared<std::vector<float>>(),
-                 squares = std::make_shared<std::vector<float>>();
-            engine_->trainer().forward(*batch, keep, *logprobs, *entropy, with_squares ? squares.get() : nullptr);
-            return [logprobs, entropy, squares, with_squares](Napi::Env env) -> Napi::Value {
+        return run_job(info, [this, batch, keep, request] {
+            auto scores = std::make_shared<Scores>(engine_->trainer().forward(*batch, keep, request));
+            return [scores](Napi::Env env) -> Napi::Value {
                 Napi::Object o = Napi::Object::New(env);
-                o.Set("logprobs", from_floats(env, *logprobs));
-                o.Set("entropy", from_floats(env, *entropy));
-                if (with_squares) o.Set("sumSquares", from_floats(env, *squares));
+                o.Set("logprobs", from_floats(env, scores->logprobs));
+                o.Set("entropy", from_floats(env, scores->entropy));
+                if (!scores->squares.empty()) o.Set("sumSquares", from_floats(env, scores->squares));
+                if (!scores->candidates.empty()) o.Set("candidates", from_floats(env, scores->candidates));
+                if (!scores->top_tokens.empty()) {
+                    o.Set("topTokens", from_int32s(env, scores->top_tokens));
+                    o.Set("topLogprobs", from_floats(env, scores->top_logprobs));
+                }
                 return o;
             };
         });
@@ -448,11 +464,13 @@ Napi::Value NativeModel::forward(Info info) {
 
 Napi::Value NativeModel::backward(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
-        auto d_logprobs = std::make_shared<std::vector<float>>(to_floats(info[0], "dLogprobs"));
-        auto d_entropy = std::make_shared<std::vector<float>>(to_floats(info[1], "dEntropy"));
+        auto gradients = std::make_shared<ScoreGradients>();
+        gradients->logprobs = to_floats(info[0], "dLogprobs");
+        gradients->entropy = to_floats(info[1], "dEntropy");
+        if (!info[2].IsUndefined()) gradients->candidates = to_floats(info[2], "dCandidates");
         engine_->trainer();
-        return run_job(info, [this, d_logprobs, d_entropy] {
-            engine_->trainer().backward(*d_logprobs, *d_entropy);
+        return run_job(info, [this, gradients] {
+            engine_->trainer().backward(*gradients);
             return nothing();
         });
     });

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "math/likeliest.h"
+
 namespace cria {
 
 namespace {
@@ -34,7 +36,7 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
     sampled.logprob = row_logprob(stats, logits[token], scale);
     // Logits that are not finite have no order, and give no result.
     if (params.top_logprobs > 0 && std::isfinite(sampled.logprob))
-        sampled.top = find_likeliest(logits, n_vocab, size_t(params.top_logprobs), scale, stats);
+        sampled.top = list_likeliest(logits, n_vocab, size_t(params.top_logprobs), scale, stats);
     return sampled;
 }
 
@@ -91,21 +93,9 @@ int32_t Sampler::draw(
     return candidates_.back();
 }
 
-// Keeps a heap of the best so far, with the least likely of them on top.
-std::vector<Candidate> Sampler::find_likeliest(
+std::vector<Candidate> Sampler::list_likeliest(
     const float * logits, int n_vocab, size_t count, float scale, const RowStats & stats) {
-    const auto likelier = [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
-    candidates_.clear();
-    for (int32_t i = 0; i < n_vocab; i++) {
-        if (candidates_.size() == count) {
-            if (logits[i] <= logits[candidates_.front()]) continue;
-            std::pop_heap(candidates_.begin(), candidates_.end(), likelier);
-            candidates_.pop_back();
-        }
-        candidates_.push_back(i);
-        std::push_heap(candidates_.begin(), candidates_.end(), likelier);
-    }
-    std::sort_heap(candidates_.begin(), candidates_.end(), likelier);
+    find_likeliest(logits, n_vocab, count, candidates_);
     std::vector<Candidate> likeliest;
     likeliest.reserve(candidates_.size());
     for (const int32_t i : candidates_) likeliest.push_back({i, row_logprob(stats, logits[i], scale)});

@@ -40,7 +40,7 @@ class Sampler {
     // Draws a token without its logprob; `stats` receives the row's statistics.
     int32_t draw(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index, RowStats & stats);
     int32_t draw_from_all(const float * logits, int n_vocab, float scale, double u, RowStats & stats);
-    std::vector<Candidate> find_likeliest(
+    std::vector<Candidate> list_likeliest(
         const float * logits, int n_vocab, size_t count, float scale, const RowStats & stats);
 
     std::vector<TileSum> tiles_;

@@ -86,14 +86,24 @@ void softmax_backward(float * d, const float * p, int n, float scale, float delt
     row_kernel().backward(d, p, n, scale, delta);
 }
 
-void softmax_gradient(float * logits, int n, float scale, int target, float c, float e) {
-    if (c == 0.0f && e == 0.0f) {
+void softmax_gradient(float * logits, int n, float scale, const RowSlopes & slopes) {
+    // A logit j of another token has the slope -p_j in every logprob, so that only the sum of their slopes counts.
+    double sum = slopes.logprob;
+    bool is_zero = slopes.logprob == 0.0f && slopes.entropy == 0.0f;
+    for (size_t k = 0; k < slopes.n_candidates; k++) {
+        sum += double(slopes.candidate_logprobs[k]);
+        is_zero = is_zero && slopes.candidate_logprobs[k] == 0.0f;
+    }
+    if (is_zero) {
         std::memset(logits, 0, size_t(n) * sizeof(float));
         return;
     }
     const RowStats stats = softmax_stats(logits, n, scale);
-    row_kernel().gradient(logits, n, scale, float(double(stats.max) + stats.log_sum), stats.entropy, c, e);
-    logits[target] += c * scale;
+    row_kernel().gradient(
+        logits, n, scale, float(double(stats.max) + stats.log_sum), stats.entropy, float(sum), slopes.entropy);
+    logits[slopes.target] += slopes.logprob * scale;
+    for (size_t k = 0; k < slopes.n_candidates; k++)
+        logits[slopes.candidates[k]] += slopes.candidate_logprobs[k] * scale;
 }
 
 }  // namespace cria

@@ -2,6 +2,8 @@
 // bits. z = logits * scale (scale = 1/temperature). Loops over entries are row_kernel.h's; sums are kept in doubles.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -69,7 +71,17 @@ void softmax_again(float * x, int n, float scale, float log_sum);
 // Replaces d by the gradient that reaches x, given that of p = softmax(x * scale); delta = sum p d.
 void softmax_backward(float * d, const float * p, int n, float scale, float delta);
 
-// Replaces logits by d(c * logprob[target] + e * entropy)/dlogits.
-void softmax_gradient(float * logits, int n, float scale, int target, float c, float e);
+// Slopes of a loss by what is computed from one row of logits: by the logprob of a target, by the entropy, and by the
+// logprobs of further tokens, which may repeat.
+struct RowSlopes {
+    int32_t target = 0;
+    float logprob = 0.0f, entropy = 0.0f;
+    const int32_t * candidates = nullptr;  // [n_candidates]
+    const float * candidate_logprobs = nullptr;  // [n_candidates]
+    size_t n_candidates = 0;
+};
+
+// Replaces logits by the loss's gradient.
+void softmax_gradient(float * logits, int n, float scale, const RowSlopes & slopes);
 
 }  // namespace cria

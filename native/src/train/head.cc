@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cpu/streamed_head.h"
+#include "math/likeliest.h"
 #include "math/softmax.h"
 #include "train/linear.h"
 #include "train/weight_products.h"
@@ -76,6 +77,29 @@ class HostLogits {
     float * data_;
 };
 
+// Computes from a row's logits what the kernels of a device do not: sum of squares, candidates, the most likely tokens.
+void score_further(const float * logits, int n_vocab, size_t row, const RowStats & stats, const ScoredTokens & tokens,
+    const ScoreRequest & request, Scores & scores) {
+    const float scale = 1.0f / tokens.temperature;
+    if (request.squares) scores.squares[row] = sum_squared_probabilities(logits, n_vocab, scale, stats);
+    const size_t count = tokens.candidates_of_each();
+    for (size_t k = row * count; k < (row + 1) * count; k++)
+        scores.candidates[k] = row_logprob(stats, logits[tokens.candidates[k]], scale);
+    if (request.top == 0) return;
+    std::vector<int32_t> top;
+    // Logits that are not finite have no order: their logprobs are not finite either.
+    if (std::isfinite(double(stats.max) + stats.log_sum)) {
+        find_likeliest(logits, request.top_below > 0 ? request.top_below : n_vocab, size_t(request.top), top);
+    } else {
+        top.assign(size_t(request.top), 0);
+    }
+    for (size_t k = 0; k < top.size(); k++) {
+        const size_t at = row * size_t(request.top) + k;
+        scores.top_tokens[at] = top[k];
+        scores.top_logprobs[at] = row_logprob(stats, logits[top[k]], scale);
+    }
+}
+
 // One chunk's logits in the kernels' memory: they and the few numbers of each row stay on the device.
 class DeviceRows {
    public:
@@ -127,8 +151,8 @@ bool Head::can_stream(const Compute & compute, bool adapter) const {
            can_stream_head(output.weight->type);
 }
 
-void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature,
-    bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
+void Head::stream(Compute & compute, ggml_tensor * hidden, const ScoredTokens & tokens, bool keep, Scores & scores) {
+    const bool with_squares = !scores.squares.empty();
     const ggml_tensor * w = parameters_.output().weight;
     const int64_t R = hidden->ne[1], d = hidden->ne[0];
     TensorPool inputs(1);
@@ -145,8 +169,8 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
         slopes_pool_->allocate(compute, "gradients of logprobs");
     }
     const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type,
-        int64_t(w->nb[1]), 1.0f / arch_.logit_divisor, 1.0f / temperature, targets.data(), keep,
-        sum_squares != nullptr};
+        int64_t(w->nb[1]), 1.0f / arch_.logit_divisor, 1.0f / tokens.temperature, tokens.targets.data(), keep,
+        with_squares};
     std::vector<HeadWorkspace> workspaces(size_t(compute.threads()));
     std::vector<RowPart> parts;
     for (int64_t begin = 0; begin < R; begin += kRowsTogether) {
@@ -166,9 +190,9 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
                     i < std::min(begin + to, part.first + part.head.rows); i++) {
                     const HeadRow row = merge_head_row(part.head, part.shares, i - part.first,
                         keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
-                    logprobs[size_t(i)] = row.logprob;
-                    entropy[size_t(i)] = row.entropy;
-                    if (sum_squares) (*sum_squares)[size_t(i)] = row.sum_squares;
+                    scores.logprobs[size_t(i)] = row.logprob;
+                    scores.entropy[size_t(i)] = row.entropy;
+                    if (with_squares) scores.squares[size_t(i)] = row.sum_squares;
                 }
             }
         });
@@ -206,63 +230,73 @@ void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin
     g.run(allocator_.get());
 }
 
-void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature,
-    bool adapter, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
-    std::vector<float> * sum_squares) {
+Scores Head::forward(
+    Compute & compute, ggml_tensor * hidden, const ScoredTokens & tokens, const ScoreRequest & request, bool keep) {
     const int64_t R = hidden->ne[1], chunk = chunk_rows(R);
-    logprobs.resize(size_t(R));
-    entropy.resize(size_t(R));
-    if (sum_squares) sum_squares->resize(size_t(R));
+    const float scale = 1.0f / tokens.temperature;
+    Scores scores;
+    scores.logprobs.resize(size_t(R));
+    scores.entropy.resize(size_t(R));
+    if (request.squares) scores.squares.resize(size_t(R));
+    scores.candidates.resize(tokens.candidates.size());
+    scores.top_tokens.resize(size_t(R * request.top));
+    scores.top_logprobs.resize(size_t(R * request.top));
     slopes_ = nullptr;
     slopes_pool_.reset();
     logits_kept_ = false;
-    if (can_stream(compute, adapter))
-        return stream(compute, hidden, targets, temperature, keep, logprobs, entropy, sum_squares);
+    const bool needs_rows = !tokens.candidates.empty() || request.top > 0;
+    if (!needs_rows && can_stream(compute, tokens.adapter)) {
+        stream(compute, hidden, tokens, keep, scores);
+        return scores;
+    }
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
-        compute_logits(compute, hidden, begin, count, adapter);
+        compute_logits(compute, hidden, begin, count, tokens.adapter);
         if (compute.kernels()) {
-            DeviceRows(compute, logits_, targets.data() + begin, count, 1.0f / temperature)
-                .score(logprobs.data() + begin, entropy.data() + begin);
-            // The library has no kernel for the squares, so the logits are copied to the host.
-            if (!sum_squares) continue;
+            DeviceRows(compute, logits_, tokens.targets.data() + begin, count, scale)
+                .score(scores.logprobs.data() + begin, scores.entropy.data() + begin);
+            // The library has no kernel for anything else, so the logits are copied to the host.
+            if (!needs_rows && !request.squares) continue;
         }
         const HostLogits host(logits_);
         compute.parallel(count, [&](int64_t from, int64_t to) {
             for (int64_t i = from; i < to; i++) {
-                const RowStats stats = softmax_stats(host.row(i), int(arch_.n_vocab), 1.0f / temperature);
-                if (sum_squares)
-                    (*sum_squares)[size_t(begin + i)] =
-                        sum_squared_probabilities(host.row(i), int(arch_.n_vocab), 1.0f / temperature, stats);
+                const size_t row = size_t(begin + i);
+                const RowStats stats = softmax_stats(host.row(i), int(arch_.n_vocab), scale);
+                score_further(host.row(i), int(arch_.n_vocab), row, stats, tokens, request, scores);
                 if (compute.kernels()) continue;
-                logprobs[size_t(begin + i)] =
-                    row_logprob(stats, host.row(i)[targets[size_t(begin + i)]], 1.0f / temperature);
-                entropy[size_t(begin + i)] = stats.entropy;
+                scores.logprobs[row] = row_logprob(stats, host.row(i)[tokens.targets[row]], scale);
+                scores.entropy[row] = stats.entropy;
             }
         });
     }
     logits_kept_ = keep && chunk == R;
+    return scores;
 }
 
-void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden,
-    const std::vector<int32_t> & targets, float temperature, bool adapter, const std::vector<float> & d_logprobs,
-    const std::vector<float> & d_entropy) {
+void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const ScoredTokens & tokens,
+    const ScoreGradients & gradients) {
     const int64_t R = hidden->ne[1], V = arch_.n_vocab, chunk = chunk_rows(R);
-    const float scale = 1.0f / temperature;
+    const float scale = 1.0f / tokens.temperature;
+    const std::vector<float> & d_entropy = gradients.entropy;
     const bool has_entropy = std::any_of(d_entropy.begin(), d_entropy.end(), [](float e) { return e != 0.0f; });
-    if (slopes_ && !has_entropy) return backward_from_slopes(compute, hidden, d_hidden, d_logprobs);
+    if (slopes_ && !has_entropy) return backward_from_slopes(compute, hidden, d_hidden, gradients.logprobs);
+    const size_t n_candidates = tokens.candidates_of_each();
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
-        if (!logits_kept_) compute_logits(compute, hidden, begin, count, adapter);
-        if (compute.kernels()) {
-            DeviceRows(compute, logits_, targets.data() + begin, count, scale)
-                .write_gradient(d_logprobs.data() + begin, d_entropy.data() + begin);
+        if (!logits_kept_) compute_logits(compute, hidden, begin, count, tokens.adapter);
+        // The library's kernel knows one token of each row.
+        if (compute.kernels() && n_candidates == 0) {
+            DeviceRows(compute, logits_, tokens.targets.data() + begin, count, scale)
+                .write_gradient(gradients.logprobs.data() + begin, d_entropy.data() + begin);
         } else {
             const HostLogits host(logits_);
             compute.parallel(count, [&](int64_t from, int64_t to) {
                 for (int64_t i = from; i < to; i++) {
-                    const size_t row = size_t(begin + i);
-                    softmax_gradient(host.row(i), int(V), scale, targets[row], d_logprobs[row], d_entropy[row]);
+                    const size_t row = size_t(begin + i), first = row * n_candidates;
+                    softmax_gradient(host.row(i), int(V), scale,
+                        {tokens.targets[row], gradients.logprobs[row], d_entropy[row], tokens.candidates.data() + first,
+                            gradients.candidates.data() + first, n_candidates});
                 }
             });
             host.write_back();

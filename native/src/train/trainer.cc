@@ -64,7 +64,6 @@ struct VectorRun {
 // The state of one micro-batch between forward and backward.
 struct Session {
     BatchShape shape{};
-    bool adapter = true;
     bool kept = false;
     int first_kept_layer = 0;
     std::unique_ptr<TensorPool> pool;
@@ -86,8 +85,7 @@ struct Session {
                 *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
     ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; for the last output [d, Q]
     std::vector<VectorRun> vectors;
-    std::vector<int32_t> targets;
-    float temperature = 1.0f;  // by which the head's outputs are divided, the architecture's divisor included
+    ScoredTokens scored;
 };
 
 struct Trainer::Impl {
@@ -136,9 +134,8 @@ struct Trainer::Impl {
         batch.ends = {8, 8, 8, 8, 6, 6, 8, 8};
         batch.sources = batch.targets = {0, 4};
         compute.only_ask = true;
-        std::vector<float> logprobs, entropy;
-        forward(batch, true, logprobs, entropy, nullptr);
-        backward({0, 0}, {0, 0});
+        forward(batch, true, {});
+        backward({{0, 0}, {0, 0}, {}});
         parameters.step(AdamW{}, compute);
         compute.only_ask = false;
         parameters.step_count = 0;
@@ -151,11 +148,14 @@ struct Trainer::Impl {
         require(b.rows > 0 && b.row_length > 0, "has no tokens");
         require(b.tokens.size() == n && b.positions.size() == n && b.ends.size() == n, "has arrays of unequal length");
         require(b.sources.size() == b.targets.size() && !b.sources.empty(), "has no scored tokens");
+        require(b.candidates.size() % b.targets.size() == 0, "has not as many candidates for each target");
         require(std::isfinite(b.temperature) && b.temperature > 0, "needs a positive temperature");
         const int64_t n_ids = arch.n_vocab + int64_t(b.vectors.size());
         for (const int32_t t : b.tokens) require(t >= 0 && t < n_ids, "has a token outside the vocabulary");
         for (const int32_t id : b.vectors) require(model->vectors().is_vector(id), "has a token for a vector");
         for (const int32_t t : b.targets) require(t >= 0 && t < arch.n_vocab, "has a target outside the vocabulary");
+        for (const int32_t t : b.candidates)
+            require(t >= 0 && t < arch.n_vocab, "has a candidate outside the vocabulary");
         check_trees(b);
         for (const int32_t s : b.sources)
             require(s >= 0 && size_t(s) < n && b.ends[size_t(s)] > 0, "has a source outside its rows");
@@ -183,9 +183,7 @@ struct Trainer::Impl {
         session = Session{};
         Session & s = session;
         s.shape = {b.row_length, b.rows};
-        s.adapter = b.adapter;
-        s.targets = b.targets;
-        s.temperature = b.temperature;
+        s.scored = {b.targets, b.candidates, b.temperature, b.adapter};
         const int64_t d = arch.n_embd, T = s.shape.tokens(), R = int64_t(b.targets.size()), S = b.row_length;
         const bool branches = has_branches(b);
         const std::vector<int32_t> positions = place_trees(b, int32_t(arch.n_vocab), places);
@@ -362,7 +360,7 @@ struct Trainer::Impl {
         Graph & g = tape ? tape->graph.emplace(compute) : local.emplace(compute);
         LayerActivations a{};
         ggml_tensor * y = layer_forward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g, il),
-            g.ref(session.x[size_t(il)]), session.adapter, a);
+            g.ref(session.x[size_t(il)]), session.scored.adapter, a);
         if (tape) {
             for (ggml_tensor * t : a.list()) flag_output(t);
             tape->activations = a;
@@ -373,11 +371,13 @@ struct Trainer::Impl {
         if (il < arch.n_deepstack) add_deepstack(il);
     }
 
-    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
-        std::vector<float> * sum_squares) {
+    Scores forward(const MicroBatch & batch, bool keep, const ScoreRequest & request) {
         check(batch);
-        require(!sum_squares || !options.value_head,
-            "has a value head: there are no probabilities whose squares could be summed");
+        const int64_t ranked = request.top_below > 0 ? request.top_below : arch.n_vocab;
+        require(request.top >= 0 && request.top <= ranked && ranked <= arch.n_vocab,
+            "has fewer tokens than the most likely ones that are wanted");
+        require(!options.value_head || (!request.squares && request.top == 0 && batch.candidates.empty()),
+            "has a value head: there are no probabilities of tokens");
         require(!keep || batch.adapter || !model->adapter(), "cannot be trained with its adapter off");
         start_session(batch);
         embed();
@@ -392,28 +392,30 @@ struct Trainer::Impl {
         Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), g.ref(session.x.back()), g.ref(session.sources)), session.picked);
         g.run(scratch.get());
+        Scores scores;
         if (options.value_head) {
-            value_head.forward(compute, session.picked, logprobs);
-            entropy.assign(logprobs.size(), 0.0f);
+            value_head.forward(compute, session.picked, scores.logprobs);
+            scores.entropy.assign(scores.logprobs.size(), 0.0f);
         } else {
-            head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs,
-                entropy, sum_squares);
+            scores = head.forward(compute, session.picked, session.scored, request, keep);
         }
         session.kept = keep;
+        return scores;
     }
 
-    void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
+    void backward(const ScoreGradients & gradients) {
         if (!session.kept)
             throw Error("no-forward", "backward needs a forward pass that kept its activations").subject("training");
-        require(d_logprobs.size() == session.targets.size() && d_entropy.size() == session.targets.size(),
+        const ScoredTokens & scored = session.scored;
+        require(gradients.logprobs.size() == scored.targets.size() && gradients.entropy.size() == scored.targets.size(),
             "needs one gradient per scored token");
+        require(gradients.candidates.size() == scored.candidates.size(), "needs one gradient per candidate");
         session.kept = false;
         parameters.begin_micro_batch(compute);
         if (options.value_head) {
-            value_head.backward(compute, session.picked, session.d_picked, d_logprobs);
+            value_head.backward(compute, session.picked, session.d_picked, gradients.logprobs);
         } else {
-            head.backward(compute, session.picked, session.d_picked, session.targets, session.temperature,
-                session.adapter, d_logprobs, d_entropy);
+            head.backward(compute, session.picked, session.d_picked, scored, gradients);
         }
         {
             Graph g(compute);
@@ -500,17 +502,16 @@ Trainer::Trainer(std::shared_ptr<Model> model, const TrainerOptions & options) {
 
 Trainer::~Trainer() = default;
 
-void Trainer::forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
-    std::vector<float> * sum_squares) {
+Scores Trainer::forward(const MicroBatch & batch, bool keep, const ScoreRequest & request) {
     impl_->compute.abort_flag() = false;
     const Turns turns(impl_->compute, *impl_->model);
-    impl_->forward(batch, keep, logprobs, entropy, sum_squares);
+    return impl_->forward(batch, keep, request);
 }
 
-void Trainer::backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
+void Trainer::backward(const ScoreGradients & gradients) {
     impl_->compute.abort_flag() = false;
     const Turns turns(impl_->compute, *impl_->model);
-    impl_->backward(d_logprobs, d_entropy);
+    impl_->backward(gradients);
 }
 
 StepResult Trainer::step(const AdamW & options) {

@@ -26,10 +26,14 @@ export type {
   ToolSchema,
 } from "./messages.js";
 export type {
+  CandidateTokens,
   GenerateOptions,
   GenerateResult,
   GenerateStats,
   GradientShard,
+  LikeliestOptions,
+  LikeliestTokens,
+  LossCandidates,
   LossFunction,
   LossInputs,
   LossOutputs,
@@ -50,6 +54,7 @@ export type {
   ShardScores,
   SpecialToken,
   TokenCandidate,
+  TrainCandidates,
   TrainOptions,
   TrainResult,
   TrainSequence,

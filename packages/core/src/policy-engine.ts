@@ -174,6 +174,30 @@ export interface PolicySequence {
   dispose(): void;
 }
 
+/**
+ * Tokens that could stand in place of each token of a sequence, `count` for each: those for token t are
+ * `[t * count, (t + 1) * count)` of the arrays.
+ */
+export interface CandidateTokens {
+  /** At least 1. */
+  count: number;
+  ids: Int32Array;
+}
+
+/** The likeliest tokens in place of each token, by falling logprob, ties by id. 0 at tokens that are not scored. */
+export interface LikeliestTokens extends CandidateTokens {
+  /** Over the full vocabulary. */
+  logprobs: Float32Array;
+}
+
+/** The candidates that a scoring looks for. */
+export interface LikeliestOptions {
+  /** Number for each token, at least 1, and at most as many as there are ids to find. */
+  count: number;
+  /** Only ids below this are found, for other models with a smaller vocabulary. Default: all. */
+  below?: number;
+}
+
 export interface ScoreSequence {
   tokenIds: ArrayLike<number>;
   /**
@@ -192,6 +216,8 @@ export interface ScoreOptions {
   entropy?: boolean;
   /** Also return the sum of the squared probabilities of each distribution. */
   sumPiSquared?: boolean;
+  /** Also return the likeliest tokens of each distribution. */
+  likeliest?: LikeliestOptions;
   /**
    * Computes a micro-batch elsewhere; `here` computes it in this engine, one after the other. All calls start at once.
    * Default: `here`.
@@ -206,15 +232,19 @@ export interface ScoreShard extends MicroBatchShard {
   adapter: boolean;
   /** Also compute the sums of the squared probabilities. */
   squares: boolean;
+  /** Also find the likeliest tokens. */
+  likeliest?: LikeliestOptions;
 }
 
-/** Results of a score shard: one value for each of its targets. */
+/** Results of a score shard: one value for each of its targets, and `count` values for likeliest tokens. */
 export interface ShardScores {
   logprobs: Float32Array;
   /** In nats. */
   entropy: Float32Array;
   /** Sums of the squared probabilities; null unless requested. */
   squares: Float32Array | null;
+  /** Absent unless requested. */
+  likeliest?: LikeliestTokens;
 }
 
 export interface ScoreResult {
@@ -224,6 +254,8 @@ export interface ScoreResult {
   entropy: Float32Array | null;
   /** As long as `tokenIds`, in (0, 1] at scored tokens; null unless requested. */
   sumPiSquared: Float32Array | null;
+  /** Absent unless requested. */
+  likeliest?: LikeliestTokens;
 }
 
 /** One sequence of a training batch. */
@@ -233,6 +265,21 @@ export interface TrainSequence {
   lossMask: ArrayLike<number>;
   /** Per-token values for the loss (advantages, oldLogprobs, ...), each as long as `tokenIds`. */
   columns?: Record<string, ArrayLike<number>>;
+  /** Further tokens whose logprobs the loss reads. All sequences of a batch have as many for each token, or none. */
+  candidates?: TrainCandidates;
+}
+
+/** Candidates of a training sequence. They are read at tokens in the loss, and must be of the vocabulary there. */
+export interface TrainCandidates extends CandidateTokens {
+  /** Values of each candidate for the loss (teacherLogprobs, ...), each as long as `ids`. */
+  columns: Record<string, ArrayLike<number>>;
+}
+
+/** Candidates of the tokens of a micro-batch, `count` for each. */
+export interface LossCandidates extends CandidateTokens {
+  /** Logprobs by the policy, as those of the tokens themselves. */
+  logprobs: Float32Array;
+  columns: Record<string, Float32Array>;
 }
 
 /**
@@ -247,6 +294,8 @@ export interface LossInputs {
   /** Entropy of the distribution at each token, in nats. */
   entropy: Float32Array;
   columns: Record<string, Float32Array>;
+  /** Absent: the batch has none. */
+  candidates?: LossCandidates;
   /** Counts of the whole mini-batch, however it is split: use these as denominators. */
   totals: LossTotals;
 }
@@ -268,6 +317,8 @@ export interface LossOutputs {
   dLogprobs: Float32Array;
   /** dLoss/dEntropy for each token, if the loss has an entropy term. */
   dEntropy?: Float32Array;
+  /** dLoss/dLogprob of each candidate of the inputs. Absent: 0. */
+  dCandidates?: Float32Array;
   /** Also shares: the values of all micro-batches are added. */
   metrics?: Record<string, number>;
 }
@@ -303,6 +354,8 @@ export interface MicroBatchShard {
   /** For each score: the position that predicts it, and the scored token (`targets`). */
   sources: Int32Array;
   targets: Int32Array;
+  /** Further tokens that are scored in place of each target, as many for each. Absent: none. */
+  candidates?: Int32Array;
   /** Divisor of the logits. */
   temperature: number;
   /** The images of the vectors, whose token ids start at the vocabulary's end. Absent: all tokens are text. */
@@ -325,7 +378,9 @@ export interface GradientShard extends MicroBatchShard {
   /** Index of the score of each token of `inputs`: sequences with the same beginning share scores. */
   scores: Int32Array;
   /** Inputs of the loss, except those that depend on the weights. */
-  inputs: Omit<LossInputs, "logprobs" | "entropy">;
+  inputs: Omit<LossInputs, "logprobs" | "entropy" | "candidates">;
+  /** Columns of the candidates of each token of `inputs`. Absent without candidates. */
+  candidateColumns?: Record<string, Float32Array>;
 }
 
 /** A shard's contribution to the batch. */

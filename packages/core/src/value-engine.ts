@@ -10,10 +10,10 @@ import type {
 } from "./policy-engine.js";
 
 /** Inputs of a value loss for one micro-batch: as `LossInputs`, with values instead of logprobs. */
-export type ValueLossInputs = Omit<LossInputs, "logprobs" | "entropy"> & { values: Float32Array };
+export type ValueLossInputs = Omit<LossInputs, "logprobs" | "entropy" | "candidates"> & { values: Float32Array };
 
 /** `dValues` is dLoss/dValue for each token of the inputs. */
-export type ValueLossOutputs = Omit<LossOutputs, "dLogprobs" | "dEntropy"> & { dValues: Float32Array };
+export type ValueLossOutputs = Omit<LossOutputs, "dLogprobs" | "dEntropy" | "dCandidates"> & { dValues: Float32Array };
 
 export type ValueLossFunction = (inputs: ValueLossInputs) => ValueLossOutputs;
 

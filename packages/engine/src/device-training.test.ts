@@ -10,11 +10,13 @@ import {
   checkGradients,
   LONE_TOKENS,
   loadEmulated,
+  makeCandidateBatch,
   makeNormals,
   makeTinyModel,
   makeTreeBatch,
   type TinyModelOptions,
   TREE_TOKENS,
+  weightedCandidates,
   weightedLogprobs,
 } from "./testing/index.js";
 
@@ -37,8 +39,12 @@ async function write(tiny: TinyModelOptions): Promise<string> {
 }
 const small = { contextSize: 64, maxSequences: 2, threads: 1 };
 
-async function readGradients(model: LlamaModel, batch = makeTreeBatch()): Promise<Map<string, Float32Array>> {
-  await model.train(batch, weightedLogprobs, null, { temperature: 0.8 });
+async function readGradients(
+  model: LlamaModel,
+  batch = makeTreeBatch(),
+  loss = weightedLogprobs,
+): Promise<Map<string, Float32Array>> {
+  await model.train(batch, loss, null, { temperature: 0.8 });
   const gradients = new Map<string, Float32Array>();
   for (const { name, trainable } of model.listTensors())
     if (trainable) gradients.set(name, await model.readTensor(name, "gradient"));
@@ -135,6 +141,42 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
       });
     },
   );
+
+  it.each([
+    ["full", {}, { trainable: "full" }],
+    ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
+  ] as [string, TinyModelOptions, Options][])(
+    "candidates have the gradients of the CPU's own path: %s",
+    async (_, tiny, options) => {
+      const path = await write({ embeddingScale: 0.3, ...tiny });
+      const ours = await loadEmulated({ path, ...small, ...options }, device());
+      const cpu = await loadModel({ path, ...small, ...options, device: "cpu" });
+      const gradients = (model: LlamaModel) => readGradients(model, makeCandidateBatch(), weightedCandidates);
+      const differences = findDifferences(await gradients(ours), await gradients(cpu));
+      expect(Object.entries(differences).filter(([, difference]) => !(difference < 2e-3))).toEqual([]);
+      // Without them the gradient is another one.
+      const plain = Object.values(findDifferences(await readGradients(ours), await gradients(ours)));
+      expect(Math.max(...plain)).toBeGreaterThan(0.1);
+      await Promise.all([ours.dispose(), cpu.dispose()]);
+    },
+  );
+
+  it("finds the likeliest tokens that the CPU finds, and changes no other number for it", async () => {
+    const path = await write({ embeddingScale: 0.3 });
+    const ours = await loadEmulated({ path, ...small, trainable: "full" }, device());
+    const cpu = await loadModel({ path, ...small, trainable: "full", device: "cpu" });
+    const options = { temperature: 0.8, likeliest: { count: 4 } };
+    const [asked, wanted] = [await ours.score(makeTreeBatch(), options), await cpu.score(makeTreeBatch(), options)];
+    asked.forEach(({ likeliest }, i) => {
+      expect([...likeliest!.ids]).toEqual([...wanted[i]!.likeliest!.ids]);
+      likeliest!.logprobs.forEach((logprob, k) => {
+        expect(logprob).toBeCloseTo(wanted[i]!.likeliest!.logprobs[k]!, 4);
+      });
+    });
+    const plain = await ours.score(makeTreeBatch(), { temperature: 0.8 });
+    expect(asked.map(({ logprobs }) => logprobs)).toEqual(plain.map(({ logprobs }) => logprobs));
+    await Promise.all([ours.dispose(), cpu.dispose()]);
+  });
 
   it("sums squared probabilities as the CPU does, and changes no other number for it", async () => {
     const path = await write({ embeddingScale: 0.3 });

@@ -115,6 +115,8 @@ export interface NativeMicroBatch {
   /** For each scored token: the position of the hidden state that predicts it, and the token itself (`targets`). */
   sources: Int32Array;
   targets: Int32Array;
+  /** Further tokens that are scored in place of each target, as many for each. Absent: none. */
+  candidates?: Int32Array;
   temperature: number;
   adapter: boolean;
   /**
@@ -123,11 +125,26 @@ export interface NativeMicroBatch {
   vectors?: Int32Array;
 }
 
+/** What `forward` computes besides; 0, or left out: nothing. */
+export interface NativeScoreRequest {
+  /** Sums of the squared probabilities. */
+  squares?: boolean;
+  /** Number of most likely tokens. */
+  top?: number;
+  /** Only ids below this are among them; 0: all. */
+  topBelow?: number;
+}
+
 export interface NativeScores {
   logprobs: Float32Array;
   entropy: Float32Array;
   /** Sums of the squared probabilities of each distribution; only on request. */
   sumSquares?: Float32Array;
+  /** Logprobs of the batch's candidates, if it has any. */
+  candidates?: Float32Array;
+  /** The most likely tokens in place of each target, by falling logprob, ties by id; only on request. */
+  topTokens?: Int32Array;
+  topLogprobs?: Float32Array;
 }
 
 export interface NativeOptimizer {
@@ -255,8 +272,9 @@ export interface NativeModel {
   flush(): Promise<void>;
   schedulerStats(): SchedulerStats;
   /** `keep` allows a later backward. */
-  forward(batch: NativeMicroBatch, keep: boolean, withSumSquares?: boolean): Promise<NativeScores>;
-  backward(dLogprobs: Float32Array, dEntropy: Float32Array): Promise<void>;
+  forward(batch: NativeMicroBatch, keep: boolean, request?: NativeScoreRequest): Promise<NativeScores>;
+  /**  dCandidates needed if the batch of `forward` has candidates, and as long as these. */
+  backward(dLogprobs: Float32Array, dEntropy: Float32Array, dCandidates?: Float32Array): Promise<void>;
   step(optimizer: NativeOptimizer): Promise<{ gradNorm: number; stepped: boolean }>;
   zeroGradients(): Promise<void>;
   abortTraining(): void;

@@ -1,5 +1,8 @@
 import { EngineError } from "../errors/engine-error.js";
 import type {
+  LikeliestOptions,
+  LikeliestTokens,
+  LossCandidates,
   LossFunction,
   ModelInfo,
   OptimizerOptions,
@@ -9,6 +12,7 @@ import type {
   ScoreSequence,
   SpecialToken,
   TokenCandidate,
+  TrainCandidates,
   TrainOptions,
   TrainResult,
   TrainSequence,
@@ -132,6 +136,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     options.signal?.throwIfAborted();
     this.counts.scoreCalls++;
     const { referenceScale = 1 } = this.options;
+    const { likeliest } = options;
     return sequences.map(({ tokenIds, from = 1 }) => {
       this.images?.use(tokenIds);
       const scored = (value: (at: number) => number) =>
@@ -148,8 +153,26 @@ export class FakeEngine implements PolicyEngine, FakeHost {
               return p * p + (1 - p) ** 2;
             })
           : null,
+        ...(likeliest ? { likeliest: this.findLikeliest(tokenIds, Math.max(1, from), likeliest) } : {}),
       };
     });
+  }
+
+  private findLikeliest(
+    tokenIds: ArrayLike<number>,
+    from: number,
+    { count, below = this.info.vocabSize }: LikeliestOptions,
+  ): LikeliestTokens {
+    const size = tokenIds.length * count;
+    const found = { count, ids: new Int32Array(size), logprobs: new Float32Array(size) };
+    for (let t = from; t < tokenIds.length; t++) {
+      const list = this.listLikeliest([tokenIds[t - 1]!], this.info.vocabSize).filter(({ id }) => id < below);
+      list.slice(0, count).forEach(({ id, logprob }, k) => {
+        found.ids[t * count + k] = id;
+        found.logprobs[t * count + k] = logprob;
+      });
+    }
+    return found;
   }
 
   /** One micro-batch with everything. `gradNorm` is the norm of dLoss/dLogprobs. */
@@ -166,7 +189,8 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     const offsets = [0];
     const logprobs: number[] = [];
     const columns: Record<string, number[]> = {};
-    for (const [index, { tokenIds, lossMask, columns: given = {} }] of batch.entries()) {
+    const others = new FakeCandidates();
+    for (const [index, { tokenIds, lossMask, columns: given = {}, candidates }] of batch.entries()) {
       this.images?.use(tokenIds);
       for (let t = 0; t < tokenIds.length; t++) {
         if (!lossMask[t]) continue;
@@ -176,6 +200,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
           columns[name] ??= [];
           columns[name].push(values[t]!);
         }
+        if (candidates) others.add(candidates, t, (id) => this.logprobAt([tokenIds[t - 1]!, id], 1));
       }
       offsets.push(logprobs.length);
     }
@@ -185,6 +210,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
       logprobs: Float32Array.from(logprobs),
       entropy: new Float32Array(logprobs.length).fill(fakeEntropy),
       columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, Float32Array.from(values)])),
+      ...others.read(),
       totals: { tokens: logprobs.length, sequences: batch.length },
     });
     return {
@@ -221,6 +247,34 @@ export class FakeEngine implements PolicyEngine, FakeHost {
   private checkAlive(): void {
     if (!this.disposed) return;
     throw new EngineError("was disposed", { code: "engine/disposed", subject: "fake engine" });
+  }
+}
+
+/** The candidates of a batch's tokens in the loss. */
+class FakeCandidates {
+  private count = 0;
+  private readonly ids: number[] = [];
+  private readonly logprobs: number[] = [];
+  private readonly columns: Record<string, number[]> = {};
+
+  add({ count, ids, columns }: TrainCandidates, t: number, score: (id: number) => number): void {
+    this.count = count;
+    for (let k = t * count; k < (t + 1) * count; k++) {
+      this.ids.push(ids[k]!);
+      this.logprobs.push(score(ids[k]!));
+      for (const [name, values] of Object.entries(columns)) {
+        this.columns[name] ??= [];
+        this.columns[name].push(values[k]!);
+      }
+    }
+  }
+
+  read(): { candidates?: LossCandidates } {
+    const { count, ids, logprobs, columns } = this;
+    if (count === 0) return {};
+    const own = Object.entries(columns).map(([name, values]) => [name, Float32Array.from(values)] as const);
+    const arrays = { ids: Int32Array.from(ids), logprobs: Float32Array.from(logprobs) };
+    return { candidates: { count, ...arrays, columns: Object.fromEntries(own) } };
   }
 }
 

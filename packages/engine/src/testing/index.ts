@@ -2,6 +2,7 @@ export { listTypes as listTensorTypes } from "../gguf-files/tensor-types.js";
 export { compareWithFloats, fillAdapter } from "./compare-with-floats.js";
 export { type CheckedModel, checkGradients, type GradientCheck, weightedLogprobs } from "./finite-differences.js";
 export { loadEmulated } from "./load-emulated.js";
+export { CANDIDATE_COUNT, makeCandidateBatch, weightedCandidates } from "./make-candidate-batch.js";
 export {
   describeTinyModel,
   makeNormals,

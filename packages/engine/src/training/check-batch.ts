@@ -1,4 +1,4 @@
-import { EngineError, type ModelInfo } from "@cria/core";
+import { EngineError, type LikeliestOptions, type ModelInfo } from "@cria/core";
 import type { ImageStore } from "../images/image-store.js";
 
 /** All training inputs are checked here, before the native code sees them. */
@@ -40,6 +40,20 @@ export function checkLength(actual: number, expected: number, subject: string): 
     expected: `${expected}, one value for each token`,
     received: `${actual}`,
   });
+}
+
+/** Checks that so many tokens can be found in place of each. */
+export function checkLikeliest({ count, below }: LikeliestOptions, { vocabSize }: ModelInfo): void {
+  const isWithin = (value: number, most: number) => Number.isInteger(value) && value >= 1 && value <= most;
+  const refuse = (option: string, most: number, received: number) =>
+    new EngineError("is not a number of tokens of the vocabulary", {
+      code: "engine/bad-option",
+      subject: `score: likeliest.${option}`,
+      expected: `1 to ${most}`,
+      received: `${received}`,
+    });
+  if (below !== undefined && !isWithin(below, vocabSize)) throw refuse("below", vocabSize, below);
+  if (!isWithin(count, below ?? vocabSize)) throw refuse("count", below ?? vocabSize, count);
 }
 
 export function checkTemperature(temperature: number | undefined): number {

@@ -3,7 +3,7 @@ import type { ImageStore } from "../images/image-store.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkLength, checkTemperature } from "./check-batch.js";
-import { type PlannedMicroBatch, spreadScores, sumGradients } from "./plan-micro-batches.js";
+import { type PlannedMicroBatch, spreadLists, spreadScores, sumGradients } from "./plan-micro-batches.js";
 import { withVectors } from "./shard-images.js";
 
 /** Forward, loss, backward: adds the gradient to the addon's. */
@@ -14,21 +14,38 @@ export async function runShard(
   loss: LossFunction,
   signal?: AbortSignal,
 ): Promise<Required<Pick<LossOutputs, "loss" | "metrics">>> {
-  const { scores, inputs, images, ...microBatch } = shard;
+  const { scores, inputs, candidateColumns: columns = {}, images, ...microBatch } = shard;
   const found = await withVectors(store, images, signal, (vectors) =>
     callNative(() => native.forward({ ...microBatch, adapter: true, vectors }, true)),
   );
+  const count = shard.targets.length;
+  const width = countCandidates(shard);
+  const candidates = shard.candidates
+    ? {
+        candidates: {
+          count: width,
+          ids: spreadLists(scores, shard.candidates, width),
+          logprobs: spreadLists(scores, found.candidates!, width),
+          columns,
+        },
+      }
+    : {};
   const outputs = loss({
     ...inputs,
+    ...candidates,
     logprobs: spreadScores(scores, found.logprobs),
     entropy: spreadScores(scores, found.entropy),
   });
   checkLength(outputs.dLogprobs.length, scores.length, "loss: dLogprobs");
   if (outputs.dEntropy) checkLength(outputs.dEntropy.length, scores.length, "loss: dEntropy");
-  const count = shard.targets.length;
+  const { dCandidates } = outputs;
+  if (dCandidates) checkLength(dCandidates.length, scores.length * width, "loss: dCandidates");
   const dLogprobs = sumGradients(scores, count, outputs.dLogprobs);
   const dEntropy = sumGradients(scores, count, outputs.dEntropy ?? new Float32Array(scores.length));
-  await callNative(() => native.backward(dLogprobs, dEntropy));
+  const ofCandidates = shard.candidates
+    ? sumGradients(scores, count, dCandidates ?? new Float32Array(scores.length * width), width)
+    : undefined;
+  await callNative(() => native.backward(dLogprobs, dEntropy, ofCandidates));
   return { loss: outputs.loss, metrics: outputs.metrics ?? {} };
 }
 
@@ -87,9 +104,17 @@ export class GradientSum {
 }
 
 /** Combines a planned micro-batch with the inputs of its loss. */
-export function makeShard(plan: PlannedMicroBatch, inputs: GradientShard["inputs"]): GradientShard {
+export function makeShard(
+  plan: PlannedMicroBatch,
+  { inputs, candidateColumns }: Pick<GradientShard, "inputs" | "candidateColumns">,
+): GradientShard {
   const { adapter: _, ...microBatch } = plan.microBatch;
-  return { ...microBatch, scores: plan.scores, inputs };
+  return { ...microBatch, scores: plan.scores, inputs, ...(candidateColumns ? { candidateColumns } : {}) };
+}
+
+/** Number of candidates of each target; 0: none. */
+function countCandidates({ candidates, targets }: GradientShard): number {
+  return candidates ? candidates.length / targets.length : 0;
 }
 
 async function readGradient(native: NativeModel): Promise<Float32Array> {
@@ -110,11 +135,14 @@ function listTrained(native: NativeModel): { name: string; size: number }[] {
 }
 
 /** Checks data that came from elsewhere; the addon checks the tokens themselves. */
-function checkShard({ inputs, scores, targets, temperature }: GradientShard): void {
+function checkShard(shard: GradientShard): void {
+  const { inputs, scores, targets, temperature, candidateColumns = {} } = shard;
   checkTemperature(temperature);
   if (scores.every((score) => score >= 0 && score < targets.length)) {
     for (const [name, column] of Object.entries(inputs.columns))
       checkLength(column.length, scores.length, `column ${name}`);
+    for (const [name, column] of Object.entries(candidateColumns))
+      checkLength(column.length, scores.length * countCandidates(shard), `candidates' column ${name}`);
     return;
   }
   throw new EngineError("has a token without a score", {

@@ -1,4 +1,4 @@
-import type { MicroBatchShard, ShardImage } from "@cria/core";
+import type { CandidateTokens, MicroBatchShard, ShardImage } from "@cria/core";
 import type { ImageStore } from "../images/image-store.js";
 import { numberByHash, numberByPlace } from "./number-images.js";
 import { type PackCost, type PackedRow, packRows } from "./pack-rows.js";
@@ -7,6 +7,8 @@ export interface PlanInput {
   tokenIds: Int32Array;
   /** Indices t >= 1 of the tokens to score. */
   scored: Int32Array;
+  /** Further tokens to score in place of each scored one: all inputs have as many, or none has any. */
+  candidates?: CandidateTokens;
 }
 
 /** A micro-batch for the addon, and the scored tokens of input sequences that it holds, in order. */
@@ -16,8 +18,8 @@ export interface PlannedMicroBatch {
   /** Scored tokens of the i-th of `sequenceIndices` are [offsets[i], offsets[i + 1]). */
   offsets: Int32Array;
   /**
-   * For each scored token, the index of its score among the addon's: sequences that score the same token after the
-   * same tokens share one.
+   * For each scored token, the index of its score among the addon's: sequences that score the same token, with the same
+   * candidates, after the same tokens share one.
    */
   scores: Int32Array;
 }
@@ -87,6 +89,7 @@ function buildMicroBatch(
   const ends = new Int32Array(size);
   const sources: number[] = [];
   const targets: number[] = [];
+  const candidates: Int32Array[] = [];
   const scores: number[] = [];
   const sequenceIndices: number[] = [];
   const offsets = [0];
@@ -106,12 +109,14 @@ function buildMicroBatch(
       for (const t of input.scored) {
         const source = path[t - 1]!;
         const target = input.tokenIds[t]!;
-        let score = source.scores.find((other) => targets[other] === target);
+        const others = listCandidates(input, t);
+        let score = source.scores.find((other) => targets[other] === target && areEqual(candidates[other]!, others));
         if (score === undefined) {
           score = targets.length;
           source.scores.push(score);
           sources.push(source.place);
           targets.push(target);
+          candidates.push(others);
         }
         scores.push(score);
       }
@@ -130,6 +135,7 @@ function buildMicroBatch(
       ends,
       sources: Int32Array.from(sources),
       targets: Int32Array.from(targets),
+      ...(candidates[0]!.length > 0 ? { candidates: concatenate(candidates) } : {}),
       temperature: options.temperature,
       adapter: options.adapter,
       ...(shown.length > 0 ? { images: shown } : {}),
@@ -140,16 +146,53 @@ function buildMicroBatch(
   };
 }
 
+const none = new Int32Array(0);
+
+function listCandidates({ candidates }: PlanInput, t: number): Int32Array {
+  return candidates ? candidates.ids.subarray(t * candidates.count, (t + 1) * candidates.count) : none;
+}
+
+function areEqual(a: Int32Array, b: Int32Array): boolean {
+  return a.length === b.length && a.every((id, k) => id === b[k]);
+}
+
+function concatenate(lists: readonly Int32Array[]): Int32Array {
+  const all = new Int32Array(lists.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const list of lists) {
+    all.set(list, at);
+    at += list.length;
+  }
+  return all;
+}
+
 /** The addon's value for each scored token of the sequences. */
 export function spreadScores(scores: Int32Array, values: Float32Array): Float32Array {
   return Float32Array.from(scores, (score) => values[score]!);
 }
 
-/** The gradient of each of the addon's `count` scores: the sum over the tokens that share it. */
-export function sumGradients(scores: Int32Array, count: number, gradients: ArrayLike<number>): Float32Array {
-  const sums = new Float32Array(count);
+/** The same where each score has `count` values. */
+export function spreadLists<Values extends Float32Array | Int32Array>(
+  scores: Int32Array,
+  values: Values,
+  count: number,
+): Values {
+  const spread =
+    values instanceof Int32Array ? new Int32Array(scores.length * count) : new Float32Array(scores.length * count);
   scores.forEach((score, i) => {
-    sums[score]! += gradients[i]!;
+    spread.set(values.subarray(score * count, (score + 1) * count), i * count);
+  });
+  return spread as Values;
+}
+
+/**
+ * The gradient of each of the addon's `count` scores: the sum over the tokens that share it.
+ * @param width number of values of each score.
+ */
+export function sumGradients(scores: Int32Array, count: number, gradients: ArrayLike<number>, width = 1): Float32Array {
+  const sums = new Float32Array(count * width);
+  scores.forEach((score, i) => {
+    for (let k = 0; k < width; k++) sums[score * width + k]! += gradients[i * width + k]!;
   });
   return sums;
 }

@@ -1,5 +1,6 @@
 import {
   EngineError,
+  type LikeliestTokens,
   type ModelInfo,
   type ScoreOptions,
   type ScoreResult,
@@ -11,12 +12,12 @@ import type { ImageStore } from "../images/image-store.js";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
-import { checkTemperature, checkTokens } from "./check-batch.js";
+import { checkLikeliest, checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
 import { planMicroBatches, spreadScores } from "./plan-micro-batches.js";
 import { withVectors } from "./shard-images.js";
 
-/** Logprobs (entropies, sums of squared probabilities) of given tokens, from the training graph. */
+/** Logprobs (entropies, sums of squared probabilities, likeliest tokens) of given tokens, from the training graph. */
 export async function scoreSequences(
   native: NativeModel,
   info: ModelInfo,
@@ -24,6 +25,8 @@ export async function scoreSequences(
   sequences: readonly ScoreSequence[],
   options: ScoreOptions,
 ): Promise<ScoreResult[]> {
+  const { likeliest } = options;
+  if (likeliest) checkLikeliest(likeliest, info);
   const inputs = sequences.map((sequence, i) => {
     const tokenIds = checkTokens(sequence.tokenIds, info, images, `score: sequence ${i}`);
     const from = Math.max(1, sequence.from ?? 1);
@@ -35,6 +38,7 @@ export async function scoreSequences(
     logprobs: new Float32Array(tokenIds.length),
     entropy: options.entropy ? new Float32Array(tokenIds.length) : null,
     sumPiSquared: options.sumPiSquared ? new Float32Array(tokenIds.length) : null,
+    ...(likeliest ? { likeliest: makeLikeliest(tokenIds.length, likeliest.count) } : {}),
   }));
   const plans = planMicroBatches(inputs, {
     maxTokens: chooseMicroBatchTokens(info),
@@ -46,7 +50,11 @@ export async function scoreSequences(
     adapter: options.adapter ?? true,
     images,
   });
-  const shards = plans.map((plan) => ({ ...plan.microBatch, squares: options.sumPiSquared ?? false }));
+  const shards = plans.map((plan) => ({
+    ...plan.microBatch,
+    squares: options.sumPiSquared ?? false,
+    ...(likeliest ? { likeliest } : {}),
+  }));
   const found = await (options.compute
     ? computeElsewhere(native, images, shards, options)
     : computeHere(native, images, shards, options.signal));
@@ -54,6 +62,7 @@ export async function scoreSequences(
     const logprobs = spreadScores(plan.scores, found[k]!.logprobs);
     const entropy = spreadScores(plan.scores, found[k]!.entropy);
     const squares = found[k]!.squares && spreadScores(plan.scores, found[k]!.squares);
+    const top = found[k]!.likeliest;
     plan.sequenceIndices.forEach((index, i) => {
       const { scored } = inputs[index]!;
       const base = plan.offsets[i]!;
@@ -62,10 +71,22 @@ export async function scoreSequences(
         results[index]!.logprobs[scored[k]!] = logprobs[base + k]!;
         if (options.entropy) results[index]!.entropy![scored[k]!] = entropy[base + k]!;
         if (squares) results[index]!.sumPiSquared![scored[k]!] = squares[base + k]!;
+        if (top) copyList(top, plan.scores[base + k]!, results[index]!.likeliest!, scored[k]!);
       }
     });
   }
   return results;
+}
+
+function makeLikeliest(tokens: number, count: number): LikeliestTokens {
+  return { count, ids: new Int32Array(tokens * count), logprobs: new Float32Array(tokens * count) };
+}
+
+/** Copies the tokens in place of one to those in place of another. */
+function copyList(from: LikeliestTokens, source: number, to: LikeliestTokens, target: number): void {
+  const { count } = from;
+  to.ids.set(from.ids.subarray(source * count, (source + 1) * count), target * count);
+  to.logprobs.set(from.logprobs.subarray(source * count, (source + 1) * count), target * count);
 }
 
 function makeNotFinite(sequence: number, token: number, logprob: number): EngineError {
@@ -82,15 +103,20 @@ function makeNotFinite(sequence: number, token: number, logprob: number): Engine
 export async function computeScores(
   native: NativeModel,
   store: ImageStore | undefined,
-  { squares, images, ...microBatch }: ScoreShard,
+  { squares, likeliest, images, ...microBatch }: ScoreShard,
   signal?: AbortSignal,
 ): Promise<ShardScores> {
   signal?.throwIfAborted();
   checkTemperature(microBatch.temperature);
-  const { logprobs, entropy, sumSquares } = await withVectors(store, images, signal, (vectors) =>
-    callNative(() => native.forward({ ...microBatch, vectors }, false, squares)),
+  const request = { squares, top: likeliest?.count ?? 0, topBelow: likeliest?.below ?? 0 };
+  const { logprobs, entropy, sumSquares, topTokens, topLogprobs } = await withVectors(
+    store,
+    images,
+    signal,
+    (vectors) => callNative(() => native.forward({ ...microBatch, vectors }, false, request)),
   );
-  return { logprobs, entropy, squares: sumSquares ?? null };
+  const top = likeliest ? { likeliest: { count: likeliest.count, ids: topTokens!, logprobs: topLogprobs! } } : {};
+  return { logprobs, entropy, squares: sumSquares ?? null, ...top };
 }
 
 async function computeHere(

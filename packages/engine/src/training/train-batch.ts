@@ -6,6 +6,7 @@ import {
   type ModelInfo,
   type OptimizerOptions,
   type ShardGradient,
+  type TrainCandidates,
   type TrainOptions,
   type TrainResult,
   type TrainSequence,
@@ -23,6 +24,7 @@ interface CheckedSequence {
   tokenIds: Int32Array;
   scored: Int32Array;
   columns: Record<string, ArrayLike<number>>;
+  candidates?: TrainCandidates;
 }
 
 /** Forward, loss, backward for each micro-batch; then a step, unless `optimizer` is null. */
@@ -36,6 +38,7 @@ export async function trainBatch(
   options: TrainOptions,
 ): Promise<TrainResult> {
   const sequences = batch.map((sequence, i) => checkSequence(sequence, info, images, i));
+  checkCounts(sequences);
   const totals = {
     tokens: sequences.reduce((sum, s) => sum + s.scored.length, 0),
     sequences: sequences.filter((s) => s.scored.length > 0).length,
@@ -62,7 +65,7 @@ export async function trainBatch(
   const abort = () => native.abortTraining();
   options.signal?.addEventListener("abort", abort, { once: true });
   try {
-    const shards = plans.map((plan) => makeShard(plan, makeLossInputs(plan, sequences, totals)));
+    const shards = plans.map((plan) => makeShard(plan, makeInputs(plan, sequences, totals)));
     const take = (shard: GradientShard, { loss, metrics }: Pick<ShardGradient, "loss" | "metrics">) => {
       result.loss += loss;
       for (const [name, value] of Object.entries(metrics)) result.metrics[name] = (result.metrics[name] ?? 0) + value;
@@ -144,24 +147,87 @@ function checkSequence(
     }
     scored.push(t);
   }
-  return { tokenIds, scored: Int32Array.from(scored), columns: sequence.columns ?? {} };
+  const { candidates } = sequence;
+  if (candidates) checkCandidates(candidates, tokenIds.length, scored, info, subject);
+  return {
+    tokenIds,
+    scored: Int32Array.from(scored),
+    columns: sequence.columns ?? {},
+    ...(candidates ? { candidates } : {}),
+  };
 }
 
-function makeLossInputs(
+function checkCandidates(
+  { count, ids, columns }: TrainCandidates,
+  tokens: number,
+  scored: readonly number[],
+  info: ModelInfo,
+  subject: string,
+): void {
+  checkLength(ids.length, tokens * count, `${subject}, candidates`);
+  for (const [name, column] of Object.entries(columns))
+    checkLength(column.length, tokens * count, `${subject}, candidates' column ${name}`);
+  for (const t of scored) {
+    for (let k = t * count; k < (t + 1) * count; k++) {
+      if (ids[k]! >= 0 && ids[k]! < info.vocabSize) continue;
+      throw new EngineError("has a candidate outside the vocabulary", {
+        code: "engine/bad-token",
+        subject: `${subject}, token ${t}`,
+        expected: `0 to ${info.vocabSize - 1}`,
+        received: `${ids[k]}`,
+      });
+    }
+  }
+}
+
+/** Checks that all sequences have as many candidates for each token. */
+function checkCounts(sequences: readonly CheckedSequence[]): void {
+  const counts = sequences.map(({ candidates }) => candidates?.count ?? 0);
+  const other = counts.findIndex((count) => count !== counts[0]);
+  if (other < 0) return;
+  throw new EngineError("has another number of candidates than the first sequence", {
+    code: "engine/bad-batch",
+    subject: `train: sequence ${other}`,
+    expected: `${counts[0]} for each token`,
+    received: `${counts[other]}`,
+  });
+}
+
+function makeInputs(
   plan: PlannedMicroBatch,
   sequences: readonly CheckedSequence[],
   totals: LossTotals,
-): GradientShard["inputs"] {
+): Pick<GradientShard, "inputs" | "candidateColumns"> {
+  const { sequenceIndices, offsets } = plan;
+  const columns = gatherColumns(plan, (index) => ({ ...sequences[index]!, width: 1 }));
+  const inputs = { sequenceIndices, offsets, columns, totals };
+  if (!plan.microBatch.candidates) return { inputs };
+  const candidateColumns = gatherColumns(plan, (index) => {
+    const { scored, candidates } = sequences[index]!;
+    return { scored, columns: candidates!.columns, width: candidates!.count };
+  });
+  return { inputs, candidateColumns };
+}
+
+/**
+ * Gathers the columns of a micro-batch's scored tokens.
+ * @param read returns a sequence's columns, with `width` values for each token.
+ */
+function gatherColumns(
+  { sequenceIndices, offsets, scores }: PlannedMicroBatch,
+  read: (index: number) => Pick<CheckedSequence, "scored" | "columns"> & { width: number },
+): Record<string, Float32Array> {
   const columns: Record<string, Float32Array> = {};
-  plan.sequenceIndices.forEach((index, i) => {
-    const { scored, columns: source } = sequences[index]!;
-    const base = plan.offsets[i]!;
+  sequenceIndices.forEach((index, i) => {
+    const { scored, columns: source, width } = read(index);
+    const base = offsets[i]!;
     for (const [name, values] of Object.entries(source)) {
-      columns[name] ??= new Float32Array(plan.scores.length);
-      for (let k = 0; k < scored.length; k++) columns[name][base + k] = values[scored[k]!]!;
+      columns[name] ??= new Float32Array(scores.length * width);
+      for (let k = 0; k < scored.length; k++)
+        for (let j = 0; j < width; j++) columns[name][(base + k) * width + j] = values[scored[k]! * width + j]!;
     }
   });
-  return { sequenceIndices: plan.sequenceIndices, offsets: plan.offsets, columns, totals };
+  return columns;
 }
 
 /** Starts all shards at once and adds their gradients in order. */
