@@ -8,7 +8,7 @@ import type { PolicyLossParameters, PolicyLossTerms } from "./losses/policy-loss
 import type { PolicyLossName } from "./losses/policy-losses.js";
 import { addObservationTerm } from "./observation-term.js";
 import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
-import { makeTeacherTerm, TEACHER_LOGPROBS, TEACHER_WEIGHTS, type TeacherTermOptions } from "./teacher-term.js";
+import { makeTeacherTerm, type TeacherTermOptions } from "./teacher-term.js";
 
 export interface PolicyLossOptions extends PolicyLossParameters, PolicyLossTerms {
   /** A policy loss, or the name of one. */
@@ -19,7 +19,7 @@ export interface PolicyLossOptions extends PolicyLossParameters, PolicyLossTerms
   lossAggMode: AggregationName | Aggregation;
   /** null: no KL term; else the batch needs a column `refLogprobs`. */
   kl: { coefficient: number; type: KlName | KlEstimate } | null;
-  /** null: there is no teacher; else the batch needs a column `teacherLogprobs`. */
+  /** null: there is no teacher; else the batch needs a column `teacherLogprobs`, or candidates with one. */
   teacher: TeacherTermOptions | null;
   /**
    * For batches whose `oldLogprobs` are the sampler's: weights and rejections of the current policy against the
@@ -72,13 +72,14 @@ export function needsNoAdvantage(
 /**
  * Policy loss - entropyCoeff * entropy + kl.coefficient * KL + teacher.coefficient * divergence from the teacher +
  * observationCoeff * cross-entropy of observations, as a loss for the engine's `train`. Columns of the batch:
- * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term (`usesReference`), `teacherLogprobs` and perhaps
- * `teacherWeights` for a teacher, `observed` for observations (`addObservationTerm`), `rolloutIsWeights` to weigh the
+ * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term (`usesReference`), `teacherLogprobs` (with `forward_kl_topk` one
+ * of the candidates) and perhaps `teacherWeights` for a teacher, `observed` for observations (`addObservationTerm`), `rolloutIsWeights` to weigh the
  * policy loss of each token by a rollout correction, and those of `preparePolicyLoss`.
  *
  * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
  * gradient add up over micro-batches. Metrics `pg_loss`, `entropy`, `kl_loss`, `teacher_loss` and `teacher_divergence` are
- * aggregated like their losses; those of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
+ * aggregated like their losses; those of the policy loss, and `teacher_mass` and `student_mass` of `forward_kl_topk`, are
+ * means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
  * `correctRollout` that are means over tokens or over sequences.
  * @param algorithms registries that resolve names.
  * @throws ConfigError for an unknown name, or a required parameter that is not set.
@@ -104,19 +105,12 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
   const teacherCoefficient = teacher?.taskRewards ? teacher.coefficient : 1;
   const entropyCoeff = isTaught ? options.entropyCoeff : 0;
   const klCoefficient = options.kl?.coefficient ?? 0;
-  const compute: LossFunction = ({ logprobs, entropy, columns, offsets, totals }) => {
+  const compute: LossFunction = ({ logprobs, entropy, columns, candidates, offsets, totals }) => {
     const oldLogprobs = readColumn(columns, "oldLogprobs");
     const advantages = readColumn(columns, "advantages");
     const refLogprobs = estimateKl ? readColumn(columns, "refLogprobs") : null;
     const token = policyLoss.evaluate({ logprobs, oldLogprobs, advantages, offsets, columns }, options);
-    const taught = evaluateTeacher?.({
-      logprobs,
-      oldLogprobs,
-      teacherLogprobs: readColumn(columns, TEACHER_LOGPROBS),
-      weights: columns[TEACHER_WEIGHTS],
-      offsets,
-      columns,
-    });
+    const taught = evaluateTeacher?.({ logprobs, oldLogprobs, offsets, columns, candidates });
     const whole = { offsets, totals, lossScaleFactor, trajectoryTokens: columns.trajectoryTokens };
     const weights = aggregate(whole);
     const policyWeights = policyLoss.aggregation ? aggregatePolicy(whole) : weights;
@@ -128,6 +122,8 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
     const n = logprobs.length;
     const dLogprobs = new Float32Array(n);
     const dEntropy = new Float32Array(n);
+    const ofCandidates = taught?.candidateGradients;
+    const dCandidates = ofCandidates ? new Float32Array(ofCandidates.length) : undefined;
     const sums: Record<string, number> = { pg_loss: 0, entropy: 0 };
     if (estimateKl) sums.kl_loss = 0;
     if (taught) Object.assign(sums, { teacher_loss: 0, teacher_divergence: 0 });
@@ -147,17 +143,23 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
         sums.teacher_loss! += weight * taught.losses[i]!;
         sums.teacher_divergence! += weights[i]! * taught.divergences[i]!;
         gradient += weight * teacherCoefficient * taught.gradients[i]!;
+        if (dCandidates)
+          for (let k = i * candidates!.count; k < (i + 1) * candidates!.count; k++)
+            dCandidates[k] = weight * teacherCoefficient * ofCandidates![k]!;
       }
       dLogprobs[i] = gradient;
       dEntropy[i] = -entropyCoeff * weights[i]!;
     }
-    for (const [name, values] of Object.entries(token.metrics))
-      sums[name] = values.reduce((sum, value) => sum + value, 0) / Math.max(1, totals.tokens);
+    const average = (values: Float64Array) =>
+      values.reduce((sum, value) => sum + value, 0) / Math.max(1, totals.tokens);
+    for (const [name, values] of Object.entries(token.metrics)) sums[name] = average(values);
+    if (taught?.mass)
+      Object.assign(sums, { teacher_mass: average(taught.mass.teacher), student_mass: average(taught.mass.policy) });
     if (current) Object.assign(sums, shareMetrics(current.metrics, offsets, totals));
     const ofTask =
       (isTaught ? sums.pg_loss! : 0) - entropyCoeff * sums.entropy! + (estimateKl ? klCoefficient * sums.kl_loss! : 0);
     const loss = taught ? ofTask + teacherCoefficient * sums.teacher_loss! : ofTask;
-    return { loss, dLogprobs, dEntropy: entropyCoeff !== 0 ? dEntropy : undefined, metrics: sums };
+    return { loss, dLogprobs, dEntropy: entropyCoeff !== 0 ? dEntropy : undefined, dCandidates, metrics: sums };
   };
   return options.observationCoeff === 0 ? compute : addObservationTerm(compute, options.observationCoeff);
 }

@@ -30,6 +30,7 @@ export {
 export { defaultRewardAggregation } from "./aggregate-reward.js";
 export { defaultAlgorithms } from "./algorithms.js";
 export { listMissingParameters, needsNoAdvantage, usesReference } from "./compose-policy-loss.js";
+export { FORWARD_KL_TOPK } from "./forward-kl-topk.js";
 export * from "./index.js";
 export {
   cispoLoss,
@@ -50,6 +51,6 @@ export { addObservationTerm, OBSERVED } from "./observation-term.js";
 export { needsPreparation } from "./prepare-policy-loss.js";
 export { defaultRolloutCorrection } from "./rollout-correction.js";
 export { measureDivergence } from "./rollout-divergence.js";
-export { makeTeacherTerm, resolveTeacherTerm } from "./teacher-term.js";
+export { countLikeliest, makeTeacherTerm, resolveTeacherTerm, TEACHER_LOGPROBS } from "./teacher-term.js";
 export { defaultValueLoss } from "./value-loss.js";
 export { weighTurns } from "./weigh-turns.js";

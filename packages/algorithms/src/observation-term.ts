@@ -1,4 +1,4 @@
-import { DataError, type LossFunction, type LossInputs } from "@cria/core";
+import { DataError, type LossCandidates, type LossFunction, type LossInputs } from "@cria/core";
 
 /** Column that is 1 at tokens of observations, which others wrote: text of tools' answers. Absent: there are none. */
 export const OBSERVED = "observed";
@@ -12,7 +12,7 @@ export const OBSERVED = "observed";
  */
 export function addObservationTerm(policyLoss: LossFunction, coefficient: number): LossFunction {
   return (inputs) => {
-    const { logprobs, columns, totals } = inputs;
+    const { logprobs, columns, candidates, totals } = inputs;
     const observed = columns[OBSERVED];
     if (!observed?.includes(1)) {
       const own = policyLoss(inputs);
@@ -37,18 +37,34 @@ export function addObservationTerm(policyLoss: LossFunction, coefficient: number
       sum -= logprobs[i]!;
       dLogprobs[i] = -share;
     }
-    const { dEntropy } = own;
+    const { dEntropy, dCandidates } = own;
     const entropyGradient = dEntropy ? new Float32Array(logprobs.length) : undefined;
+    const count = candidates?.count ?? 0;
+    const candidateGradient = dCandidates ? new Float32Array(logprobs.length * count) : undefined;
     kept.forEach((i, k) => {
       dLogprobs[i] = own.dLogprobs[k]!;
       if (dEntropy) entropyGradient![i] = dEntropy[k]!;
+      if (dCandidates) candidateGradient!.set(dCandidates.subarray(k * count, (k + 1) * count), i * count);
     });
     return {
       loss: own.loss + share * sum,
       dLogprobs,
       dEntropy: entropyGradient,
+      dCandidates: candidateGradient,
       metrics: { ...own.metrics, observation_loss: sum / Math.max(1, totals.observed) },
     };
+  };
+}
+
+/** The candidates of only some tokens. */
+function selectCandidates({ count, ids, logprobs, columns }: LossCandidates, kept: readonly number[]): LossCandidates {
+  const all = kept.flatMap((i) => Array.from({ length: count }, (_, k) => i * count + k));
+  const pick = (values: Float32Array) => Float32Array.from(all, (k) => values[k]!);
+  return {
+    count,
+    ids: Int32Array.from(all, (k) => ids[k]!),
+    logprobs: pick(logprobs),
+    columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, pick(values)])),
   };
 }
 
@@ -67,5 +83,6 @@ function selectTokens(inputs: LossInputs, kept: readonly number[]): LossInputs {
     logprobs: pick(inputs.logprobs),
     entropy: pick(inputs.entropy),
     columns: Object.fromEntries(columns.map(([name, values]) => [name, pick(values)])),
+    ...(inputs.candidates ? { candidates: selectCandidates(inputs.candidates, kept) } : {}),
   };
 }

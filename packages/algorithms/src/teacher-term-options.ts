@@ -1,15 +1,24 @@
 import { z } from "zod";
+import { FORWARD_KL_TOPK } from "./forward-kl-topk.js";
 import { klEstimates } from "./kl.js";
 import { teacherTermDefaults as usual } from "./losses/policy-loss-defaults.js";
 import { policyLosses } from "./losses/policy-losses.js";
 
 /** Options of the loss term of a teacher. Configs name them in `distillation.distillation_loss`. */
 export const teacherTermOptions = z.strictObject({
-  estimate: z.string().default(usual.estimate).meta({
-    description:
-      "Estimator of the divergence from the teacher at each token. k3 has the gradient of the forward KL: the policy covers the teacher's answers. k1 with use_policy_gradient has that of the reverse KL: the policy drops answers that the teacher would not give.",
-    examples: klEstimates.names(),
-  }),
+  estimate: z
+    .string()
+    .default(usual.estimate)
+    .meta({
+      description:
+        "Estimator of the divergence from the teacher at each token. k3 has the gradient of the forward KL: the policy covers the teacher's answers. k1 with use_policy_gradient has that of the reverse KL: the policy drops answers that the teacher would not give. forward_kl_topk is no estimate: it computes the forward KL over the teacher's likeliest tokens.",
+      examples: [...klEstimates.names(), FORWARD_KL_TOPK],
+    }),
+  topk: z
+    .int()
+    .min(1)
+    .default(usual.topk)
+    .describe("With forward_kl_topk: number of the teacher's likeliest tokens that are compared at each token."),
   coefficient: z
     .number()
     .min(0)

@@ -1,5 +1,6 @@
-import { ConfigError } from "@cria/core";
+import { ConfigError, DataError, type LossCandidates } from "@cria/core";
 import type { Algorithms } from "./algorithms.js";
+import { type CandidateMass, compareLikeliest, FORWARD_KL_TOPK } from "./forward-kl-topk.js";
 import type { KlEstimate, KlName } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
 import type { PolicyLossParameters } from "./losses/policy-loss-parameters.js";
@@ -11,11 +12,12 @@ import type { TeacherTermValues } from "./teacher-term-options.js";
  * the functions that they stand for.
  */
 export interface TeacherTermOptions extends Omit<TeacherTermValues, "estimate" | "lossMode"> {
+  /** "forward_kl_topk" compares the teacher's `topk` likeliest tokens in place of the policy's own one. */
   estimate: KlName | KlEstimate;
   lossMode: PolicyLossName | PolicyLoss;
 }
 
-/** Columns of the teacher: its logprobs, and the weight of each token (absent: 1). */
+/** Columns of the teacher: its logprobs, of tokens or of candidates, and the weight of each token (absent: 1). */
 export const TEACHER_LOGPROBS = "teacherLogprobs";
 export const TEACHER_WEIGHTS = "teacherWeights";
 
@@ -23,11 +25,11 @@ export const TEACHER_WEIGHTS = "teacherWeights";
 interface TeacherTokens {
   logprobs: Float32Array;
   oldLogprobs: Float32Array;
-  teacherLogprobs: Float32Array;
-  /** Weight of each token; absent: all are 1. */
-  weights?: Float32Array;
   offsets: Int32Array;
+  /** `teacherLogprobs` for an estimate; perhaps `teacherWeights`. */
   columns: Record<string, Float32Array>;
+  /** The teacher's likeliest tokens, with its `teacherLogprobs` of them, for "forward_kl_topk". */
+  candidates?: LossCandidates;
 }
 
 /** Values of each token. */
@@ -35,26 +37,40 @@ interface TeacherTerm {
   losses: Float64Array;
   /** d loss / d logprob. */
   gradients: Float64Array;
+  /** d loss / d logprob of each candidate; null: the loss has no such gradient. */
+  candidateGradients: Float64Array | null;
   /** The clamped divergence, without the weight. */
   divergences: Float64Array;
+  /** Null for estimates. */
+  mass: CandidateMass | null;
+}
+
+/** The parts of `TeacherTerm` before weights and policy loss. */
+type Divergence = Pick<TeacherTerm, "divergences" | "gradients" | "candidateGradients" | "mass">;
+
+/** Number of the teacher's likeliest tokens that a loss compares at each token; 0: it reads its logprob of the token. */
+export function countLikeliest(teacher: Pick<TeacherTermOptions, "estimate" | "topk"> | null): number {
+  return teacher?.estimate === FORWARD_KL_TOPK ? teacher.topk : 0;
 }
 
 /**
  * Resolves the names in a teacher's options.
  * @param nameOption names an option in errors; default: as an option of a loss.
- * @returns `policyLoss` is null without `policyGradient`.
+ * @returns `estimate` is null for "forward_kl_topk", `policyLoss` is null without `policyGradient`.
  * @throws ConfigError for an unknown name, or a loss of `policyGradient` that needs a whole mini-batch.
  */
 export function resolveTeacherTerm(
   { estimate, lossMode, policyGradient }: Pick<TeacherTermOptions, "estimate" | "lossMode" | "policyGradient">,
   { klEstimates, policyLosses }: Pick<Algorithms, "klEstimates" | "policyLosses">,
   nameOption = (option: "estimate" | "lossMode") => `teacher: ${option}`,
-): { estimate: KlEstimate; policyLoss: PolicyLoss | null } {
+): { estimate: KlEstimate | null; policyLoss: PolicyLoss | null } {
   // Modules of users are loaded for the keys of the actor alone.
-  const nameIn = (option: "estimate" | "lossMode") => ({ subject: nameOption(option), alternative: undefined });
-  const resolved = klEstimates.resolve(estimate, nameIn("estimate"));
+  const resolved =
+    estimate === FORWARD_KL_TOPK
+      ? null
+      : klEstimates.resolve(estimate, { subject: nameOption("estimate"), alternative: FORWARD_KL_TOPK });
   if (!policyGradient) return { estimate: resolved, policyLoss: null };
-  const policyLoss = policyLosses.resolve(lossMode, nameIn("lossMode"));
+  const policyLoss = policyLosses.resolve(lossMode, { subject: nameOption("lossMode"), alternative: undefined });
   if (policyLoss.prepare) {
     throw new ConfigError("needs statistics of the whole mini-batch", {
       code: "config/bad-value",
@@ -75,27 +91,68 @@ export function makeTeacherTerm(
   parameters: PolicyLossParameters,
   algorithms: Pick<Algorithms, "klEstimates" | "policyLosses">,
 ): (tokens: TeacherTokens) => TeacherTerm {
-  const { maxLoss, clipRatioLow, clipRatioHigh } = options;
+  const { clipRatioLow, clipRatioHigh } = options;
   const { estimate, policyLoss } = resolveTeacherTerm(options, algorithms);
-  const least = options.minLogprob ?? Number.NEGATIVE_INFINITY;
-  return ({ logprobs, oldLogprobs, teacherLogprobs, weights, offsets, columns }) => {
-    const n = logprobs.length;
-    const divergences = new Float64Array(n);
-    const gradients = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      const own = logprobs[i]!;
-      const { value, gradient } = estimate(Math.max(own, least) - Math.max(teacherLogprobs[i]!, least));
-      const isWithin = own >= least && (maxLoss === null || Math.abs(value) <= maxLoss);
-      divergences[i] = maxLoss === null ? value : Math.max(-maxLoss, Math.min(maxLoss, value));
-      gradients[i] = isWithin ? gradient : 0;
-    }
-    const scale = (values: Float64Array) => (weights ? values.map((value, i) => value * weights[i]!) : values);
-    if (!policyLoss) return { losses: scale(divergences), gradients: scale(gradients), divergences };
+  return (tokens) => {
+    const { divergences, gradients, candidateGradients, mass } = estimate
+      ? estimateTokens(tokens, estimate, options)
+      : compareCandidates(tokens, options);
+    const weights = tokens.columns[TEACHER_WEIGHTS];
+    const scale = (values: Float64Array, width = 1) =>
+      weights ? values.map((value, i) => value * weights[Math.floor(i / width)]!) : values;
+    if (!policyLoss)
+      return {
+        losses: scale(divergences),
+        gradients: scale(gradients),
+        candidateGradients: candidateGradients && scale(candidateGradients, tokens.candidates!.count),
+        divergences,
+        mass,
+      };
+    const { logprobs, oldLogprobs, offsets, columns } = tokens;
     const advantages = Float32Array.from(scale(divergences), (value) => -value);
     const { losses, gradients: ofPolicy } = policyLoss.evaluate(
       { logprobs, oldLogprobs, advantages, offsets, columns },
       { ...parameters, clipRatioLow, clipRatioHigh },
     );
-    return { losses, gradients: ofPolicy, divergences };
+    return { losses, gradients: ofPolicy, candidateGradients: null, divergences, mass };
   };
+}
+
+/** The divergence at each token by an estimate from the policy's own token. */
+function estimateTokens(
+  { logprobs, columns }: TeacherTokens,
+  estimate: KlEstimate,
+  { maxLoss, minLogprob }: TeacherTermOptions,
+): Divergence {
+  const least = minLogprob ?? Number.NEGATIVE_INFINITY;
+  const teacherLogprobs = columns[TEACHER_LOGPROBS] ?? refuseMissing(`column ${TEACHER_LOGPROBS}`, columns);
+  const n = logprobs.length;
+  const divergences = new Float64Array(n);
+  const gradients = new Float64Array(n);
+  for (let i = 0; i < n; i++) {
+    const own = logprobs[i]!;
+    const { value, gradient } = estimate(Math.max(own, least) - Math.max(teacherLogprobs[i]!, least));
+    const isWithin = own >= least && (maxLoss === null || Math.abs(value) <= maxLoss);
+    divergences[i] = maxLoss === null ? value : Math.max(-maxLoss, Math.min(maxLoss, value));
+    gradients[i] = isWithin ? gradient : 0;
+  }
+  return { divergences, gradients, candidateGradients: null, mass: null };
+}
+
+/** The divergence at each token over the teacher's likeliest tokens. */
+function compareCandidates({ logprobs, columns, candidates }: TeacherTokens, options: TeacherTermOptions): Divergence {
+  const teacherLogprobs = candidates?.columns[TEACHER_LOGPROBS];
+  if (!candidates || !teacherLogprobs)
+    return refuseMissing(`candidates with a column ${TEACHER_LOGPROBS}`, candidates?.columns ?? columns);
+  const { divergences, gradients, mass } = compareLikeliest(candidates, teacherLogprobs, options);
+  return { divergences, gradients: new Float64Array(logprobs.length), candidateGradients: gradients, mass };
+}
+
+function refuseMissing(subject: string, columns: Record<string, Float32Array>): never {
+  throw new DataError("is missing from the batch", {
+    code: "data/missing-column",
+    subject,
+    expected: "one value for each token that the teacher scored",
+    received: Object.keys(columns).join(", ") || "no columns",
+  });
 }

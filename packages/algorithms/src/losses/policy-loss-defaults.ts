@@ -21,6 +21,7 @@ export const termDefaults = { lossScaleFactor: null, entropyCoeff: 0, observatio
 /** Defaults of `teacherTermOptions`. */
 export const teacherTermDefaults = {
   estimate: "k3",
+  topk: 32,
   coefficient: 1,
   taskRewards: true,
   policyGradient: false,

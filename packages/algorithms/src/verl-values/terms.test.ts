@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import {
   aggregations,
+  composePolicyLoss,
   composeValueLoss,
   correctRollout,
   KlController,
+  losses,
   maskedMean,
   maskedVariance,
   maskedWhiten,
@@ -214,5 +216,57 @@ describe(`rollout correction by verl ${verlValues.verl}`, () => {
       const judged = cases.flatMap((c) => c.kept.filter((_, t) => readLogprobs(c.logprobs).responseMask[t]));
       expect([...new Set(judged)].sort(), rule).toEqual([0, 1]);
     }
+  });
+});
+
+describe("the divergence over the teacher's likeliest tokens", () => {
+  const given = ({ topk, min_logprob, max_loss }: (typeof verlValues.topk_divergences)[number]) =>
+    `topk ${topk}, at least ${min_logprob}, at most ${max_loss}`;
+
+  it.each(verlValues.topk_divergences.map((c) => [given(c), c] as const))("%s", (_, c) => {
+    const tokens = c.student.length / c.vocabulary;
+    const rows = Array.from({ length: tokens }, (_, i) => c.student.slice(i * c.vocabulary, (i + 1) * c.vocabulary));
+    const logSoftmax = rows.map((row) => {
+      const top = Math.max(...row);
+      const logSum = top + Math.log(sum(row.map((z) => Math.exp(z - top))));
+      return row.map((z) => z - logSum);
+    });
+    const loss = composePolicyLoss(
+      losses.ppo({
+        teacher: {
+          ...{ estimate: "forward_kl_topk", topk: c.topk, taskRewards: false },
+          ...{ minLogprob: c.min_logprob, maxLoss: c.max_loss },
+        },
+      }),
+    );
+    const zeros = new Float32Array(tokens);
+    const found = loss({
+      sequenceIndices: Int32Array.of(0),
+      offsets: Int32Array.of(0, tokens),
+      logprobs: zeros,
+      entropy: zeros,
+      columns: { oldLogprobs: zeros, advantages: zeros },
+      candidates: {
+        count: c.topk,
+        ids: Int32Array.from(c.ids),
+        logprobs: Float32Array.from(c.ids, (id, k) => logSoftmax[Math.floor(k / c.topk)]![id]!),
+        columns: { teacherLogprobs: Float32Array.from(c.teacher_logprobs) },
+      },
+      totals: { tokens, sequences: 1 },
+    });
+    expect(found.dLogprobs).toEqual(zeros);
+    expect(Math.abs(found.loss - c.loss)).toBeLessThan(1e-6);
+    expect(Math.abs(found.metrics!.teacher_mass! - c.masses[0])).toBeLessThan(1e-6);
+    expect(Math.abs(found.metrics!.student_mass! - c.masses[1])).toBeLessThan(1e-6);
+    // dz_j = sum_k c_k (delta_jk - p_j).
+    const dLogits = logSoftmax.flatMap((row, i) => {
+      const own = [...found.dCandidates!.subarray(i * c.topk, (i + 1) * c.topk)];
+      const ids = c.ids.slice(i * c.topk, (i + 1) * c.topk);
+      return row.map((logprob, j) => sum(own.filter((_, k) => ids[k] === j)) - sum(own) * Math.exp(logprob));
+    });
+    expect(Math.max(...c.d_logits.map(Math.abs))).toBeGreaterThan(0.01);
+    dLogits.forEach((d, j) => {
+      expect(Math.abs(d - c.d_logits[j]!), `logit ${j}`).toBeLessThan(1e-6);
+    });
   });
 });

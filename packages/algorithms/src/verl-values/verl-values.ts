@@ -119,6 +119,22 @@ export interface VerlValues {
     kept: number[];
     metrics: Record<string, number>;
   })[];
+  topk_divergences: {
+    topk: number;
+    min_logprob: number | null;
+    max_loss: number | null;
+    vocabulary: number;
+    /** Logits of the policy, [tokens, vocabulary]. */
+    student: number[];
+    /** [tokens, topk]. */
+    ids: number[];
+    teacher_logprobs: number[];
+    loss: number;
+    /** As long as `student`. */
+    d_logits: number[];
+    /** Mean probability of the candidates, by the teacher and by the policy. */
+    masses: [number, number];
+  }[];
   filtration: { method: PolicyFiltration["method"]; weight_pow: number; scores: number[]; weights: number[] }[];
 }
 
