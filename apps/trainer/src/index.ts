@@ -112,6 +112,8 @@ export type {
   TaskRow,
   Teacher,
   TeacherOptions,
+  TeacherScoreOptions,
+  TeacherScores,
   TokenScores,
   TrackedRun,
   TrackedStep,

@@ -33,7 +33,13 @@ export { Generation } from "./policy/generation.js";
 export type { LoadPolicyOptions } from "./policy/load-policy.js";
 export { type GenerateTextOptions, Policy } from "./policy/policy.js";
 export type { LoadTeacherOptions } from "./policy/teacher.js";
-export type { PolicyScoreOptions, Teacher, TokenScores } from "./policy/token-scores.js";
+export type {
+  PolicyScoreOptions,
+  Teacher,
+  TeacherScoreOptions,
+  TeacherScores,
+  TokenScores,
+} from "./policy/token-scores.js";
 export type { GradientWork, UpdateOptions } from "./policy/update-policy.js";
 export type {
   ForkOptions,

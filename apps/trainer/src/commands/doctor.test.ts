@@ -325,8 +325,8 @@ describe("the estimate", () => {
   it("counts the models that teach, and the policy's own model once", async () => {
     const path = await models.write({ layers: 2 });
     const large = await models.write({ layers: 4, embedding: 64 });
-    const measure = async (teacher_models: object, guided = {}) => {
-      const distillation = { enabled: true, teacher_models, guided };
+    const measure = async (teacher_models: object, guided = {}, distillation_loss = {}) => {
+      const distillation = { enabled: true, teacher_models, guided, distillation_loss };
       const raw = { actor_rollout_ref: { model: { path } }, data: { train_files: "x" }, distillation };
       const { memory } = await examineConfig(checkConfig(trainConfigSchema, raw, "test"), models.folder, 2 ** 40);
       return new Map(memory!.items.map(({ name, bytes }) => [name, bytes]));
@@ -345,6 +345,13 @@ describe("the estimate", () => {
       perLayer(guided.get("KV cache")!, own),
     );
     expect(taught.has("conversations of teacher large")).toBe(false);
+    // Ids and logprobs of its likeliest tokens.
+    const listed = (topk: number, loss_mode = "forward_kl_topk") =>
+      measure({ large: { model_path: large } }, {}, { loss_mode, topk }).then((items) =>
+        items.get("teacher's likeliest tokens"),
+      );
+    expect(await listed(64)).toBe(2 * (await listed(32))!);
+    expect(await listed(64, "k3")).toBeUndefined();
   });
 
   const estimate = (shape: ModelShape, tokens: number, { rank = 4, microBatch = null as number | null } = {}) => {

@@ -14,7 +14,9 @@ export const auditGradient = (found: ShardGradient, own: ShardGradient): string 
 export const auditScores = (found: ShardScores, own: ShardScores): string | null =>
   compareBits("logprob", found.logprobs, own.logprobs) ??
   compareBits("entropy", found.entropy, own.entropy) ??
-  compareBits("sum of squares", found.squares ?? [], own.squares ?? []);
+  compareBits("sum of squares", found.squares ?? [], own.squares ?? []) ??
+  compareBits("likeliest token", found.likeliest?.ids ?? [], own.likeliest?.ids ?? []) ??
+  compareBits("likeliest token's logprob", found.likeliest?.logprobs ?? [], own.likeliest?.logprobs ?? []);
 
 export function compareBits(what: string, found: ArrayLike<number>, own: ArrayLike<number>): string | null {
   if (found.length !== own.length) return `${found.length} instead of ${own.length}: ${what}s`;

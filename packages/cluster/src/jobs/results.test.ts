@@ -115,6 +115,8 @@ describe("results of workers", () => {
     };
     expect(readScores(travel(scores), work)).toEqual(scores);
     const squared = { ...scores, squares: Float32Array.of(1, 0.5) };
+    const found = { count: 2, ids: Int32Array.of(1, 2, 3, 4), logprobs: Float32Array.of(-1, -2, -1, -3) };
+    const asked = { ...work, likeliest: { count: 2, below: 9 } };
     expect(readScores(travel(squared), { ...work, squares: true })).toEqual(squared);
     const wrong: [unknown, RegExp][] = [
       [[], /object/],
@@ -124,7 +126,17 @@ describe("results of workers", () => {
       [{ ...scores, entropy: null }, /entropy/],
       [{ ...scores, entropy: Float32Array.of(0, -1) }, /finite entropies/],
       [squared, /squared probabilities where they were/],
+      [{ ...scores, likeliest: found }, /likeliest tokens where they were/],
     ];
+    expect(readScores(travel({ ...scores, likeliest: found }), asked)).toEqual({ ...scores, likeliest: found });
+    const wrongLists: [object, RegExp][] = [
+      [{ ...found, ids: Int32Array.of(1, 2, 3) }, /4 ids/],
+      [{ ...found, ids: Int32Array.of(1, 2, 3, 9) }, /4 ids/],
+      [{ ...found, logprobs: Float32Array.of(-1, -2, -1, 2) }, /4 logprobs/],
+    ];
+    for (const [likeliest, message] of wrongLists)
+      expect(() => readScores(travel({ ...scores, likeliest }), asked)).toThrow(message);
+    expect(() => readScores(travel(scores), asked)).toThrow(/likeliest tokens where they were/);
     for (const [value, message] of wrong) expect(() => readScores(travel(value), work)).toThrow(message);
   });
 

@@ -18,7 +18,7 @@ import {
 } from "@cria/episodes";
 import { z } from "zod";
 import { cleanText } from "../bus/job-record.js";
-import { every, float32s, number, numbers, text } from "./checked.js";
+import { every, float32s, int32s, number, numbers, text } from "./checked.js";
 import { showIds } from "./image-tokens.js";
 
 /** Tolerance: sums of exponentials are rounded, so that the log-probability of a certain token may exceed 0. */
@@ -120,20 +120,35 @@ export function readConversationRecord(value: unknown, tokens: number): Conversa
   return found;
 }
 
-const scoresSchema = z.strictObject({ logprobs: float32s, entropy: float32s, squares: float32s.nullable() });
+const scoresSchema = z.strictObject({
+  logprobs: float32s,
+  entropy: float32s,
+  squares: float32s.nullable(),
+  likeliest: z.strictObject({ count: z.int(), ids: int32s, logprobs: float32s }).optional(),
+});
 
 /** Reads the scores of a shard's targets. @throws ClusterError "cluster/invalid-message". */
-export function readScores(value: unknown, { targets, squares: wantsSquares }: ScoreShard): ShardScores {
+export function readScores(
+  value: unknown,
+  { targets, squares: wantsSquares, likeliest: wanted }: ScoreShard,
+): ShardScores {
   const found = parse("scores", scoresSchema, value);
   const refuse = refuseIn("scores");
   const check = (what: string, values: Float32Array, isValid: (value: number) => boolean) => {
     if (values.length !== targets.length || !every(values, isValid)) refuse(`${targets.length} ${what}`);
   };
-  const { logprobs, entropy, squares } = found;
+  const { logprobs, entropy, squares, likeliest } = found;
   check("finite logprobs of at most 0", logprobs, isLogprob);
   check("finite entropies", entropy, (value) => Number.isFinite(value) && value >= -MOST_LOGPROB);
   if ((squares !== null) !== wantsSquares) refuse("squared probabilities where they were asked for, and only there");
   if (squares) check("sums of squared probabilities", squares, (value) => value > 0 && value <= 1.001);
+  if (likeliest?.count !== wanted?.count) refuse("likeliest tokens where they were asked for, and only there");
+  const count = targets.length * (wanted?.count ?? 0);
+  const isId = (id: number) => id >= 0 && id < (wanted?.below ?? Number.POSITIVE_INFINITY);
+  if (likeliest && (likeliest.ids.length !== count || !every(likeliest.ids, isId)))
+    refuse(`${count} ids of likeliest tokens`);
+  if (likeliest && (likeliest.logprobs.length !== count || !every(likeliest.logprobs, isLogprob)))
+    refuse(`${count} logprobs of likeliest tokens`);
   return found;
 }
 

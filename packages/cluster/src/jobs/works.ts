@@ -63,6 +63,7 @@ const microBatch = {
   ends: int32s,
   sources: int32s,
   targets: int32s,
+  candidates: int32s.optional(),
   temperature: number.positive(),
   images: z
     .array(z.strictObject({ first: z.int().min(0), count: z.int().positive(), image }))
@@ -75,10 +76,17 @@ function checkMicroBatch(shard: MicroBatchShard, refuse: (message: string) => vo
   for (const name of ["tokens", "positions", "ends"] as const)
     if (shard[name].length !== rows * rowLength) refuse(`${name}: ${rows} rows of ${rowLength}`);
   if (shard.sources.length !== shard.targets.length) refuse("a source for each target");
+  if (shard.candidates && shard.candidates.length % shard.targets.length !== 0)
+    refuse("as many candidates for each target");
 }
 
 export const scoreWorkSchema: z.ZodType<ScoreShard> = z
-  .strictObject({ ...microBatch, adapter: z.boolean(), squares: z.boolean() })
+  .strictObject({
+    ...microBatch,
+    adapter: z.boolean(),
+    squares: z.boolean(),
+    likeliest: z.strictObject({ count: z.int().positive(), below: z.int().positive().optional() }).optional(),
+  })
   .superRefine((shard, context) => checkMicroBatch(shard, (message) => context.addIssue({ code: "custom", message })));
 
 const totalsSchema = z.strictObject({
@@ -97,9 +105,10 @@ const shardSchema = z
       columns: z.record(z.string().max(200), float32s),
       totals: totalsSchema,
     }),
+    candidateColumns: z.record(z.string().max(200), float32s).optional(),
   })
   .superRefine((shard, context) => {
-    const { scores, inputs } = shard;
+    const { scores, inputs, candidates, candidateColumns } = shard;
     const refuse = (message: string) => context.addIssue({ code: "custom", message });
     checkMicroBatch(shard, refuse);
     const { offsets, sequenceIndices, columns } = inputs;
@@ -109,6 +118,9 @@ const shardSchema = z
     if (offsets[0] !== 0 || offsets.at(-1) !== scores.length) refuse("offsets from 0 to the number of tokens");
     for (const [name, column] of Object.entries(columns))
       if (column.length !== scores.length) refuse(`a value for each token in the column ${name}`);
+    const count = (candidates?.length ?? 0) / shard.targets.length;
+    for (const [name, column] of Object.entries(candidateColumns ?? {}))
+      if (column.length !== scores.length * count) refuse(`a value for each candidate in the column ${name}`);
   });
 
 const ruleSchema = z.strictObject({

@@ -147,12 +147,27 @@ async function planScores(): Promise<ScoreShard> {
   return found!;
 }
 
-async function planGradient(): Promise<GradientWork> {
+async function planGradient({ comparesLikeliest = false } = {}): Promise<GradientWork> {
   const unset = { lossScaleFactor: null, droBeta: null, kl: null, currentCorrection: null };
   const loss = { lossMode: "vanilla", lossAggMode: "token-mean", clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3 };
   const rest = { clipCovRatio: 2e-4, clipCovLb: 1, clipCovUb: 5, klCovRatio: 2e-4, ppoKlCoef: 1, tauPos: 1, tauNeg: 1 };
-  const ofTeacher = { estimate: "k1", coefficient: 0.5, taskRewards: true, policyGradient: true, lossMode: "vanilla" };
-  const teacher = { ...ofTeacher, clipRatioLow: 0.2, clipRatioHigh: 0.2, maxLoss: null, minLogprob: -20 };
+  const ofTeacher = {
+    estimate: "k1",
+    topk: 2,
+    coefficient: 0.5,
+    taskRewards: true,
+    policyGradient: true,
+    lossMode: "vanilla",
+  };
+  const teacher = {
+    ...{ ...ofTeacher, clipRatioLow: 0.2, clipRatioHigh: 0.2, maxLoss: null, minLogprob: -20 },
+    ...(comparesLikeliest ? { estimate: "forward_kl_topk", policyGradient: false } : {}),
+  };
+  const candidates = {
+    count: 2,
+    ids: Int32Array.of(0, 0, 1, 2, 3, 4, 5, 6),
+    columns: { teacherLogprobs: [0, 0, -0.1, -3, -0.2, -2, -1, -1] },
+  };
   let found: GradientWork | undefined;
   const columns = {
     oldLogprobs: [0, -1, -2, -3],
@@ -161,7 +176,7 @@ async function planGradient(): Promise<GradientWork> {
     observed: [0, 0, 1, 0],
   };
   await training.policy.engine.train(
-    [{ tokenIds: [5, 6, 7, 8], lossMask: [0, 1, 1, 1], columns }],
+    [{ tokenIds: [5, 6, 7, 8], lossMask: [0, 1, 1, 1], columns, ...(comparesLikeliest ? { candidates } : {}) }],
     ({ logprobs }) => ({ loss: 0, dLogprobs: new Float32Array(logprobs.length) }),
     null,
     {
@@ -216,16 +231,22 @@ describe("a worker", () => {
     const scores = readScores((await submit(scoreJob, scoring)).result, scoring);
     expect(scores).toEqual(await engine.computeScores!(scoring));
 
-    const gradient = await planGradient();
-    const computed = readGradient((await submit(gradientJob, gradient)).result, info);
-    const own = await computePolicyGradient(training.policy.engine, gradient);
-    expect(own.gradient.some((value) => value !== 0)).toBe(true);
-    expect(bytes(computed.gradient).equals(bytes(own.gradient))).toBe(true);
-    expect({ ...computed, gradient: null }).toEqual({ ...own, gradient: null });
+    const asked = { likeliest: { count: 3, below: 100 } };
+    const likeliest = readScores((await submit(scoreJob, { ...scoring, ...asked })).result, { ...scoring, ...asked });
+    expect(likeliest).toEqual(await engine.computeScores!({ ...scoring, ...asked }));
+    expect(likeliest.likeliest!.ids.some((id) => id > 0)).toBe(true);
+
+    for (const gradient of [await planGradient(), await planGradient({ comparesLikeliest: true })]) {
+      const computed = readGradient((await submit(gradientJob, gradient)).result, info);
+      const own = await computePolicyGradient(training.policy.engine, gradient);
+      expect(own.gradient.some((value) => value !== 0)).toBe(true);
+      expect(bytes(computed.gradient).equals(bytes(own.gradient))).toBe(true);
+      expect({ ...computed, gradient: null }).toEqual({ ...own, gradient: null });
+    }
 
     await worker.drain();
     await worker.done;
-    expect(worker.status).toMatchObject({ state: "left", done: 3, failed: 0 });
+    expect(worker.status).toMatchObject({ state: "left", done: 5, failed: 0 });
     expect(await coordinator.listWorkers()).toEqual([]);
   });
 
@@ -459,7 +480,7 @@ describe("a worker survives", () => {
     const worker = await startOne();
     await working(worker);
     const random = makeRandom(12);
-    const gradient = await planGradient();
+    const gradient = await planGradient({ comparesLikeliest: true });
     const works = [
       [rolloutJob, conversation()],
       [scoreJob, scoring],

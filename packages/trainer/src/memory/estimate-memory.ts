@@ -1,7 +1,8 @@
+import { FORWARD_KL_TOPK } from "@cria/algorithms/internal";
 import type { GgufHeader } from "@cria/engine";
 import type { TowerShape } from "@cria/engine/internal";
 import { defaultImageMemory, estimateLargestEncoding } from "@cria/engine/internal";
-import { readContextSize, readLag, usesLora } from "../config/derived-values.js";
+import { countSamples, readContextSize, readLag, usesLora } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";
 
 /** One item of memory. */
@@ -211,6 +212,17 @@ export function estimateMemory(
         detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${shape.kvLayers} layers, F32, in which it samples turns`,
         key: "actor_rollout_ref.rollout.max_num_seqs",
       });
+  }
+  const { enabled, distillation_loss } = config.distillation;
+  if (enabled && distillation_loss.loss_mode === FORWARD_KL_TOPK) {
+    const conversations = config.data.train_batch_size * countSamples(rollout);
+    items.push({
+      name: "teacher's likeliest tokens",
+      // An id and a logprob, kept for the step and laid out for an update.
+      bytes: 16 * conversations * context * distillation_loss.topk,
+      detail: `${conversations} conversations x ${context} tokens x ${distillation_loss.topk}, with their logprobs`,
+      key: "distillation.distillation_loss.topk",
+    });
   }
   const lag = readLag(config);
   if (lag > 0)

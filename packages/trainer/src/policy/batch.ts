@@ -1,4 +1,4 @@
-import type { TrainSequence, Trajectory } from "@cria/core";
+import type { TrainCandidates, TrainSequence, Trajectory } from "@cria/core";
 import type { ObservedTrajectory } from "./observations.js";
 import { cutTrainSequences } from "./paths.js";
 
@@ -35,6 +35,8 @@ export interface BatchScores {
   lossMask: (index: number) => ArrayLike<number>;
   /** Further per-token columns of the loss: `oldLogprobs`, `refLogprobs`, `rolloutIsWeights` and others. */
   columns: (index: number) => Record<string, ArrayLike<number>>;
+  /** Further tokens whose logprobs the loss reads; undefined: none. Default: none for all. */
+  candidates?: (index: number) => TrainCandidates | undefined;
 }
 
 export interface MakeBatchOptions extends Pick<Batch, "temperature" | "responseLength"> {
@@ -59,7 +61,8 @@ export function makeBatch(
     const lossMask = maskOf(index);
     if (!Array.prototype.includes.call(lossMask, 1)) continue;
     const columns = { advantages: advantages[index]!, ...scores?.columns(index) };
-    sequences.set(k, cutTrainSequences(trajectories[index]!, lossMask, columns, hasBranches));
+    const candidates = scores?.candidates?.(index);
+    sequences.set(k, cutTrainSequences(trajectories[index]!, lossMask, columns, hasBranches, candidates));
   }
   return {
     groups: taught.map((index) => trajectories[index]!.uid),

@@ -41,6 +41,26 @@ describe("evaluatePaths", () => {
     expect(joined![8]).toBe(0);
     expect(whole).toBe(scores[2]!.logprobs);
   });
+
+  it("gives each token its likeliest ones once, as of its own prefix", async () => {
+    const engine = new FakeEngine({ reply: () => "" });
+    const linear = { tokenIds: Int32Array.of(1, 2, 3), promptLength: 1, responseMask: Uint8Array.of(0, 1, 1) };
+    const { sequences, joinLikeliest } = evaluatePaths([branched, linear]);
+    const scores = await engine.score(sequences, { likeliest: { count: 2 } });
+    const [joined, whole] = joinLikeliest(scores.map(({ likeliest }) => likeliest!));
+    const after = (before: number) => engine.listLikeliest([before], 2);
+    for (const [t, before] of [
+      [2, 11],
+      [5, 14],
+      [7, 16],
+    ] as const) {
+      expect([...joined!.ids.subarray(2 * t, 2 * t + 2)]).toEqual(after(before).map(({ id }) => id));
+      expect([...joined!.logprobs.subarray(2 * t, 2 * t + 2)]).toEqual(after(before).map(({ logprob }) => logprob));
+    }
+    expect([...joined!.ids.subarray(16)]).toEqual([0, 0]);
+    expect(whole).toBe(scores[2]!.likeliest);
+    expect(evaluatePaths([]).joinLikeliest([])).toEqual([]);
+  });
 });
 
 describe("cutTrainSequences", () => {
@@ -61,6 +81,17 @@ describe("cutTrainSequences", () => {
     ]);
     expect([...(paths[1]!.columns!.advantages as Float32Array)]).toEqual([0, 0, 0, 16, 17]);
     expect([...(paths[1]!.columns!.trajectoryTokens as Float32Array)]).toEqual([0, 0, 0, 4, 4]);
+  });
+
+  it("keeps the candidates of each token", () => {
+    const ids = Int32Array.from({ length: 18 }, (_, k) => k);
+    const candidates = { count: 2, ids, columns: { teacherLogprobs: Float32Array.from(ids, (id) => -id) } };
+    const paths = cutTrainSequences(branched, branched.responseMask, {}, true, candidates);
+    expect(paths.map((path) => [...path.candidates!.ids])).toEqual([
+      [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+      [0, 1, 2, 3, 4, 5, 12, 13, 14, 15],
+    ]);
+    expect(Array.from(paths[1]!.candidates!.columns.teacherLogprobs!).slice(-2)).toEqual([-14, -15]);
   });
 
   it("a batch counts a branched trajectory once, with all its tokens", () => {

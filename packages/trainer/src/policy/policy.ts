@@ -8,6 +8,8 @@ import {
   type PolicyEngine,
   type PolicyVersion,
   type SamplingOptions,
+  type ScoreOptions,
+  type ScoreResult,
   type TrainResult,
 } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
@@ -147,6 +149,7 @@ export class Policy {
       sumPiSquared: scores.sumPiSquared,
       refLogprobs: ref?.[i] ?? null,
       teacherLogprobs: null,
+      teacherLikeliest: null,
     }));
   }
 
@@ -156,8 +159,19 @@ export class Policy {
    */
   async scoreReference(
     sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
-    { temperature, signal, compute }: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute"> = {},
+    options: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute"> = {},
   ): Promise<Float32Array[]> {
+    return (await this.evaluateReference(sequences, options)).map(({ logprobs }) => logprobs);
+  }
+
+  /**
+   * Computes logprobs by the reference policy, and its likeliest tokens on request.
+   * @throws ConfigError as `scoreReference`.
+   */
+  async evaluateReference(
+    sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
+    { temperature, signal, compute, likeliest }: Pick<ScoreOptions, "temperature" | "signal" | "compute" | "likeliest">,
+  ): Promise<ScoreResult[]> {
     const { reference } = this;
     if (!reference) {
       throw new ConfigError("has no reference policy", {
@@ -174,8 +188,8 @@ export class Policy {
       ...sequence,
       tokenIds: translateImages(sequence.tokenIds, this.engine, reference),
     }));
-    const scores = await reference.score(shown, { temperature, signal, adapter: false, ...elsewhere });
-    return scores.map(({ logprobs }) => logprobs);
+    const more = { ...elsewhere, ...(likeliest ? { likeliest } : {}) };
+    return reference.score(shown, { temperature, signal, adapter: false, ...more });
   }
 
   /**

@@ -1,7 +1,7 @@
-import { ConfigError, type PolicyEngine } from "@cria/core";
+import { ConfigError, type PolicyEngine, type ScoreOptions, type ScoreResult } from "@cria/core";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import type { Policy } from "./policy.js";
-import type { Teacher } from "./token-scores.js";
+import type { Teacher, TeacherScores } from "./token-scores.js";
 
 export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "threads"> {
   /** A LoRA adapter for the model. Default: none. */
@@ -41,9 +41,11 @@ export async function loadTeacher(
     throw error;
   }
   return {
-    score: async (sequences, { temperature, signal } = {}) => {
-      const scores = await engine.score(sequences, { temperature, signal, adapter: adapter !== undefined });
-      return scores.map(({ logprobs }) => logprobs);
+    score: async (sequences, { temperature, signal, topk } = {}) => {
+      // The policy cannot say the teacher's further tokens.
+      const likeliest = findLikeliest(topk, policy.engine.info.vocabSize);
+      const options = { temperature, signal, adapter: adapter !== undefined, ...likeliest };
+      return (await engine.score(sequences, options)).map(toTeacherScores);
     },
     ...(samples ? { engine } : {}),
     dispose: () => engine.dispose(),
@@ -56,12 +58,22 @@ export async function loadTeacher(
  */
 export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
   return {
-    score:
-      weights === "base"
-        ? (sequences, options) => policy.scoreReference(sequences, options)
-        : async (sequences, options) => (await policy.score(sequences, options)).map(({ oldLogprobs }) => oldLogprobs),
+    score: async (sequences, { temperature, signal, topk } = {}) => {
+      const options = { temperature, signal, ...findLikeliest(topk) };
+      const scores =
+        weights === "base" ? policy.evaluateReference(sequences, options) : policy.engine.score(sequences, options);
+      return (await scores).map(toTeacherScores);
+    },
     dispose: () => Promise.resolve(),
   };
+}
+
+function findLikeliest(topk = 0, below?: number): Pick<ScoreOptions, "likeliest"> {
+  return topk > 0 ? { likeliest: { count: topk, ...(below === undefined ? {} : { below }) } } : {};
+}
+
+function toTeacherScores({ logprobs, likeliest }: ScoreResult): TeacherScores {
+  return { logprobs, likeliest: likeliest ?? null };
 }
 
 /**

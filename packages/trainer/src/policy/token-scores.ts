@@ -1,4 +1,4 @@
-import type { PolicyEngine, ScoreOptions } from "@cria/core";
+import type { LikeliestTokens, PolicyEngine, ScoreOptions } from "@cria/core";
 
 /**
  * Scores of a trajectory's tokens for an update; arrays are as long as `tokenIds`, 0 for tokens that were not scored.
@@ -17,6 +17,8 @@ export interface TokenScores {
   refLogprobs: Float32Array | null;
   /** Logprobs by the teacher; null: there is none. */
   teacherLogprobs: Float32Array | null;
+  /** The teacher's likeliest tokens in place of each; null: there is no teacher, or the loss does not compare them. */
+  teacherLikeliest: LikeliestTokens | null;
 }
 
 export interface PolicyScoreOptions {
@@ -46,12 +48,27 @@ export type ScoreReference = (
   options?: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute">,
 ) => Promise<Float32Array[]>;
 
+/** Scores by a teacher; arrays are as long as `tokenIds`, 0 for tokens that were not scored. */
+export interface TeacherScores {
+  logprobs: Float32Array;
+  /** The likeliest tokens in place of each, among those of the policy; null unless requested. */
+  likeliest: LikeliestTokens | null;
+}
+
+export interface TeacherScoreOptions extends Pick<PolicyScoreOptions, "temperature" | "signal"> {
+  /** Number of likeliest tokens to find in place of each token, at most the policy's vocabulary; default 0. */
+  topk?: number;
+}
+
 /**
  * A model whose logprobs of the policy's tokens are the target of an update: on-policy distillation (arXiv:2306.13649).
  */
 export interface Teacher {
-  /** Scores like `policy.scoreReference`: natural logarithms, at the policy's temperature. */
-  score: ScoreReference;
+  /** Scores sequences at the policy's temperature, in natural logarithms; tokens before `from` have 0. */
+  score: (
+    sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
+    options?: TeacherScoreOptions,
+  ) => Promise<TeacherScores[]>;
   /** Samples turns in place of the policy. Absent: the teacher only scores. */
   engine?: Pick<PolicyEngine, "createSequence">;
   dispose(): Promise<void>;

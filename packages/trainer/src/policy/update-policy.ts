@@ -1,5 +1,6 @@
 import { type Algorithms, composePolicyLoss, type PolicyLossOptions, preparePolicyLoss } from "@cria/algorithms";
 import {
+  countLikeliest,
   defaultAlgorithms,
   needsNoAdvantage,
   needsPreparation,
@@ -28,6 +29,7 @@ import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
 import { markObservations } from "./observations.js";
 import { cutTrainSequences } from "./paths.js";
+import { toCandidates } from "./teacher-candidates.js";
 import type { ScoreReference, ScoreTokens, Teacher } from "./token-scores.js";
 
 /** Options of an update. The defaults are those of the config. */
@@ -293,8 +295,8 @@ class SeenScores {
 
 /**
  * Adds columns to the sequences of a batch: `oldLogprobs` if they are needed before the update, `refLogprobs` if the
- * loss has a KL term, `teacherLogprobs` if it has a teacher. Leaves out trajectories without advantage, unless they
- * have a gradient nevertheless.
+ * loss has a KL term, `teacherLogprobs` if it has a teacher, and candidates if it compares the teacher's likeliest tokens.
+ * Leaves out trajectories without advantage, unless they have a gradient nevertheless.
  */
 async function scoreBatch(
   policy: Trainable,
@@ -308,19 +310,22 @@ async function scoreBatch(
   const wanted = [...sequences].filter(([, paths]) => paths.some(isWanted));
   const paths = wanted.flatMap(([, paths]) => paths);
   const old = needsOld ? await policy.score(paths, { temperature }) : null;
-  const askReference = (score: ScoreReference) => scoreWith(score, paths, temperature);
+  const asked = paths.map(({ tokenIds, lossMask }) => ({ tokenIds, from: Array.from(lossMask).indexOf(1) }));
   const isAsked = paths.length > 0;
-  const reference =
-    usesReference(loss) && isAsked ? await askReference((...given) => policy.scoreReference(...given)) : null;
+  const reference = usesReference(loss) && isAsked ? await policy.scoreReference(asked, { temperature }) : null;
   // If no teacher was given, the loss reports the missing column.
-  const taught = loss.teacher !== null && teacher && isAsked ? await askReference(teacher.score) : null;
+  const taught =
+    loss.teacher !== null && teacher && isAsked
+      ? await teacher.score(asked, { temperature, topk: countLikeliest(loss.teacher) })
+      : null;
   let next = 0;
   return new Map(
     wanted.map(([index, paths]) => [
       index,
       paths.map((sequence) => {
         const oldLogprobs = old?.[next]?.oldLogprobs;
-        const [refLogprobs, teacherLogprobs] = [reference?.[next], taught?.[next]];
+        const refLogprobs = reference?.[next];
+        const { logprobs: teacherLogprobs, likeliest } = taught?.[next] ?? {};
         next++;
         const columns = {
           ...sequence.columns,
@@ -328,19 +333,10 @@ async function scoreBatch(
           ...(refLogprobs ? { refLogprobs } : {}),
           ...(teacherLogprobs ? { teacherLogprobs } : {}),
         };
-        return { ...sequence, columns };
+        return { ...sequence, columns, ...(likeliest ? { candidates: toCandidates(likeliest) } : {}) };
       }),
     ]),
   );
-}
-
-function scoreWith(
-  score: ScoreReference,
-  sequences: readonly TrainSequence[],
-  temperature: number,
-): Promise<Float32Array[]> {
-  const ranges = sequences.map(({ tokenIds, lossMask }) => ({ tokenIds, from: Array.from(lossMask).indexOf(1) }));
-  return score(ranges, { temperature });
 }
 
 /** True if a trajectory has a gradient through its advantages. */

@@ -114,15 +114,6 @@ function checkTeachers(
   task?: TaskDefinition<object>,
 ): void {
   if (!distillation.enabled) return;
-  const { loss_mode } = distillation.distillation_loss;
-  if (loss_mode.startsWith("forward_kl_topk")) {
-    throw new ConfigError("compares whole distributions, and a teacher is asked for the policy's tokens alone", {
-      code: "config/not-supported",
-      subject: "distillation.distillation_loss.loss_mode",
-      expected: "k3, whose gradient is on average that of the same forward KL, k2 or k1",
-      received: loss_mode,
-    });
-  }
   if (teacher) resolveTeacherTerm(teacher, registries, (option) => trainKeys.find(teacherTermOptions.shape[option])!);
   if (distillation.guided.share > 0) checkGuided(distillation, rollout);
   for (const [name, entry] of Object.entries(distillation.teacher_models)) {

@@ -20,6 +20,7 @@ const teacherChecks: ChecksOf<Required<TeacherOptions>> = {
   coefficient: any,
   taskRewards: any,
   estimate: any,
+  topk: any,
   policyGradient: any,
   maxLoss: any,
   turnWeights: any,

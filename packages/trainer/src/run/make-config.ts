@@ -33,6 +33,7 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["teacher.coefficient", `${distillation}.distillation_loss_coef`],
   ["teacher.taskRewards", `${distillation}.use_task_rewards`],
   ["teacher.estimate", `${distillation}.loss_mode`],
+  ["teacher.topk", `${distillation}.topk`],
   ["teacher.policyGradient", `${distillation}.use_policy_gradient`],
   ["teacher.maxLoss", `${distillation}.loss_max_clamp`],
   ["teacher.turnWeights", `${distillation}.turn_weights`],

@@ -47,8 +47,13 @@ export interface TeacherOptions {
   coefficient?: number;
   /** True if rewards are trained on too; default true. */
   taskRewards?: boolean;
-  /** Estimator of the divergence at each token: "k3" (default), "k1", "k2", "abs". */
+  /**
+   * Estimator of the divergence at each token: "k3" (default), "k1", "k2", "abs". "forward_kl_topk" computes it over the
+   * teacher's likeliest tokens instead.
+   */
   estimate?: string;
+  /** With "forward_kl_topk": number of these tokens, at least 1; default 32. */
+  topk?: number;
   /** True uses the negative divergence as an advantage; default false: the estimate is differentiated. */
   policyGradient?: boolean;
   /** Limit of a token's divergence, which is clamped to ± this value; null (default): no limit. */

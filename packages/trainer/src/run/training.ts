@@ -1,5 +1,5 @@
 import { KlController } from "@cria/algorithms";
-import { usesReference } from "@cria/algorithms/internal";
+import { countLikeliest, usesReference } from "@cria/algorithms/internal";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -161,7 +161,13 @@ async function openParts(
   const { distillation } = settings;
   const teachers = distillation
     ? await Teachers.open(
-        { options: distillation, policy, environment, trainRows: rows.train },
+        {
+          options: distillation,
+          policy,
+          environment,
+          trainRows: rows.train,
+          topk: countLikeliest(settings.loss.teacher),
+        },
         { folder, ...importDevice(config) },
       )
     : null;

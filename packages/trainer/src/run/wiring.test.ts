@@ -642,6 +642,7 @@ describe("every option of the teacher", () => {
   it.each([
     ["loss_mode", "k1", "estimate"],
     ["use_task_rewards", false, "taskRewards"],
+    ["topk", 7, "topk"],
     ["distillation_loss_coef", 0.3, "coefficient"],
     ["use_policy_gradient", true, "policyGradient"],
     ["policy_loss_mode", "gspo", "lossMode"],

@@ -219,6 +219,8 @@ function describeScoreParts(trajectories: readonly Trajectory[]): StepMetrics {
 const teacherNames: Readonly<Record<string, string>> = {
   teacher_loss: "distillation/loss",
   teacher_divergence: "distillation/divergence",
+  teacher_mass: "distillation/teacher_mass",
+  student_mass: "distillation/student_mass",
 };
 
 /** Adds the loss's metrics, averaged over the updates. */

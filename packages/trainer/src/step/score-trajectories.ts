@@ -59,7 +59,8 @@ export async function scoreTrajectories(
       entropy: entropy?.[k] ?? null,
       sumPiSquared: squares?.[k] ?? null,
       refLogprobs: ref?.[k] ?? null,
-      teacherLogprobs: taught?.[k] ?? null,
+      teacherLogprobs: taught?.[k]?.logprobs ?? null,
+      teacherLikeliest: taught?.[k]?.likeliest ?? null,
     });
   });
 }

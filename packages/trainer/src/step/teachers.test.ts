@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { losses } from "@cria/algorithms";
 import type { ConfigError } from "@cria/core";
+import { loadModel } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadPolicy } from "../policy/load-policy.js";
@@ -73,6 +74,7 @@ describe("a teacher", () => {
   it.each([
     ["by its estimate", {}],
     ["by an advantage of each token", { loss_mode: "k1", use_policy_gradient: true }],
+    ["by its likeliest tokens", { loss_mode: "forward_kl_topk", topk: 16 }],
   ])("draws the policy towards it, %s, where nothing is rewarded", async (_, loss) => {
     const training = await openTinyTraining(models, {
       ...unrewarded,
@@ -110,9 +112,11 @@ describe("a teacher", () => {
     const batch = training.batches[0]!;
     const asked = trajectories.map(({ tokenIds }) => batch.find((each) => each.tokenIds === tokenIds)!.columns!);
     expect(asked.map(({ teacherLogprobs }) => Array.from(teacherLogprobs!))).toEqual(
-      expected.map((values) => [...values]),
+      expected.map(({ logprobs }) => [...logprobs]),
     );
-    expect(tokenDetails.map(({ teacherLogprobs }) => teacherLogprobs)).toEqual(expected);
+    expect(tokenDetails.map(({ teacherLogprobs }) => teacherLogprobs)).toEqual(
+      expected.map(({ logprobs }) => logprobs),
+    );
     await training.dispose();
   });
 
@@ -197,7 +201,7 @@ describe("a teacher", () => {
     const distillation = {
       enabled: true,
       teacher_models: { hinted: { weights: "live", hint_key: "ground_truth" } },
-      distillation_loss: { use_task_rewards: false },
+      distillation_loss: { use_task_rewards: false, loss_mode: "forward_kl_topk", topk: 4 },
     };
     const rollout = { prompt_length: 100, response_length: 8 };
     const training = await openTinyTraining(models, { ...unrewarded, rollout, distillation });
@@ -210,10 +214,17 @@ describe("a teacher", () => {
       const hinted = policy.tokenizer.encodePrompt([{ role: "system", content: String(groundTruth) }, ...prompt]);
       const said = [...tokenIds.subarray(promptLength)];
       const sequence = { tokenIds: [...hinted, ...said], from: hinted.length };
-      const [scores] = await fresh.policy.engine.score([sequence], { temperature: 1 });
+      const [scores] = await fresh.policy.engine.score([sequence], { temperature: 1, likeliest: { count: 4 } });
       const taught = training.batches[0]!.find((sequence) => sequence.tokenIds === tokenIds)!;
       expect(Array.from(taught.columns!.teacherLogprobs!).slice(promptLength), `conversation ${i}`).toEqual(
         Array.from(scores!.logprobs.subarray(hinted.length)).map((value) => expect.closeTo(value, 5)),
+      );
+      const found = taught.candidates!;
+      expect([...found.ids.subarray(4 * promptLength)]).toEqual([
+        ...scores!.likeliest!.ids.subarray(4 * hinted.length),
+      ]);
+      expect(Array.from(found.columns.teacherLogprobs!).slice(4 * promptLength)).toEqual(
+        Array.from(scores!.likeliest!.logprobs.subarray(4 * hinted.length)).map((value) => expect.closeTo(value, 5)),
       );
     }
     await fresh.dispose();
@@ -316,17 +327,121 @@ describe("a teacher", () => {
     });
   });
 
-  it("is refused with a loss over its whole distribution, by the key", async () => {
-    const distillation = { enabled: true, distillation_loss: { loss_mode: "forward_kl_topk" } };
-    await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({
-      code: "config/not-supported",
-      subject: "distillation.distillation_loss.loss_mode",
-    });
+  it("is refused if more likeliest tokens are wanted than there are, by the key", async () => {
+    const open = (topk: number, loss_mode: string) =>
+      openTinyTraining(models, { distillation: { enabled: true, distillation_loss: { loss_mode, topk } } });
+    const refused = { code: "config/bad-value", subject: "distillation.distillation_loss.topk" };
+    await expect(open(289, "forward_kl_topk")).rejects.toMatchObject({ ...refused, expected: "at most 288" });
+    await expect(open(0, "forward_kl_topk")).rejects.toMatchObject({ code: "config/bad-value" });
+    await (await open(289, "k3")).dispose();
   });
 
   it("that is the policy itself without a hint is refused", async () => {
     const distillation = { enabled: true, teacher_models: { itself: { weights: "live" } } };
     await expect(openTinyTraining(models, { distillation })).rejects.toMatchObject({ code: "config/bad-value" });
+  });
+});
+
+describe("the teacher's likeliest tokens", () => {
+  const compare = (loss: object = {}) => ({
+    distillation_loss: { loss_mode: "forward_kl_topk", topk: 5, use_task_rewards: false, ...loss },
+  });
+  const cases: Record<string, () => TinyTrainingOptions> = {
+    "an adapter": () => ({}),
+    "all weights": () => ({ model: { lora_rank: 0 } }),
+    "a temperature of 0.7": () => ({ rollout: { temperature: 0.7 } }),
+    "two epochs of two mini-batches": () => ({ actor: { ppo_epochs: 2, ppo_mini_batch_size: 2 } }),
+    "small micro-batches": () => ({ actor: { ppo_max_token_len: 64 } }),
+    "conversations that are taken twice": () => ({ algorithm: { use_pf_ppo: true } }),
+    "the sampler's own word": () => ({ algorithm: { rollout_correction: { bypass_mode: true } } }),
+    "an agent's branches": () => ({ rollout: { agent: useAgent("branches-topk", branching) } }),
+    "a teacher with more tokens": () => ({}),
+  };
+  it.each(Object.entries(cases))(
+    "are the loss's candidates of each token that the policy said: %s",
+    async (name, make) => {
+      const path = name.includes("more tokens")
+        ? await models.write({ seed: 3, vocabulary: 320 })
+        : await writeTeacher();
+      const teacher_models = { large: { model_path: path } };
+      const options = make();
+      const training = await openTinyTraining(models, {
+        ...unrewarded,
+        ...options,
+        distillation: { enabled: true, teacher_models, ...compare() },
+      });
+      const [metrics] = await takeSteps(training, 1);
+      expect(metrics!["distillation/divergence"]).toBeGreaterThan(0);
+      expect(metrics!["distillation/teacher_mass"]).toBeGreaterThan(metrics!["distillation/student_mass"]!);
+      expect(metrics!["distillation/teacher_mass"]).toBeLessThan(1);
+      const teacher = await loadModel({ path, trainable: "lora", lora: { rank: 1 }, contextSize: 64, threads: 1 });
+      const { temperature } = training.settings.sampling;
+      let compared = 0;
+      for (const { tokenIds, lossMask, candidates } of training.batches.flat()) {
+        const from = Array.from(lossMask).indexOf(1);
+        const likeliest = { count: 5, below: training.policy.engine.info.vocabSize };
+        const [scored] = await teacher.score([{ tokenIds, from }], { temperature, adapter: false, likeliest });
+        for (let t = 0; t < tokenIds.length; t++) {
+          if (!lossMask[t]) continue;
+          compared++;
+          const cut = (values: ArrayLike<number>) => Array.from(values).slice(5 * t, 5 * t + 5);
+          expect(cut(candidates!.ids)).toEqual(cut(scored!.likeliest!.ids));
+          expect(cut(candidates!.columns.teacherLogprobs!)).toEqual(cut(scored!.likeliest!.logprobs));
+        }
+      }
+      expect(compared).toBeGreaterThan(20);
+      await teacher.dispose();
+      await training.dispose();
+    },
+  );
+
+  it.each([
+    ["an adapter", 4],
+    ["all weights", 0],
+  ])("of the policy's own model diverge from it only once it is trained: %s", async (_, lora_rank) => {
+    // All tokens of the vocabulary: the whole KL.
+    const training = await openTinyTraining(models, {
+      model: { lora_rank },
+      distillation: { enabled: true, ...compare({ topk: 288, use_task_rewards: true }) },
+    });
+    const [first, second] = await takeSteps(training, 2);
+    expect(first!["distillation/divergence"]).toBeLessThan(1e-6);
+    expect(second!["distillation/divergence"]).toBeGreaterThan(1e-5);
+    for (const metrics of [first!, second!])
+      for (const who of ["teacher", "student"]) expect(metrics[`distillation/${who}_mass`]).toBeCloseTo(1, 5);
+    await training.dispose();
+  });
+
+  it("can be an advantage of the policy's own token, as in verl", async () => {
+    const teacher_models = { large: { model_path: await writeTeacher() } };
+    const loss = compare({ use_policy_gradient: true });
+    const { metrics, weights } = await run(
+      { ...unrewarded, distillation: { enabled: true, teacher_models, ...loss } },
+      1,
+    );
+    expect(metrics[0]!["distillation/divergence"]).toBeGreaterThan(0);
+    const other = await run({ ...unrewarded, distillation: { enabled: true, teacher_models, ...compare() } }, 1);
+    expect(weights).not.toEqual(other.weights);
+  });
+
+  it("are of each row's own teacher", async () => {
+    const teacher_models = { large: { key: "large", model_path: await writeTeacher() }, own: { key: null } };
+    const row = (index: number) => ({ data_source: index === 0 ? "large" : "test" });
+    const distillation = { enabled: true, teacher_models, ...compare({ topk: 288 }) };
+    const training = await openTinyTraining(models, { ...unrewarded, row, distillation });
+    const { trajectories } = await runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 });
+    const fresh = await openTinyTraining(models, unrewarded);
+    const isOwn = [];
+    for (const { tokenIds, promptLength, dataSource } of trajectories) {
+      const { candidates } = training.batches[0]!.find((sequence) => sequence.tokenIds === tokenIds)!;
+      const sequence = { tokenIds, from: promptLength };
+      const [scored] = await fresh.policy.engine.score([sequence], { likeliest: { count: 288 } });
+      isOwn.push([dataSource, scored!.likeliest!.ids.every((id, k) => id === candidates!.ids[k])]);
+    }
+    expect(isOwn).toEqual(trajectories.map(({ dataSource }) => [dataSource, dataSource === "test"]));
+    expect(isOwn.map(([source]) => source)).toContain("large");
+    await fresh.dispose();
+    await training.dispose();
   });
 });
 
@@ -364,6 +479,20 @@ describe("train({ teacher })", () => {
     expect(metrics.map((step) => step["distillation/loss"]! > 0)).toEqual([true, true]);
   });
 
+  it("compares its likeliest tokens", async () => {
+    const metrics: Record<string, number>[] = [];
+    await train({
+      ...(await options()),
+      name: "taught-by-likeliest",
+      teacher: { model: await writeTeacher(), estimate: "forward_kl_topk", topk: 3 },
+      report: (event) => {
+        if (event.type === "step") metrics.push(event.metrics as Record<string, number>);
+      },
+    });
+    for (const step of metrics) expect(step["distillation/teacher_mass"]).toBeGreaterThan(3 / 288);
+    expect(metrics).toHaveLength(2);
+  });
+
   it("learns ahead of the updates, with the bits of the same lag", async () => {
     const run = async (name: string) => {
       const { metrics } = await train({ ...(await options()), name, lag: 1, teacher: { model: await writeTeacher() } });
@@ -389,7 +518,7 @@ describe("errors of train({ teacher })", () => {
   const task = defineTask({ rows: [{ question: "a", demonstration: "" }], reward: () => 0 });
   it.each([
     ["an unknown estimate", { estimate: "k9" }, "config/unknown-name", "train: teacher.estimate"],
-    ["a whole distribution", { estimate: "forward_kl_topk" }, "config/not-supported", "train: teacher.estimate"],
+    ["too many tokens", { estimate: "forward_kl_topk", topk: 1000 }, "config/bad-value", "train: teacher.topk"],
     ["no hint", { weights: "live" as const }, "config/bad-value", "train: teacher.hint"],
     ["a negative weight", { coefficient: -1 }, "config/bad-value", "train: teacher.coefficient"],
     [
@@ -419,7 +548,10 @@ describe("errors of train({ teacher })", () => {
 });
 
 describe("policy.train with a teacher", () => {
-  it("asks the teacher for the scores that the batch lacks", async () => {
+  it.each([
+    ["an estimate", {}],
+    ["its likeliest tokens", { estimate: "forward_kl_topk", topk: 20 }],
+  ])("asks the teacher for the scores that the batch lacks: %s", async (_, term) => {
     const policy = await loadPolicy(await models.write({ seed: 5, embeddingScale: 0.25 }), {
       lora: { rank: 2 },
       threads: 1,
@@ -437,12 +569,13 @@ describe("policy.train with a teacher", () => {
       responseLength: 8,
       isScored: false,
     };
-    const loss = losses.ppo({ teacher: { taskRewards: false } });
+    const loss = losses.ppo({ teacher: { taskRewards: false, ...term } });
     const divergences: number[] = [];
     for (let step = 0; step < 8; step++) {
       const [result] = await policy.train(batch, loss, { learningRate: 3e-2, teacher });
       divergences.push(result!.metrics.teacher_divergence!);
     }
+    expect(divergences[0]).toBeGreaterThan(0.01);
     expect(divergences.at(-1)).toBeLessThan(0.5 * divergences[0]!);
     await expect(policy.train(batch, loss, { learningRate: 1e-2 })).rejects.toMatchObject({
       code: "data/missing-column",

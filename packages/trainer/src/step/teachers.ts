@@ -12,7 +12,7 @@ import { resolvePath } from "../config/paths.js";
 import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
 import { type LoadTeacherOptions, loadTeacher, teachItself } from "../policy/teacher.js";
-import type { Teacher } from "../policy/token-scores.js";
+import type { Teacher, TeacherScores } from "../policy/token-scores.js";
 import type { Environment } from "../task/environment.js";
 import { isGuided, shareOfTeacher } from "./guidance.js";
 
@@ -29,6 +29,8 @@ export interface TeachersInputs {
   policy: Policy;
   environment: Pick<Environment, "tools" | "agentLoops" | "defaultAgentLoop">;
   trainRows: readonly DatasetRow[];
+  /** Number of likeliest tokens that the loss compares in place of each token; 0: none. */
+  topk: number;
 }
 
 /** The teachers of a run: each scores the conversations of its rows. */
@@ -41,8 +43,8 @@ export class Teachers {
 
   /**
    * Loads the teachers.
-   * @throws ConfigError for a row without a teacher, or a model with another vocabulary; DataError for a row without a
-   * hint; EngineError.
+   * @throws ConfigError for a row without a teacher, a model with another vocabulary, or more likeliest tokens than the
+   * vocabulary has; DataError for a row without a hint; EngineError.
    */
   static async open(
     inputs: TeachersInputs,
@@ -51,6 +53,7 @@ export class Teachers {
     const { options, policy, trainRows } = inputs;
     const samples = options.guidedShare > 0;
     if (samples) checkLoops(inputs);
+    checkTopk(inputs);
     const opened: NamedTeacher[] = [];
     const teachers = new Teachers(opened, inputs, new Map(trainRows.map((row) => [row.index, row])));
     try {
@@ -72,14 +75,12 @@ export class Teachers {
     }
   }
 
-  /**
-   * Logprobs of each trajectory's tokens by its row's teacher, as long as `tokenIds`; 0 before the first sampled token.
-   */
+  /** Scores of each trajectory's tokens by its row's teacher, as long as `tokenIds`; 0 before the first sampled token. */
   async score(
     trajectories: readonly Taught[],
     options: { temperature: number; signal?: AbortSignal },
-  ): Promise<Float32Array[]> {
-    const scores: Float32Array[] = new Array(trajectories.length);
+  ): Promise<TeacherScores[]> {
+    const scores: TeacherScores[] = new Array(trajectories.length);
     for (const entry of this.teachers) {
       const own = [...trajectories.keys()].filter((i) => this.find(this.rowOf(trajectories[i]!)) === entry);
       if (own.length === 0) continue;
@@ -121,11 +122,15 @@ export class Teachers {
   private async scoreBy(
     { teacher, hintKey, name }: NamedTeacher,
     trajectories: readonly Taught[],
-    options: { temperature: number; signal?: AbortSignal },
-  ): Promise<Float32Array[]> {
+    given: { temperature: number; signal?: AbortSignal },
+  ): Promise<TeacherScores[]> {
+    const options = { ...given, topk: this.inputs.topk };
     if (hintKey === null) {
-      const { sequences, join } = evaluatePaths(trajectories);
-      return join(await teacher.score(sequences, options));
+      const { sequences, join, joinLikeliest } = evaluatePaths(trajectories);
+      const scores = await teacher.score(sequences, options);
+      const logprobs = join(scores.map((score) => score.logprobs));
+      const lists = this.inputs.topk > 0 ? joinLikeliest(scores.map(({ likeliest }) => likeliest!)) : null;
+      return logprobs.map((own, i) => ({ logprobs: own, likeliest: lists?.[i] ?? null }));
     }
     // The conversations of a group have one prompt.
     const encoded = new Map<number, Int32Array>();
@@ -140,9 +145,20 @@ export class Teachers {
     }));
     const scores = await teacher.score(sequences, options);
     return trajectories.map(({ tokenIds, promptLength }, i) => {
-      const own = new Float32Array(tokenIds.length);
-      own.set(scores[i]!.subarray(prompts[i]!.length), promptLength);
-      return own;
+      const { logprobs, likeliest } = scores[i]!;
+      // Behind the hinted prompt the tokens are the policy's, at other places.
+      const move = <Values extends Float32Array | Int32Array>(values: Values, moved: Values, width: number): Values => {
+        moved.set(values.subarray(prompts[i]!.length * width), promptLength * width);
+        return moved;
+      };
+      return {
+        logprobs: move(logprobs, new Float32Array(tokenIds.length), 1),
+        likeliest: likeliest && {
+          count: likeliest.count,
+          ids: move(likeliest.ids, new Int32Array(tokenIds.length * likeliest.count), likeliest.count),
+          logprobs: move(likeliest.logprobs, new Float32Array(tokenIds.length * likeliest.count), likeliest.count),
+        },
+      };
     });
   }
 
@@ -196,6 +212,18 @@ export class Teachers {
       received: JSON.stringify(hint) ?? "nothing",
     });
   }
+}
+
+/** @throws ConfigError for more likeliest tokens than the policy can say. */
+function checkTopk({ topk, policy }: TeachersInputs): void {
+  const { vocabSize } = policy.engine.info;
+  if (topk <= vocabSize) return;
+  throw new ConfigError("is more than the tokens of the vocabulary", {
+    code: "config/bad-value",
+    subject: "distillation.distillation_loss.topk",
+    expected: `at most ${vocabSize}`,
+    received: String(topk),
+  });
 }
 
 /** @throws ConfigError for a row whose loop samples its turns itself: a teacher cannot take one of them. */

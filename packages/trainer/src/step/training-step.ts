@@ -5,6 +5,7 @@ import type { TokenDetails } from "@cria/records";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
 import { makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
+import { toCandidates } from "../policy/teacher-candidates.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import { hasAdvantage, type SequenceScores } from "../policy/update-policy.js";
 import type { ReplayedGroup } from "../replay-buffer/replay-buffer.js";
@@ -239,6 +240,10 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
           ...(teacherWeights ? { teacherWeights } : {}),
           ...(rolloutIsWeights ? { rolloutIsWeights } : {}),
         };
+      },
+      candidates: (i) => {
+        const { teacherLikeliest } = scores.get(i)!;
+        return teacherLikeliest ? toCandidates(teacherLikeliest) : undefined;
       },
     },
   });

@@ -17,6 +17,7 @@ export const teacherEntry = z.strictObject({
 
 const distillationLoss = z.strictObject({
   loss_mode: term.estimate,
+  topk: term.topk,
   use_task_rewards: term.taskRewards,
   distillation_loss_coef: term.coefficient,
   use_policy_gradient: term.policyGradient,

@@ -339,7 +339,6 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "skip.async_rollout.enable": { only: [false] },
   "skip.rollout_tq.enable": { only: [false] },
   skip: { unread: noSkip },
-  "distillation.distillation_loss.topk": { nothing: "the divergence is estimated from sampled tokens alone" },
   "distillation.distillation_loss.clip_ratio": { nothing: "clip_ratio_low and clip_ratio_high say both bounds" },
   "distillation.n_gpus_per_node": { nothing: "the teacher runs in this process" },
   "distillation.nnodes": { nothing: "the teacher runs in this process" },
