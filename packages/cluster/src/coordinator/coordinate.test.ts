@@ -343,12 +343,15 @@ describe("a training with workers", () => {
     });
   });
 
-  it("learns from a teacher, which the coordinator alone asks, to the bits of one machine", async () => {
+  it.each([
+    ["taught", {}],
+    ["taught-by-likeliest", { estimate: "forward_kl_topk", topk: 6 }],
+  ])("learns from a teacher, which the coordinator alone asks, to the bits of one machine: %s", async (name, how) => {
     await makeTinyModel(join(folder, "teacher.gguf"), { seed: 6, layers: 3, embeddingScale: 0.25 });
-    const teacher = { model: join(folder, "teacher.gguf"), coefficient: 0.5 };
-    const alone = await trainIt("taught-alone", { teacher });
+    const teacher = { model: join(folder, "teacher.gguf"), coefficient: 0.5, ...how };
+    const alone = await trainIt(`${name}-alone`, { teacher });
     await withWorkers([{ id: "one" }], async (bus) => {
-      const shared = await trainIt("taught-shared", { bus, teacher, overrides: { wait_for_workers: 1 } });
+      const shared = await trainIt(`${name}-shared`, { bus, teacher, overrides: { wait_for_workers: 1 } });
       expect(shared.sum("cluster/jobs_here")).toBe(0);
       expect(shared.sum("distillation/loss")).toBeGreaterThan(0);
       expect(shared.sha).toBe(alone.sha);

@@ -103,6 +103,22 @@ describe("algorithm.replay", () => {
     expect(steps.at(-1)!["replay/weight/mean"]).toBeUndefined();
   });
 
+  it.each([0, 1])("asks the teacher again for the likeliest tokens, with a lag of %i", async (lag) => {
+    const distillation = { enabled: true, distillation_loss: { loss_mode: "forward_kl_topk", topk: 4 } };
+    const { batches } = await train({ share: 1 }, { lag, distillation });
+    const first = new Map<string, TrainSequence>();
+    let replayed = 0;
+    for (const sequence of batches.flat()) {
+      const earlier = first.get(nameTokens(sequence));
+      if (!earlier) first.set(nameTokens(sequence), sequence);
+      else replayed++;
+      // The policy's own model before training does not change.
+      if (earlier) expect(sequence.candidates).toEqual(earlier.candidates);
+      expect(sequence.candidates!.ids.some((id) => id > 0)).toBe(true);
+    }
+    expect(replayed).toBeGreaterThan(8);
+  });
+
   it.each([
     [0, 1],
     [0, 3],
