@@ -25,6 +25,10 @@ export const methods: readonly Method[] = [
     ],
   },
   {
+    name: "teacher alone (forward KL, 32 tokens)",
+    overrides: [...taught, `${loss}.use_task_rewards=false`, `${loss}.loss_mode=forward_kl_topk`, `${loss}.topk=32`],
+  },
+  {
     name: "teacher plays half of the turns at first",
     overrides: [...taught, "distillation.guided={ share: 0.5, steps: 20 }"],
   },
