@@ -86,7 +86,7 @@ async function timeSteps({ values, folder }: LoadedConfig<TrainConfig>, silent: 
 function printTime({ speeds, size, conversations, step, steps }: TimeNeed): void {
   const { responseLength, prompts, samples } = size;
   console.log(
-    `\n${pc.bold("time of a step, as measured here, without tools, judges, references, teachers and validation")}`,
+    `\n${pc.bold("time of a step, as measured here, without tools, judges, references, teachers, measured turns (vine) and validation")}`,
   );
   const line = (seconds: number, detail: string) =>
     console.log(`  ${formatSeconds(seconds).padStart(9)}  ${pc.dim(detail)}`);
