@@ -40,6 +40,8 @@ export function writeRuns(folder: string): void {
   writeRun(folder, "many", { steps: 1, estimator: "grpo", gain: 0 });
   const many = Array.from({ length: 6000 }, (_, i) => makeLine({ group: Math.floor(i / 4), sample: i % 4, step: 1 }));
   writeDump(join(folder, "many", "rollouts", "1.jsonl"), many);
+  writeRun(folder, "branched", { steps: 1, estimator: "tree_grpo", gain: 0 });
+  writeDump(join(folder, "branched", "rollouts", "1.jsonl"), makeBranchedLines());
   writeNumbers(join(folder, "numbers"));
   writeTaught(join(folder, "taught"));
   // In a separate folder, with the same prompts.
@@ -67,6 +69,19 @@ export function writeRuns(folder: string): void {
   const rest = { finish_reason: "stop", num_turns: 4, messages, prompt_length: 12, token_ids, response_mask };
   const lists = { token_level_rewards: [], rollout_logprobs, metrics: {} };
   writeFileSync(join(folder, "old", "rollouts", "1.jsonl"), `${JSON.stringify({ ...old, ...rest, ...lists })}\n`);
+}
+
+/** A conversation, and another one that goes on from its first turn; the teacher sampled the turns behind that. */
+function makeBranchedLines(): DumpLine[] {
+  const [first, second] = [0, 1].map((sample) => ({ ...makeLine({ group: 0, sample: 0, step: 1 }), sample }));
+  const [turn] = second!.turns.filter(({ role }) => role === "assistant");
+  const turns = second!.turns.map((one) =>
+    one.role === "assistant" && one !== turn ? { ...one, sampled_by: "teacher" as const } : one,
+  );
+  return [
+    { ...first!, branch: { tree: 0, parent: null, turns: 0, tokens: 0 } },
+    { ...second!, turns, branch: { tree: 0, parent: 0, turns: 1, tokens: turn!.end } },
+  ];
 }
 
 /** Rewards are numbers, of two data sources; the second validation failed. The run was stopped. */

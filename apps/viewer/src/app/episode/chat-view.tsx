@@ -98,6 +98,10 @@ function MessageHead(props: { message: ShownMessage; line: DumpLine }) {
     if (!turn || props.message.role !== "assistant") return null;
     return turn.end - turn.start;
   };
+  const isShared = () => {
+    const { turn, role } = props.message;
+    return role === "assistant" && turn !== null && turn.end <= (props.line.branch?.tokens ?? 0);
+  };
   const seconds = () => {
     const { started_at, ended_at } = props.message.turn ?? {};
     return started_at === undefined || ended_at === undefined ? null : (ended_at - started_at) / 1000;
@@ -105,6 +109,16 @@ function MessageHead(props: { message: ShownMessage; line: DumpLine }) {
   return (
     <header>
       <span class={`role ${props.message.role}`}>{props.message.role}</span>
+      <Show when={props.message.turn?.sampled_by === "teacher"}>
+        <span class="pill" title="The teacher sampled this turn; the policy does not learn from it">
+          teacher
+        </span>
+      </Show>
+      <Show when={isShared()}>
+        <span class="pill" title={`Taken over from sample ${props.line.branch!.parent}`}>
+          shared
+        </span>
+      </Show>
       <Show when={props.message.name}>{(name) => <span class="mono small">{showControls(name())}</span>}</Show>
       <Show when={props.message.failure}>{(failure) => <span class="pill bad">{failure()}</span>}</Show>
       <For each={props.message.rewards}>

@@ -38,6 +38,7 @@ export function EpisodePage(props: { dump: string; line: number }) {
     const all = load.data()?.group.conversations ?? [];
     return all[all.findIndex((entry) => entry.line === props.line) + by]?.line;
   };
+  const lineOf = (sample: number) => load.data()?.group.conversations.find((entry) => entry.sample === sample)?.line;
   bindKeys("Conversation", [
     { keys: "h", does: "Previous conversation", run: () => open(load.data()?.previous) },
     { keys: "l", does: "Next conversation", run: () => open(load.data()?.next) },
@@ -94,6 +95,19 @@ export function EpisodePage(props: { dump: string; line: number }) {
                 {detail().entry.turns} turns, {detail().entry.sampled} of {detail().entry.tokens} tokens sampled,
                 advantage {formatNumber(detail().entry.advantage)}
               </span>
+              <Show when={detail().line.branch}>
+                {(branch) => (
+                  <span class="sub small">
+                    tree {branch().tree + 1}
+                    <Show when={branch().parent !== null}>
+                      {", goes on from "}
+                      <button type="button" onClick={() => open(lineOf(branch().parent!))}>
+                        sample {branch().parent} after turn {branch().turns}
+                      </button>
+                    </Show>
+                  </span>
+                )}
+              </Show>
               <div class="row push">
                 <fieldset class="segments" aria-label="Other conversations">
                   <button
