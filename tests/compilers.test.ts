@@ -28,7 +28,7 @@ describe("native/src compiles without a warning", () => {
         compiler,
       ]).catch((error) => error);
       expect(stderr).toBe("");
-      expect(stdout).toMatch(/: ([1-9]\d files, 0 with errors or warnings|nothing new since .*)\n$/);
+      expect(stdout).toMatch(/: ([1-9]\d+ files, 0 with errors or warnings|nothing new since .*)\n$/);
     });
   }
 });

@@ -316,7 +316,8 @@ export class RolloutGroup {
       if (attempt > 0) metrics.refilled = attempt;
       if (prompt.isUnsplit) metrics.tokenization_unsplit = (metrics.tokenization_unsplit ?? 0) + 1;
       this.warnOfTokens(ended);
-      const { stop: _, maxTokensPerTurn: __, ...sampling } = this.chooseSampling(sample, attempt);
+      const { seed, temperature, topP, topK, minP, earlierSeeds } = this.chooseSampling(sample, attempt);
+      const sampling = { seed, temperature, topP, topK, minP, ...(earlierSeeds ? { earlierSeeds } : {}) };
       return { ...ended, sampling };
     } finally {
       sequence?.dispose();
