@@ -20,7 +20,7 @@ import { path } from "./tasks/path.js";
 const SEEDS = Number(process.env.CRIA_LEARNING_SEEDS ?? 5);
 const SHARES = [0.5, 0.9];
 /** Steps between validations. */
-const EVERY = 2;
+const EVERY = 5;
 
 const tasks: readonly LearningTask[] = [path, distraction, codeGame, twoPlayers];
 const grpo: Method = { name: "GRPO", overrides: [] };

@@ -40,7 +40,7 @@ function demonstrate(random: Random): Demonstration {
 export const distraction = taskFromConfig({
   name: "a distracting tool",
   config: join(import.meta.dirname, "distraction.yaml"),
-  steps: 120,
+  steps: 80,
   teacherSteps: 40,
   prepare: () =>
     makePolicy({

@@ -34,7 +34,7 @@ async function learn(config: string, { folder, seed, steps, overrides, every, ad
     `trainer.test_freq=${every}`,
     "trainer.save_minutes=0",
     "trainer.logger=[]",
-    "data.val_max_samples=96",
+    "data.val_max_samples=64",
     `data.seed=${seed}`,
     `actor_rollout_ref.rollout.seed=${seed}`,
     ...small,

@@ -58,7 +58,7 @@ export const twoPlayers: LearningTask = {
       rows: Array.from({ length: 64 }, (_, i): NimRow => ({ stones: 1 + (i % 7) })),
       validation: {
         rows: [4, 5, 7].map((stones): NimRow => ({ stones, opponent: "best" })),
-        ...{ every, n: 16, temperature: 1 },
+        ...{ every, n: 8, temperature: 1 },
       },
       agent: nim,
       ...{ steps, seed, threads: THREADS, folder, name: `nim-${runs++}`, trackers: [] },

@@ -56,7 +56,7 @@ function makeRows(side: "train" | "val"): object[] {
 export const path = taskFromConfig({
   name: "three calls in a chain",
   config: join(import.meta.dirname, "path.yaml"),
-  steps: 120,
+  steps: 80,
   teacherSteps: 40,
   prepare: () =>
     makePolicy({
