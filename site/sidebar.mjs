@@ -13,6 +13,7 @@ export const groups = [
       "judges",
       "self-play",
       "trees",
+      "which-method",
       "teachers",
       "sft",
       "runs",
