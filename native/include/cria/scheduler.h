@@ -139,6 +139,7 @@ class Scheduler {
 
    private:
     struct Impl;
+    class Settled;
     std::unique_ptr<Impl> impl_;
 };
 

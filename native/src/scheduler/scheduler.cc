@@ -9,6 +9,16 @@
 
 namespace cria {
 
+// Holds the mutex, with the sequences as the callers know them: those that were disposed of are gone.
+class CRIA_SCOPED_CAPABILITY Scheduler::Settled {
+   public:
+    explicit Settled(Impl & impl) CRIA_ACQUIRE(impl.mutex) : lock_(impl.mutex) { impl.settle_disposals(); }
+    ~Settled() CRIA_RELEASE() = default;
+
+   private:
+    Locked<Mutex> lock_;
+};
+
 Scheduler::Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 
@@ -26,8 +36,7 @@ bool Scheduler::samples_as_trained() const {
 }
 
 SequenceId Scheduler::create_sequence(PolicyVersion version) {
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     return impl_->store.create(version)->id;
 }
 
@@ -43,8 +52,7 @@ PolicyVersion Scheduler::keep_version(const std::string & path) {
 void Scheduler::drop_version(PolicyVersion version) {
     const Locked compute(impl_->model->compute_mutex());
     {
-        const Locked lock(impl_->mutex);
-        impl_->settle_disposals();
+        const Settled lock(*impl_);
         impl_->store.remove_version(version);
     }
     impl_->versions.drop(version);
@@ -68,16 +76,14 @@ std::vector<float> Scheduler::read_version(PolicyVersion version, const std::str
 void Scheduler::write_version(PolicyVersion version, const std::string & name, const std::vector<float> & values) {
     const Locked compute(impl_->model->compute_mutex());
     {
-        const Locked lock(impl_->mutex);
-        impl_->settle_disposals();
+        const Settled lock(*impl_);
         impl_->store.forget_version(version);
     }
     impl_->versions.write(version, name, values);
 }
 
 SequenceId Scheduler::fork(SequenceId source) {
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     const auto original = impl_->store.find(source);
     if (original->request)
         throw Error("sequence-busy", "is still generating")
@@ -113,8 +119,7 @@ void Scheduler::Impl::settle_disposals() {
 }
 
 void Scheduler::reset(SequenceId id) {
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     const auto sequence = impl_->store.find(id);
     if (sequence->request)
         throw Error("sequence-busy", "is still generating")
@@ -124,14 +129,12 @@ void Scheduler::reset(SequenceId id) {
 }
 
 int Scheduler::token_count(SequenceId id) const {
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     return int(impl_->store.find(id)->tokens.size());
 }
 
 std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     return impl_->store.find(id)->tokens;
 }
 
@@ -140,8 +143,7 @@ RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateP
     // Without the lock, because compiling a large grammar takes some milliseconds.
     const std::shared_ptr<Grammar> grammar =
         params.grammar && params.max_tokens > 0 ? impl_->grammars.find(*params.grammar) : nullptr;
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     const auto sequence = impl_->store.find(id);
     if (sequence->disposed) throw Error("unknown-sequence", "was disposed").subject("sequence");
     impl_->check_request(*sequence, delta, params);
@@ -176,8 +178,7 @@ void Scheduler::flush(std::function<void()> done) {
 }
 
 SchedulerStats Scheduler::stats() const {
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     SchedulerStats stats = impl_->totals;
     stats.sequences = impl_->store.all().size();
     for (const auto & [id, sequence] : impl_->store.all()) stats.resident_sequences += sequence->slot >= 0 ? 1 : 0;
@@ -187,8 +188,7 @@ SchedulerStats Scheduler::stats() const {
 }
 
 void Scheduler::check_fits(SequenceId id, size_t delta, int max_tokens) const {
-    const Locked lock(impl_->mutex);
-    impl_->settle_disposals();
+    const Settled lock(*impl_);
     impl_->check_fits(*impl_->store.find(id), delta, max_tokens);
 }
 

@@ -65,7 +65,6 @@ struct Scheduler::Impl {
 
     // ---- called from any thread ----
 
-    // A method that reads the sequences calls this first.
     void settle_disposals() CRIA_REQUIRES(mutex);
     void check_fits(const Sequence & sequence, size_t delta, int max_tokens) const CRIA_REQUIRES(mutex);
     void check_request(const Sequence & sequence, const std::vector<int32_t> & delta,

@@ -57,10 +57,8 @@ void Scheduler::Impl::run() {
 
 bool Scheduler::Impl::wait_for_work() {
     const Locked lock(mutex);
-    settle_disposals();
     while (!stopping && requests.count() == 0 && flushes.empty()) {
         wake.wait(mutex);
-        settle_disposals();
         gather();
     }
     return !stopping;
