@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { interaction, tool } from "@cria/tools";
@@ -7,6 +7,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import type { Report, RunEvent } from "../events.js";
 import type { Environment } from "../task/environment.js";
+import { writeCallParser } from "../testing/call-parser.js";
+import { hashSync } from "../testing/hash-sync.js";
 import {
   openTinyTraining,
   type TinyTraining,
@@ -19,23 +21,8 @@ import { openTraining } from "./training.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-const shared = join(models.folder, "parsers");
-mkdirSync(shared);
-// Every turn calls the tool, with its own text.
-writeFileSync(
-  join(shared, "call.ts"),
-  `export const parse = (text: string) => ({ content: "", calls: [{ name: "pay", arguments: { text } }] });\n`,
-);
-writeFileSync(
-  join(shared, "two-calls.ts"),
-  `export const parse = (text: string) => ({
-  content: "",
-  calls: ["1", "2"].map((which) => ({ name: "pay", arguments: { text: text + which } })),
-});
-`,
-);
-
-const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
+const oneCall = writeCallParser(models.folder, "pay");
+const twoCalls = writeCallParser(models.folder, "pay", ["1", "2"]);
 
 /** What lies outside a training, and is not set back when the training is killed. */
 class World {
@@ -93,7 +80,7 @@ const options = ({ lag = 0, more = {} }: Case): TinyTrainingOptions => ({
     max_tokens_per_turn: 3,
     multi_turn: {
       enable: true,
-      format: `${join(shared, "call.ts")}#parse`,
+      format: oneCall,
       max_assistant_turns: 4,
       ...(more.rollout?.multi_turn as object),
     },
@@ -117,7 +104,7 @@ async function train(given: Case, world: World, from?: TinyTraining, report?: Re
   (given.open ?? openPay)(world, training);
   try {
     const summary = await runTraining(training, { configFolder: training.folder, report });
-    return { ...summary, training, sha: sha(summary.weights) };
+    return { ...summary, training, sha: hashSync(summary.weights) };
   } finally {
     await training.dispose();
   }
@@ -257,7 +244,7 @@ describe("a training with a journal", () => {
 
   it("distinguishes the calls of a turn", async () => {
     const multi_turn = {
-      format: `${join(shared, "two-calls.ts")}#parse`,
+      format: twoCalls,
       max_parallel_calls: 2,
       max_assistant_turns: 3,
     };

@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readGguf } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
@@ -10,6 +9,7 @@ import { measureNeed } from "../memory/measure-need.js";
 import { type SampledStep, sampleStep } from "../step/sample-step.js";
 import { versionOf } from "../step/schedule.js";
 import { runTrainingStep } from "../step/training-step.js";
+import { hashSync } from "../testing/hash-sync.js";
 import { ASCII_SHARE, openTinyTraining, type TinyTrainingOptions, writeTinyRun } from "../testing/tiny-training.js";
 import { Stopwatch } from "../timing/stopwatch.js";
 import { RunState } from "./run-state.js";
@@ -38,13 +38,11 @@ function options(lag: number, more: TinyTrainingOptions = {}): TinyTrainingOptio
   };
 }
 
-const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
-
 async function train(lag: number, more: TinyTrainingOptions = {}) {
   const training = await openTinyTraining(models, options(lag, more));
   try {
     const summary = await runTraining(training, { configFolder: training.folder });
-    return { ...summary, training, sha: sha(summary.weights) };
+    return { ...summary, training, sha: hashSync(summary.weights) };
   } finally {
     await training.dispose();
   }
@@ -67,7 +65,7 @@ async function trainInTurns(lag: number, more: TinyTrainingOptions = {}): Promis
     const file = join(training.folder, "in-turns.gguf");
     await training.policy.save(file);
     for (const version of versions) await version.dispose();
-    return sha(file);
+    return hashSync(file);
   } finally {
     await training.dispose();
   }
@@ -96,7 +94,7 @@ async function trainInterrupted(lag: number, at: number, more: TinyTrainingOptio
   again.config.actor_rollout_ref.model.path = actor_rollout_ref.model.path;
   const { weights, steps } = await runTraining(again, { configFolder: again.folder });
   await again.dispose();
-  return { steps, saved, sha: sha(weights) };
+  return { steps, saved, sha: hashSync(weights) };
 }
 
 /** A reward with different delays per row, so that steps finish in another order. */

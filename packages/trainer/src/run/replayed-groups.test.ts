@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { TrainSequence } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
+import { hashSync } from "../testing/hash-sync.js";
 import { openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { runTraining } from "./run-training.js";
 import { TrainingInterrupted } from "./steps.js";
@@ -12,7 +11,6 @@ afterAll(() => models.cleanUp());
 
 const STEPS = 5;
 const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
-const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
 function options(
   replay: object,
@@ -37,7 +35,7 @@ async function train(replay: object, more: Parameters<typeof options>[1] = {}) {
   const training = await openTinyTraining(models, options(replay, more));
   try {
     const { weights, steps } = await runTraining(training, { configFolder: training.folder });
-    return { steps, sha: sha(weights), batches: training.batches };
+    return { steps, sha: hashSync(weights), batches: training.batches };
   } finally {
     await training.dispose();
   }
@@ -142,7 +140,7 @@ describe("algorithm.replay", () => {
       const { weights, steps } = await runTraining(again, { configFolder: again.folder });
       await again.dispose();
       expect(steps).toHaveLength(STEPS - at);
-      expect(sha(weights)).toBe(whole.sha);
+      expect(hashSync(weights)).toBe(whole.sha);
     },
   );
 

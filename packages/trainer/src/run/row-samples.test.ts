@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { estimateGrpo } from "@cria/algorithms";
 import type { TrainSequence } from "@cria/core";
@@ -11,6 +9,7 @@ import { openReplay } from "../replay/open-replay.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { defineTask } from "../task/task.js";
 import { openFakeTraining } from "../testing/fake-training.js";
+import { hashSync } from "../testing/hash-sync.js";
 import { playTask } from "../testing/play-task.js";
 import { openTinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { runTraining } from "./run-training.js";
@@ -26,7 +25,6 @@ const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
 /** Number of conversations by prompt; null: the run's number, 4. */
 const NUMBERS = [2, null, 5, 1, 3, 4];
 const ragged = { row: (index: number) => ({ __rollout_n__: NUMBERS[index] }) };
-const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
 const options = (more: TinyTrainingOptions = {}): TinyTrainingOptions => ({
   prompts,
@@ -40,7 +38,7 @@ async function trainIt(more: TinyTrainingOptions = {}) {
   const training = await openTinyTraining(models, options(more));
   try {
     const { weights, steps } = await runTraining(training, { configFolder: training.folder });
-    return { sha: sha(weights), steps, training };
+    return { sha: hashSync(weights), steps, training };
   } finally {
     await training.dispose();
   }
@@ -137,7 +135,7 @@ describe("rows that say how many conversations are held of them", () => {
     again.config.actor_rollout_ref.model.path = interrupted.config.actor_rollout_ref.model.path;
     const { weights } = await runTraining(again, { configFolder: again.folder });
     await again.dispose();
-    expect(sha(weights)).toBe(whole.sha);
+    expect(hashSync(weights)).toBe(whole.sha);
   });
 
   it("are dumped and replayed conversation by conversation, in validation too", async () => {

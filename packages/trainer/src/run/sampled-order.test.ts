@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import type { PickRequest, RowSampler, RowSamplerClass, RowSamplerOptions, StepOutcome } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
+import { hashSync } from "../testing/hash-sync.js";
 import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { openRegistries } from "../user-code/registries.js";
 import { runTraining } from "./run-training.js";
@@ -15,7 +15,6 @@ afterAll(() => models.cleanUp());
 
 const STEPS = 5;
 const prompts = ["a", "bb", "ccc", "dddd", "eeeee", "ffffff"];
-const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
 function options(lag: number, more: TinyTrainingOptions = {}): TinyTrainingOptions {
   const mode = lag > 0 ? "colocate_async" : "sync";
@@ -72,7 +71,7 @@ async function open(lag: number, sampler: unknown, more: TinyTrainingOptions = {
 async function train(training: TinyTraining) {
   try {
     const summary = await runTraining(training, { configFolder: training.folder });
-    return { ...summary, sha: sha(summary.weights) };
+    return { ...summary, sha: hashSync(summary.weights) };
   } finally {
     await training.dispose();
   }

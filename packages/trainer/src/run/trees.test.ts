@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
@@ -12,6 +10,8 @@ import { advantages } from "../step/advantages.js";
 import { rollOut } from "../step/roll-out.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { defineTask } from "../task/task.js";
+import { writeCallParser } from "../testing/call-parser.js";
+import { hashSync } from "../testing/hash-sync.js";
 import {
   openTinyTraining,
   type TinyTraining,
@@ -26,15 +26,7 @@ import { openTraining } from "./training.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-const shared = join(models.folder, "parsers");
-mkdirSync(shared);
-// Every turn calls the tool, with its own text.
-writeFileSync(
-  join(shared, "call.ts"),
-  `export const parse = (text: string) => ({ content: "", calls: [{ name: "add", arguments: { text } }] });\n`,
-);
-
-const sha = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
+const format = writeCallParser(models.folder, "add");
 const LEAVES = 3;
 
 const options = (more: TinyTrainingOptions = {}): TinyTrainingOptions => ({
@@ -51,7 +43,7 @@ const options = (more: TinyTrainingOptions = {}): TinyTrainingOptions => ({
     max_tokens_per_turn: 3,
     ...more.rollout,
     multi_turn: {
-      format: `${join(shared, "call.ts")}#parse`,
+      format,
       max_assistant_turns: 5,
       ...(more.rollout?.multi_turn as object),
     },
@@ -95,7 +87,7 @@ async function trainTrees(more: TinyTrainingOptions = {}, given: Parameters<type
   setAdd(training, given);
   try {
     const summary = await runTraining(training, { configFolder: training.folder });
-    return { ...summary, sha: sha(summary.weights) };
+    return { ...summary, sha: hashSync(summary.weights) };
   } finally {
     await training.dispose();
   }
@@ -118,7 +110,7 @@ async function trainInterrupted(more: TinyTrainingOptions): Promise<string> {
   again.config.actor_rollout_ref.model.path = interrupted.config.actor_rollout_ref.model.path;
   const { weights } = await runTraining(again, { configFolder: again.folder });
   await again.dispose();
-  return sha(weights);
+  return hashSync(weights);
 }
 
 const branches = (all: readonly Trajectory[]) => all.filter(({ branch }) => branch!.parent !== null);
