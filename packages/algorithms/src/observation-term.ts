@@ -1,4 +1,5 @@
 import { DataError, type LossCandidates, type LossFunction, type LossInputs } from "@cria/core";
+import { pickRows } from "@cria/core/internal";
 
 /** Column that is 1 at tokens of observations, which others wrote: text of tools' answers. Absent: there are none. */
 export const OBSERVED = "observed";
@@ -58,19 +59,16 @@ export function addObservationTerm(policyLoss: LossFunction, coefficient: number
 
 /** The candidates of only some tokens. */
 function selectCandidates({ count, ids, logprobs, columns }: LossCandidates, kept: readonly number[]): LossCandidates {
-  const all = kept.flatMap((i) => Array.from({ length: count }, (_, k) => i * count + k));
-  const pick = (values: Float32Array) => Float32Array.from(all, (k) => values[k]!);
   return {
     count,
-    ids: Int32Array.from(all, (k) => ids[k]!),
-    logprobs: pick(logprobs),
-    columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, pick(values)])),
+    ids: pickRows(ids, kept, count),
+    logprobs: pickRows(logprobs, kept, count),
+    columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, pickRows(values, kept, count)])),
   };
 }
 
 /** The micro-batch with only some of its tokens. */
 function selectTokens(inputs: LossInputs, kept: readonly number[]): LossInputs {
-  const pick = (values: Float32Array) => Float32Array.from(kept, (i) => values[i]!);
   let next = 0;
   const offsets = inputs.offsets.map((offset) => {
     while (next < kept.length && kept[next]! < offset) next++;
@@ -80,9 +78,9 @@ function selectTokens(inputs: LossInputs, kept: readonly number[]): LossInputs {
   return {
     ...inputs,
     offsets,
-    logprobs: pick(inputs.logprobs),
-    entropy: pick(inputs.entropy),
-    columns: Object.fromEntries(columns.map(([name, values]) => [name, pick(values)])),
+    logprobs: pickRows(inputs.logprobs, kept),
+    entropy: pickRows(inputs.entropy, kept),
+    columns: Object.fromEntries(columns.map(([name, values]) => [name, pickRows(values, kept)])),
     ...(inputs.candidates ? { candidates: selectCandidates(inputs.candidates, kept) } : {}),
   };
 }

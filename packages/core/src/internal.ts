@@ -26,5 +26,6 @@ export { measureImage, readOrientation, toImageRecord } from "./images/load-imag
 export { isWebp, readWebpFile, type WebpFile, type WebpFrame } from "./images/webp-file.js";
 export * from "./index.js";
 export { peakMemory } from "./peak-memory.js";
+export { pickRows } from "./pick-rows.js";
 export { listPaths, type TrajectoryPath } from "./trajectory-paths.js";
 export { listSampledTurns } from "./trajectory-turns.js";

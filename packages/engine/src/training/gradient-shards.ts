@@ -1,9 +1,10 @@
 import { EngineError, type GradientShard, type LossFunction, type LossOutputs, type ShardGradient } from "@cria/core";
+import { pickRows } from "@cria/core/internal";
 import type { ImageStore } from "../images/image-store.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkLength, checkTemperature } from "./check-batch.js";
-import { type PlannedMicroBatch, spreadLists, spreadScores, sumGradients } from "./plan-micro-batches.js";
+import { type PlannedMicroBatch, sumGradients } from "./plan-micro-batches.js";
 import { withVectors } from "./shard-images.js";
 
 /** Forward, loss, backward: adds the gradient to the addon's. */
@@ -24,8 +25,8 @@ export async function runShard(
     ? {
         candidates: {
           count: width,
-          ids: spreadLists(scores, shard.candidates, width),
-          logprobs: spreadLists(scores, found.candidates!, width),
+          ids: pickRows(shard.candidates, scores, width),
+          logprobs: pickRows(found.candidates!, scores, width),
           columns,
         },
       }
@@ -33,8 +34,8 @@ export async function runShard(
   const outputs = loss({
     ...inputs,
     ...candidates,
-    logprobs: spreadScores(scores, found.logprobs),
-    entropy: spreadScores(scores, found.entropy),
+    logprobs: pickRows(found.logprobs, scores),
+    entropy: pickRows(found.entropy, scores),
   });
   checkLength(outputs.dLogprobs.length, scores.length, "loss: dLogprobs");
   if (outputs.dEntropy) checkLength(outputs.dEntropy.length, scores.length, "loss: dEntropy");

@@ -1,7 +1,8 @@
+import { pickRows } from "@cria/core/internal";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type PackCost, packRows } from "./pack-rows.js";
-import { type PlanInput, planMicroBatches, spreadScores, sumGradients } from "./plan-micro-batches.js";
+import { type PlanInput, planMicroBatches, sumGradients } from "./plan-micro-batches.js";
 
 // Fixed values, unless CRIA_SEED says otherwise.
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
@@ -170,9 +171,7 @@ describe("micro-batches", () => {
     const order = [...plan!.sequenceIndices];
     const scores = order.map((index) => [0, 1, index === 1 ? 3 : 2]);
     expect([...plan!.scores]).toEqual(scores.flat());
-    expect([...spreadScores(plan!.scores, Float32Array.of(10, 20, 30, 40))]).toEqual(
-      scores.flat().map((s) => 10 * s + 10),
-    );
+    expect([...pickRows(Float32Array.of(10, 20, 30, 40), plan!.scores)]).toEqual(scores.flat().map((s) => 10 * s + 10));
     expect([...sumGradients(plan!.scores, 4, new Float32Array(9).fill(1))]).toEqual([3, 3, 2, 1]);
   });
 });

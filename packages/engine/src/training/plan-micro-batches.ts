@@ -166,25 +166,6 @@ function concatenate(lists: readonly Int32Array[]): Int32Array {
   return all;
 }
 
-/** The addon's value for each scored token of the sequences. */
-export function spreadScores(scores: Int32Array, values: Float32Array): Float32Array {
-  return Float32Array.from(scores, (score) => values[score]!);
-}
-
-/** The same where each score has `count` values. */
-export function spreadLists<Values extends Float32Array | Int32Array>(
-  scores: Int32Array,
-  values: Values,
-  count: number,
-): Values {
-  const spread =
-    values instanceof Int32Array ? new Int32Array(scores.length * count) : new Float32Array(scores.length * count);
-  scores.forEach((score, i) => {
-    spread.set(values.subarray(score * count, (score + 1) * count), i * count);
-  });
-  return spread as Values;
-}
-
 /**
  * The gradient of each of the addon's `count` scores: the sum over the tokens that share it.
  * @param width number of values of each score.

@@ -8,13 +8,14 @@ import {
   type ScoreShard,
   type ShardScores,
 } from "@cria/core";
+import { pickRows } from "@cria/core/internal";
 import type { ImageStore } from "../images/image-store.js";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkLikeliest, checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
-import { planMicroBatches, spreadScores } from "./plan-micro-batches.js";
+import { planMicroBatches } from "./plan-micro-batches.js";
 import { withVectors } from "./shard-images.js";
 
 /** Logprobs (entropies, sums of squared probabilities, likeliest tokens) of given tokens, from the training graph. */
@@ -59,9 +60,9 @@ export async function scoreSequences(
     ? computeElsewhere(native, images, shards, options)
     : computeHere(native, images, shards, options.signal));
   for (const [k, plan] of plans.entries()) {
-    const logprobs = spreadScores(plan.scores, found[k]!.logprobs);
-    const entropy = spreadScores(plan.scores, found[k]!.entropy);
-    const squares = found[k]!.squares && spreadScores(plan.scores, found[k]!.squares);
+    const logprobs = pickRows(found[k]!.logprobs, plan.scores);
+    const entropy = pickRows(found[k]!.entropy, plan.scores);
+    const squares = found[k]!.squares && pickRows(found[k]!.squares, plan.scores);
     const top = found[k]!.likeliest;
     plan.sequenceIndices.forEach((index, i) => {
       const { scored } = inputs[index]!;

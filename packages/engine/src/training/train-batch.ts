@@ -11,6 +11,7 @@ import {
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
+import { pickRows } from "@cria/core/internal";
 import type { ImageStore } from "../images/image-store.js";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
@@ -223,8 +224,7 @@ function gatherColumns(
     const base = offsets[i]!;
     for (const [name, values] of Object.entries(source)) {
       columns[name] ??= new Float32Array(scores.length * width);
-      for (let k = 0; k < scored.length; k++)
-        for (let j = 0; j < width; j++) columns[name][(base + k) * width + j] = values[scored[k]! * width + j]!;
+      columns[name].set(pickRows(values, scored, width), base * width);
     }
   });
   return columns;

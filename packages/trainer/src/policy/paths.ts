@@ -1,5 +1,5 @@
 import type { LikeliestTokens, TrainCandidates, TrainSequence, Trajectory } from "@cria/core";
-import { listPaths } from "@cria/core/internal";
+import { listPaths, pickRows } from "@cria/core/internal";
 import { countOnes } from "./flat-tokens.js";
 
 type Tokens = Pick<Trajectory, "tokenIds" | "segments">;
@@ -108,12 +108,12 @@ export function cutTrainSequences(
 
 /** The candidates of one conversation, of which `indices` are the tokens. */
 function cutCandidates({ count, ids, columns }: TrainCandidates, indices: Int32Array): TrainCandidates {
-  const places = [...indices].flatMap((t) => Array.from({ length: count }, (_, k) => t * count + k));
-  const cut = (values: ArrayLike<number>) => Float32Array.from(places, (place) => values[place]!);
   return {
     count,
-    ids: Int32Array.from(places, (place) => ids[place]!),
-    columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, cut(values)])),
+    ids: pickRows(ids, indices, count),
+    columns: Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, pickRows(values, indices, count)]),
+    ),
   };
 }
 
