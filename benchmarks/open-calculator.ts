@@ -1,7 +1,6 @@
 import { dirname, join } from "node:path";
-import { openTraining, type Training } from "cria";
-import { loadConfig, trainConfigSchema } from "cria/config";
-import { THREADS } from "./settings.js";
+import type { Training } from "cria";
+import { type OpenOptions, openConfig } from "./open-config.js";
 
 const config = join(import.meta.dirname, "..", "examples", "calculator", "config.yaml");
 
@@ -12,18 +11,5 @@ export const calculatorFolder = dirname(config);
  * Opens a training of the demo's calculator.
  * @param overrides "key.path=value".
  */
-export function openCalculator(
-  { seed, steps, threads = THREADS }: { seed: number; steps: number; threads?: number },
-  overrides: readonly string[],
-): Promise<Training> {
-  const { values } = loadConfig(trainConfigSchema, config, [
-    `trainer.threads=${threads}`,
-    `trainer.total_training_steps=${steps}`,
-    `actor_rollout_ref.rollout.seed=${seed}`,
-    `data.seed=${seed}`,
-    "trainer.save_minutes=0",
-    "trainer.logger=[]",
-    ...overrides,
-  ]);
-  return openTraining(values, calculatorFolder);
-}
+export const openCalculator = (options: OpenOptions, overrides: readonly string[]): Promise<Training> =>
+  openConfig(config, options, overrides);

@@ -51,9 +51,7 @@ async function measure(
     const runs = new Map<string, Learned[]>();
     for (let seed = 1; seed <= SEEDS; seed++)
       for (const { name, overrides: own } of [grpo, ...chosen]) {
-        const given = own.map((text) =>
-          text.replace("{teacher}", teacher).replace("{tasks}", join(import.meta.dirname, "tasks")),
-        );
+        const given = own.map((text) => text.replace("{teacher}", teacher));
         const overrides = [...made, ...given];
         const learned = await task.learn({ folder, seed, steps: task.steps, overrides, every: EVERY });
         runs.set(name, [...(runs.get(name) ?? []), learned]);

@@ -1,11 +1,14 @@
+import { join } from "node:path";
+
 export interface Method {
   name: string;
-  /** Overrides of the config, where the adapter of the teacher is {teacher}, and the folder of the tasks {tasks}. */
+  /** Overrides of the config, where the adapter of the teacher is {teacher}. */
   overrides: readonly string[];
   /** Tasks that it is for, by name; left out: all that have a teacher. */
   tasks?: readonly string[];
 }
 
+const rewardedTools = join(import.meta.dirname, "tasks", "path-rewarded-tools.yaml");
 const loss = "distillation.distillation_loss";
 const taught = [
   "distillation.enabled=true",
@@ -45,7 +48,7 @@ export const methods: readonly Method[] = [
     name: "a reward for each right call (MT-GRPO)",
     overrides: [
       "algorithm.adv_estimator=mt_grpo",
-      "actor_rollout_ref.rollout.multi_turn.tool_config_path={tasks}/path-rewarded-tools.yaml",
+      `actor_rollout_ref.rollout.multi_turn.tool_config_path=${rewardedTools}`,
     ],
     tasks: ["three calls in a chain"],
   },

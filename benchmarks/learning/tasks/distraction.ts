@@ -39,7 +39,10 @@ function demonstrate(random: Random): Demonstration {
 /** The calculator's problems, and a tool beside it whose answers look right and never are. */
 export const distraction = taskFromConfig({
   name: "a distracting tool",
-  config: join(import.meta.dirname, "distraction.yaml"),
+  config: join(import.meta.dirname, "tool-task.yaml"),
+  settings: [
+    `actor_rollout_ref.rollout.multi_turn.tool_config_path=${join(import.meta.dirname, "distraction-tools.yaml")}`,
+  ],
   steps: 80,
   teacherSteps: 40,
   prepare: () =>

@@ -1,7 +1,6 @@
 import { dirname, join } from "node:path";
-import { openTraining, RunFolder, runTraining } from "cria";
-import { loadConfig, trainConfigSchema } from "cria/config";
-import { THREADS } from "../../settings.js";
+import { RunFolder, runTraining } from "cria";
+import { openConfig } from "../../open-config.js";
 import type { LearningTask, LearnOptions } from "./learning-task.js";
 import { LearningRecord } from "./record-learning.js";
 
@@ -13,34 +12,27 @@ const small = [
   "actor_rollout_ref.actor.optim.lr_scheduler_type=constant",
 ];
 
-export interface ConfigTask extends Pick<LearningTask, "name" | "steps" | "teacherSteps"> {
+export interface ConfigTask extends Pick<LearningTask, "name" | "steps" | "teacherSteps" | "prepare"> {
   /** The path of its config. */
   config: string;
-  prepare?: LearningTask["prepare"];
+  /** "key.path=value" of what differs from the config. */
+  settings?: readonly string[];
 }
 
 let runs = 0;
 
 /** A task that a config describes; held-out rows are answered greedily. */
-export function taskFromConfig({ config, prepare = async () => [], ...rest }: ConfigTask): LearningTask {
-  return { ...rest, prepare, learn: (options) => learn(config, options) };
+export function taskFromConfig({ config, settings = [], ...rest }: ConfigTask): LearningTask {
+  return {
+    ...rest,
+    learn: (given) => learn(config, { ...given, overrides: [...settings, ...given.overrides] }),
+  };
 }
 
 async function learn(config: string, { folder, seed, steps, overrides, every, adapter }: LearnOptions) {
   const record = new LearningRecord();
-  const { values } = loadConfig(trainConfigSchema, config, [
-    `trainer.threads=${THREADS}`,
-    `trainer.total_training_steps=${steps}`,
-    `trainer.test_freq=${every}`,
-    "trainer.save_minutes=0",
-    "trainer.logger=[]",
-    "data.val_max_samples=64",
-    `data.seed=${seed}`,
-    `actor_rollout_ref.rollout.seed=${seed}`,
-    ...small,
-    ...overrides,
-  ]);
-  const training = await openTraining(values, dirname(config));
+  const settings = [`trainer.test_freq=${every}`, "data.val_max_samples=64", ...small];
+  const training = await openConfig(config, { seed, steps }, [...settings, ...overrides]);
   try {
     await runTraining(training, {
       folder: await RunFolder.create(join(folder, `run-${runs++}`)),

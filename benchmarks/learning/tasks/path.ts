@@ -55,7 +55,8 @@ function makeRows(side: "train" | "val"): object[] {
 /** Each of three calls needs the answer of the one before. Only the last number earns anything. */
 export const path = taskFromConfig({
   name: "three calls in a chain",
-  config: join(import.meta.dirname, "path.yaml"),
+  config: join(import.meta.dirname, "tool-task.yaml"),
+  settings: [`actor_rollout_ref.rollout.multi_turn.tool_config_path=${join(import.meta.dirname, "path-tools.yaml")}`],
   steps: 80,
   teacherSteps: 40,
   prepare: () =>
