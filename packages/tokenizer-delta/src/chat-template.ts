@@ -25,6 +25,11 @@ export class ChatTemplate {
   /** A template that exceeded a limit is not tried again: each attempt would take as long. */
   private exceeded: TemplateLimitError | undefined;
 
+  /** True if its text may differ from one moment to the next. */
+  get readsClock(): boolean {
+    return this.source.includes("strftime_now");
+  }
+
   /**
    * @param specialTokens texts of the model's special tokens, "" for those that it lacks; `DeltaTokenizer.forModel`
    * provides them.

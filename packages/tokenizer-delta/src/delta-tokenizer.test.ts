@@ -1,7 +1,7 @@
 import type { ChatMessage } from "@cria/core";
 import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ChatTemplate, checkConversation, checkTokenization, DeltaTokenizer, type TextTokenizer } from "./internal.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
@@ -41,6 +41,18 @@ describe("DeltaTokenizer", () => {
 
   it("2. adds the end-of-turn token itself after a turn that was cut", () => {
     expect(text(delta.encodeDelta([user], false))).toMatch(/^<\|im_end\|>\n<\|im_start\|>user/);
+  });
+
+  it("2. renders equal messages anew if the template says the time", () => {
+    const dated = new ChatTemplate(chatml.source.replace("{{ m.role }}", "{{ m.role }} {{ strftime_now('%Y') }}"));
+    const tokens = new DeltaTokenizer(dated, tokenizer, { bosToken: null, endOfTurnTokens: [1_000_001] });
+    const readAt = (year: number) => {
+      vi.useFakeTimers({ now: new Date(year, 5) });
+      const found = text(tokens.encodeDelta([{ role: "tool", content: "7" }], true));
+      vi.useRealTimers();
+      return found;
+    };
+    expect([readAt(2030), readAt(2031)].map((found) => /tool (\d+)/.exec(found)?.[1])).toEqual(["2030", "2031"]);
   });
 
   it("8. prompt, turns and deltas add up to the whole rendering", () => {

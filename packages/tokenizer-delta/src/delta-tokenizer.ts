@@ -234,7 +234,8 @@ export class DeltaTokenizer {
         expected: "at least one message after the assistant's turn",
       });
     }
-    return this.deltas.get(JSON.stringify([messages, ended]), () => this.renderFollowUp(messages, ended));
+    const render = () => this.renderFollowUp(messages, ended);
+    return this.template.readsClock ? render() : this.deltas.get(JSON.stringify([messages, ended]), render);
   }
 
   private renderFollowUp(messages: readonly ChatMessage[], ended: boolean): string {
