@@ -72,9 +72,10 @@ export function needsNoAdvantage(
 /**
  * Policy loss - entropyCoeff * entropy + kl.coefficient * KL + teacher.coefficient * divergence from the teacher +
  * observationCoeff * cross-entropy of observations, as a loss for the engine's `train`. Columns of the batch:
- * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term (`usesReference`), `teacherLogprobs` (with `forward_kl_topk` one
- * of the candidates) and perhaps `teacherWeights` for a teacher, `observed` for observations (`addObservationTerm`), `rolloutIsWeights` to weigh the
- * policy loss of each token by a rollout correction, and those of `preparePolicyLoss`.
+ * `advantages`, `oldLogprobs`, `refLogprobs` for a KL term (`usesReference`), `teacherLogprobs` (with `forward_kl_topk`
+ * a column of the candidates) and perhaps `teacherWeights` for a teacher, `observed` for observations
+ * (`addObservationTerm`), `rolloutIsWeights` to weigh the policy loss of each token by a rollout correction, and those of
+ * `preparePolicyLoss`.
  *
  * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
  * gradient add up over micro-batches. Metrics `pg_loss`, `entropy`, `kl_loss`, `teacher_loss` and `teacher_divergence` are

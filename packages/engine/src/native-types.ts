@@ -273,7 +273,7 @@ export interface NativeModel {
   schedulerStats(): SchedulerStats;
   /** `keep` allows a later backward. */
   forward(batch: NativeMicroBatch, keep: boolean, request?: NativeScoreRequest): Promise<NativeScores>;
-  /**  dCandidates needed if the batch of `forward` has candidates, and as long as these. */
+  /** `dCandidates` is as long as the candidates of `forward`'s batch; left out if it has none. */
   backward(dLogprobs: Float32Array, dEntropy: Float32Array, dCandidates?: Float32Array): Promise<void>;
   step(optimizer: NativeOptimizer): Promise<{ gradNorm: number; stepped: boolean }>;
   zeroGradients(): Promise<void>;

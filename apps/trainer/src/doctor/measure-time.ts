@@ -44,7 +44,8 @@ const WARM_MS = 2000;
 
 /**
  * Loads the config's model with a new adapter and measures how fast this machine samples from it and trains it.
- * Nothing is written. Tools, judges, references, teachers, measured values of turns and validation take time beside this.
+ * Nothing is written. Tools, judges, references, teachers, measured values of turns and validation take time beside
+ * this.
  * @param onProgress called with the share that is done, and the part that begins.
  * @throws EngineError when the model cannot be loaded.
  */

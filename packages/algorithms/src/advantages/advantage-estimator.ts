@@ -55,13 +55,13 @@ export interface AdvantageInputs {
   /** Parts of the reward, each with its weight; present for estimators that need "rewardParts" (gdpo). */
   rewardParts?: readonly RewardPart[];
   /**
-   * Of each trajectory the index of its tree in its group; null: it belongs to none. Training provides them (tree_grpo). Default:
-   * there are no trees.
+   * Of each trajectory the index of its tree in its group; null: it belongs to none. Training provides them
+   * (tree_grpo). Default: there are no trees.
    */
   trees?: readonly (number | null)[];
   /**
-   * Of each trajectory the measured values of its turns, in order and without the last one; null: unknown. Present for estimators that
-   * need "turnValues" (vine).
+   * Of each trajectory the measured values of its turns, in order and without the last one; null: unknown. Present for
+   * estimators that need "turnValues" (vine).
    */
   turnValues?: readonly (readonly (number | null)[])[];
   /** Data source of each trajectory (rae). Training provides them. Default: all have the same. */
@@ -78,8 +78,8 @@ export interface AdvantageInputs {
   /** GAE's lambda, which trades bias for variance, 0 to 1. Default 1. */
   lam?: number;
   /**
-   * Divide advantages by the group's standard deviation (grpo, grpo_passk, gdpo, mt_grpo, tree_grpo, gigpo). Default true; for
-   * gigpo false.
+   * Divide advantages by the group's standard deviation (grpo, grpo_passk, gdpo, mt_grpo, tree_grpo, gigpo). Default
+   * true; for gigpo false.
    */
   normalizeByStd?: boolean;
   /** Weight of a turn's own advantage relative to its episode's (gigpo, mt_grpo). Default 1. */
@@ -142,8 +142,8 @@ export interface AdvantageEstimator {
   /**
    * "values": trains a critic beside the actor. "baselines": adds one greedy rollout per prompt. "sumPiSquared":
    * evaluates every trajectory before the advantages, for `oldLogprobs` and `sumPiSquared`. "rewardParts": provides
-   * the values that `algorithm.gdpo_reward_keys` names. "turnValues":
-   * adds conversations that go on from the end of each turn. Default none.
+   * the values that `algorithm.gdpo_reward_keys` names. "turnValues": adds conversations that go on from the end of
+   * each turn. Default none.
    */
   readonly needs?: readonly CostlyInput[];
   /**

@@ -7,7 +7,8 @@ import { listGroups, sumRewards } from "./outcome.js";
  * The values replace a critic's:
  *
  *     A_k = V_k - V_(k-1)        on the tokens of turn k
- *     V_0 = mean of the group's rewards        V_k = `turnValues` at the end of turn k        V of the last turn = the trajectory's reward
+ *     V_0 = mean of the group's rewards        V_k = `turnValues` at the end of turn k
+ *     V of the last turn = the trajectory's reward
  *
  * Rewards count whole wherever they are earned, so that a turn's own reward is part of V_k. Advantages of a
  * trajectory's turns add up to its reward less V_0. Nothing is divided by a standard deviation. Turns up to one whose
@@ -30,14 +31,14 @@ function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   const advantages = new Float32Array(responseMask.length);
   const known: number[] = [];
   (inputs.turns ?? makeTurns(inputs)).forEach((turns, i) => {
-    const ends = turns.map((_, k) => (k === turns.length - 1 ? rewards[i]! : (turnValues?.[i]?.[k] ?? null)));
     let value = begins[i]!;
     let open: EstimatorTurn[] = [];
     turns.forEach((turn, k) => {
-      const end = ends[k]!;
       open.push(turn);
-      if (ends[k] === null) return;
-      if (k < turns.length - 1) known.push(end);
+      const isLast = k === turns.length - 1;
+      const end = isLast ? rewards[i]! : (turnValues?.[i]?.[k] ?? null);
+      if (end === null) return;
+      if (!isLast) known.push(end);
       for (const { start, end: until } of open)
         for (let t = offsets[i]! + start; t < offsets[i]! + until; t++)
           if (responseMask[t]) advantages[t] = end - value;
