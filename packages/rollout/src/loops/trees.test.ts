@@ -22,6 +22,20 @@ interface Counted {
   count: number;
 }
 
+/** A tool that adds up, whose state is kept in this way. */
+const countWith = (ways: { snapshot: (state: Counted) => Counted; restore: (snapshot: Counted) => Counted }) =>
+  tool({
+    name: "count",
+    description: "Adds up.",
+    inputSchema: z.object({ by: z.number() }),
+    create: (): Counted => ({ count: 0 }),
+    execute: ({ by }, { state }) => {
+      state.count += by;
+      return `now ${state.count}`;
+    },
+    ...ways,
+  });
+
 /** A tool that adds numbers up, and what it was asked. */
 function makeCounter({ restores, delay = () => 0 }: { restores: boolean; delay?: (by: number) => number }) {
   const executed: string[] = [];
@@ -297,16 +311,8 @@ describe("a tool that cannot be brought to its state", () => {
 
   it("fails them if restore throws, and the first conversations if snapshot does", async () => {
     const make = (broken: "snapshot" | "restore") =>
-      tool({
-        name: "count",
-        description: "Adds up.",
-        inputSchema: z.object({ by: z.number() }),
-        create: (): Counted => ({ count: 0 }),
-        execute: ({ by }, { state }) => {
-          state.count += by;
-          return `now ${state.count}`;
-        },
-        snapshot: (state: Counted) => {
+      countWith({
+        snapshot: (state) => {
           if (broken === "snapshot") throw new Error("no memory");
           return { ...state };
         },
@@ -323,17 +329,9 @@ describe("a tool that cannot be brought to its state", () => {
 
   it("is sampled again from the same point with on_failure refill", async () => {
     let failures = 0;
-    const flaky = tool({
-      name: "count",
-      description: "Adds up.",
-      inputSchema: z.object({ by: z.number() }),
-      create: (): Counted => ({ count: 0 }),
-      execute: ({ by }, { state }) => {
-        state.count += by;
-        return `now ${state.count}`;
-      },
-      snapshot: (state: Counted) => ({ ...state }),
-      restore: (snapshot: Counted) => {
+    const flaky = countWith({
+      snapshot: (state) => ({ ...state }),
+      restore: (snapshot) => {
         if (failures++ === 0) throw new Error("not yet");
         return { ...snapshot };
       },

@@ -70,6 +70,16 @@ async function run(options: TinyTrainingOptions, count = 2) {
   return { metrics: metrics.map(dropTimes), weights, batches };
 }
 
+/** Settings with which estimates and likeliest tokens are both tried. */
+const commonCases: Record<string, () => TinyTrainingOptions> = {
+  "an adapter": () => ({}),
+  "all weights": () => ({ model: { lora_rank: 0 } }),
+  "a temperature of 0.7": () => ({ rollout: { temperature: 0.7 } }),
+  "two epochs of two mini-batches": () => ({ actor: { ppo_epochs: 2, ppo_mini_batch_size: 2 } }),
+  "small micro-batches": () => ({ actor: { ppo_max_token_len: 64 } }),
+  "conversations that are taken twice": () => ({ algorithm: { use_pf_ppo: true } }),
+};
+
 describe("a teacher", () => {
   it.each([
     ["by its estimate", {}],
@@ -121,13 +131,8 @@ describe("a teacher", () => {
   });
 
   const cases: Record<string, () => TinyTrainingOptions> = {
-    "an adapter": () => ({}),
-    "all weights": () => ({ model: { lora_rank: 0 } }),
-    "a temperature of 0.7": () => ({ rollout: { temperature: 0.7 } }),
-    "two epochs of two mini-batches": () => ({ actor: { ppo_epochs: 2, ppo_mini_batch_size: 2 } }),
-    "small micro-batches": () => ({ actor: { ppo_max_token_len: 64 } }),
+    ...commonCases,
     "a sequence-level aggregation": () => ({ actor: { loss_agg_mode: "seq-mean-token-mean" } }),
-    "conversations that are taken twice": () => ({ algorithm: { use_pf_ppo: true } }),
     "the sampler's own word": () => ({ algorithm: { rollout_correction: { bypass_mode: true } } }),
     "an agent's branches": () => ({ rollout: { agent: useAgent("branches", branching) } }),
   };
@@ -347,12 +352,7 @@ describe("the teacher's likeliest tokens", () => {
     distillation_loss: { loss_mode: "forward_kl_topk", topk: 5, use_task_rewards: false, ...loss },
   });
   const cases: Record<string, () => TinyTrainingOptions> = {
-    "an adapter": () => ({}),
-    "all weights": () => ({ model: { lora_rank: 0 } }),
-    "a temperature of 0.7": () => ({ rollout: { temperature: 0.7 } }),
-    "two epochs of two mini-batches": () => ({ actor: { ppo_epochs: 2, ppo_mini_batch_size: 2 } }),
-    "small micro-batches": () => ({ actor: { ppo_max_token_len: 64 } }),
-    "conversations that are taken twice": () => ({ algorithm: { use_pf_ppo: true } }),
+    ...commonCases,
     "the sampler's own word": () => ({ algorithm: { rollout_correction: { bypass_mode: true } } }),
     "an agent's branches": () => ({ rollout: { agent: useAgent("branches-topk", branching) } }),
     "a teacher with more tokens": () => ({}),
