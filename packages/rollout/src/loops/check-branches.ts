@@ -16,25 +16,25 @@ export function checkBranches(rows: readonly DatasetRow[], options: RolloutOptio
   const refuse = (problem: string, expected: string, received: string) =>
     new ConfigError(problem, {
       code: "config/bad-value",
-      subject: tree ? "actor_rollout_ref.rollout.tree.expansions" : "algorithm.adv_estimator that needs turnValues",
-      expected: tree ? `0, or ${expected}` : expected,
-      received: tree ? `${tree.expansions}, and ${received}` : received,
+      subject: tree ? "tree" : "turnValues",
+      expected: `none, or ${expected}`,
+      received,
     });
-  if (tree && turnValues) throw refuse("measures no values of turns", "another algorithm.adv_estimator", "turnValues");
+  if (tree && turnValues) throw refuse("measures no values of turns", "no turnValues", "turnValues");
   if (converse) throw refuse("needs all conversations in one process", "no bus", "conversations in other processes");
   if (choose)
     throw refuse("needs one policy that samples all turns", "one policy", "several policies that sample turns");
   if (multiTurn.useInferenceChatTemplate)
     throw refuse(
       "branches at the ends of turns, which a later rendering may change",
-      "actor_rollout_ref.rollout.multi_turn.use_inference_chat_template false",
+      "multi_turn.use_inference_chat_template false",
       "true",
     );
   // A conversation that is judged may be sampled again, and only then others go on from it.
   if (tree && onFailure === "refill" && !judgesEach)
     throw refuse(
       "needs conversations that are judged one by one",
-      "actor_rollout_ref.rollout.on_failure drop or error",
+      "on_failure drop or error",
       "refill, with a reward manager that judges conversations together",
     );
   if (turnValues && !judgesEach)
