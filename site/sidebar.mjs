@@ -15,6 +15,7 @@ export const groups = [
       "trees",
       "which-method",
       "teachers",
+      "loss-terms",
       "sft",
       "runs",
       "resume",

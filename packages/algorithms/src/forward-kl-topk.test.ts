@@ -32,7 +32,7 @@ function evaluate(
     columns: {
       oldLogprobs: logprobs,
       advantages: new Float32Array(logprobs.length),
-      ...(observed ? { observed: part(observed) } : {}),
+      ...(observed ? { tokenKind: part(observed) } : {}),
       ...(weights ? { teacherWeights: part(weights) } : {}),
     },
     candidates: {
@@ -41,7 +41,7 @@ function evaluate(
       logprobs: part(own, 3),
       columns: { teacherLogprobs: part(teacher, 3) },
     },
-    totals: { tokens: 4, sequences: 1, ...(observed ? { observed: 1 } : {}) },
+    totals: { tokens: 4, sequences: 1, ...(observed ? { terms: { observations: { tokens: 1, sequences: 1 } } } : {}) },
   };
   return loss(inputs);
 }

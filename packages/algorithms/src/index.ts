@@ -44,4 +44,7 @@ export { type RewardStrategy, type RewardStrategyInputs, rewardStrategies } from
 export { correctRollout, type RolloutCorrectionOptions, type RolloutCorrectionOutputs } from "./rollout-correction.js";
 export type { RolloutCorrectionInputs } from "./rollout-divergence.js";
 export type { TeacherTermOptions } from "./teacher-term.js";
+export type { LossTerm, LossTermValues } from "./terms/loss-term.js";
+export { lossTerms } from "./terms/loss-terms.js";
+export type { TokenKind } from "./terms/token-kinds.js";
 export { composeValueLoss, type ValueLossOptions } from "./value-loss.js";

@@ -47,10 +47,12 @@ export {
 } from "./losses/index.js";
 export { teacherTermDefaults } from "./losses/policy-loss-defaults.js";
 export type { Clip, LossTerms } from "./make-loss.js";
-export { addObservationTerm, OBSERVED } from "./observation-term.js";
 export { needsPreparation } from "./prepare-policy-loss.js";
 export { defaultRolloutCorrection } from "./rollout-correction.js";
 export { measureDivergence } from "./rollout-divergence.js";
 export { countLikeliest, makeTeacherTerm, resolveTeacherTerm, TEACHER_LOGPROBS } from "./teacher-term.js";
+export { listTermTokens, type TermTokens } from "./terms/list-terms.js";
+export { nameWeights, weighableTerms } from "./terms/loss-term.js";
+export { codeOf, TOKEN_KIND } from "./terms/token-kinds.js";
 export { defaultValueLoss } from "./value-loss.js";
 export { weighTurns } from "./weigh-turns.js";

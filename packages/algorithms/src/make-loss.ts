@@ -4,6 +4,7 @@ import type { KlEstimate } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
 import { teacherTermDefaults } from "./losses/policy-loss-defaults.js";
 import type { TeacherTermOptions } from "./teacher-term.js";
+import type { LossTerm } from "./terms/loss-term.js";
 
 /** Options of every loss, in addition to its own parameters. */
 export interface LossTerms {
@@ -15,6 +16,10 @@ export interface LossTerms {
   entropy?: number;
   /** Weight of the cross-entropy of tools' answers, 0 or more (ECHO: 0.1); default 0. */
   observations?: number;
+  /** Weight of the cross-entropy of demonstrations, 0 or more: `policy.train(batch, loss, { demonstrations })`; default 0. */
+  demonstrations?: number;
+  /** Further terms, by names of your own, each with its weight in the loss. */
+  terms?: Record<string, { term: string | LossTerm; coefficient: number }>;
   /** Adds the KL to the reference policy, with the estimate `type` (default "low_var_kl"). */
   kl?: { coefficient: number; type?: string | KlEstimate };
   /** Draws the policy towards a teacher: `policy.train(batch, loss, { teacher: await loadTeacher(path, policy) })`. */
@@ -29,6 +34,8 @@ const terms = ({
   scaleFactor,
   entropy,
   observations,
+  demonstrations,
+  terms: own,
   kl,
   teacher,
 }: LossTerms): Partial<PolicyLossOptions> => ({
@@ -36,6 +43,8 @@ const terms = ({
   ...(scaleFactor === undefined ? {} : { lossScaleFactor: scaleFactor }),
   ...(entropy === undefined ? {} : { entropyCoeff: entropy }),
   ...(observations === undefined ? {} : { observationCoeff: observations }),
+  ...(demonstrations === undefined ? {} : { demonstrationCoeff: demonstrations }),
+  ...(own ? { terms: own } : {}),
   ...(kl ? { kl: { coefficient: kl.coefficient, type: kl.type ?? "low_var_kl" } } : {}),
   ...(teacher ? { teacher: { ...teacherTermDefaults, ...teacher } } : {}),
 });

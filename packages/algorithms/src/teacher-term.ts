@@ -1,4 +1,4 @@
-import { ConfigError, DataError, type LossCandidates } from "@cria/core";
+import { ConfigError, DataError, type LossInputs } from "@cria/core";
 import type { Algorithms } from "./algorithms.js";
 import { type CandidateMass, compareLikeliest, FORWARD_KL_TOPK } from "./forward-kl-topk.js";
 import type { KlEstimate, KlName } from "./kl.js";
@@ -6,6 +6,9 @@ import type { PolicyLoss } from "./losses/policy-loss.js";
 import type { PolicyLossParameters } from "./losses/policy-loss-parameters.js";
 import type { PolicyLossName } from "./losses/policy-losses.js";
 import type { TeacherTermValues } from "./teacher-term-options.js";
+import { multiplyCorrections, type TokenCorrections } from "./terms/current-correction.js";
+import type { LossTerm, LossTermValues } from "./terms/loss-term.js";
+import { readColumn } from "./terms/read-column.js";
 
 /**
  * Options of learning from a teacher's logprobs of the policy's own tokens: on-policy distillation (arXiv:2306.13649). Names may be given as
@@ -21,32 +24,17 @@ export interface TeacherTermOptions extends Omit<TeacherTermValues, "estimate" |
 export const TEACHER_LOGPROBS = "teacherLogprobs";
 export const TEACHER_WEIGHTS = "teacherWeights";
 
-/** Tokens of one micro-batch, sequence after sequence. */
-interface TeacherTokens {
-  logprobs: Float32Array;
-  oldLogprobs: Float32Array;
-  offsets: Int32Array;
-  /** `teacherLogprobs` for an estimate; perhaps `teacherWeights`. */
-  columns: Record<string, Float32Array>;
-  /** The teacher's likeliest tokens, with its `teacherLogprobs` of them, for "forward_kl_topk". */
-  candidates?: LossCandidates;
-}
-
-/** Values of each token. */
-interface TeacherTerm {
-  losses: Float64Array;
-  /** d loss / d logprob. */
-  gradients: Float64Array;
-  /** d loss / d logprob of each candidate; null: the loss has no such gradient. */
-  candidateGradients: Float64Array | null;
-  /** The clamped divergence, without the weight. */
+/** The divergence from the teacher at each token. */
+interface Divergence {
+  /** The clamped divergence. */
   divergences: Float64Array;
+  /** d divergence / d logprob. */
+  gradients: Float64Array;
+  /** d divergence / d logprob of each candidate; null: it has no such gradient. */
+  candidateGradients: Float64Array | null;
   /** Null for estimates. */
   mass: CandidateMass | null;
 }
-
-/** The parts of `TeacherTerm` before weights and policy loss. */
-type Divergence = Pick<TeacherTerm, "divergences" | "gradients" | "candidateGradients" | "mass">;
 
 /** Number of the teacher's likeliest tokens that a loss compares at each token; 0: it reads its logprob of the token. */
 export function countLikeliest(teacher: Pick<TeacherTermOptions, "estimate" | "topk"> | null): number {
@@ -83,44 +71,54 @@ export function resolveTeacherTerm(
 }
 
 /**
- * Makes the loss term that moves the policy towards its teacher, token by token.
+ * Makes the loss term that moves the policy towards its teacher, token by token. Columns: `teacherLogprobs` for an
+ * estimate, or candidates with them; perhaps `teacherWeights`.
+ * @param correct importance weights and rejections; the weights count for `policyGradient` alone.
  * @throws ConfigError as `resolveTeacherTerm`.
  */
 export function makeTeacherTerm(
   options: TeacherTermOptions,
-  parameters: PolicyLossParameters,
   algorithms: Pick<Algorithms, "klEstimates" | "policyLosses">,
-): (tokens: TeacherTokens) => TeacherTerm {
+  correct: (inputs: LossInputs) => TokenCorrections,
+): LossTerm {
   const { clipRatioLow, clipRatioHigh } = options;
   const { estimate, policyLoss } = resolveTeacherTerm(options, algorithms);
-  return (tokens) => {
+  const evaluate = (inputs: LossInputs, parameters: PolicyLossParameters): LossTermValues => {
+    const { logprobs, offsets, columns, candidates } = inputs;
     const { divergences, gradients, candidateGradients, mass } = estimate
-      ? estimateTokens(tokens, estimate, options)
-      : compareCandidates(tokens, options);
-    const weights = tokens.columns[TEACHER_WEIGHTS];
+      ? estimateTokens(inputs, estimate, options)
+      : compareCandidates(inputs, options);
+    const weights = columns[TEACHER_WEIGHTS];
     const scale = (values: Float64Array, width = 1) =>
       weights ? values.map((value, i) => value * weights[Math.floor(i / width)]!) : values;
+    const measured = {
+      aggregated: { teacher_divergence: divergences },
+      ...(mass ? { metrics: { teacher_mass: mass.teacher, student_mass: mass.policy } } : {}),
+    };
+    const { weights: corrections, lossMask } = correct(inputs);
     if (!policyLoss)
       return {
+        ...measured,
         losses: scale(divergences),
         gradients: scale(gradients),
-        candidateGradients: candidateGradients && scale(candidateGradients, tokens.candidates!.count),
-        divergences,
-        mass,
+        ...(candidateGradients ? { candidateGradients: scale(candidateGradients, candidates!.count) } : {}),
+        ...(lossMask ? { factors: lossMask } : {}),
       };
-    const { logprobs, oldLogprobs, offsets, columns } = tokens;
     const advantages = Float32Array.from(scale(divergences), (value) => -value);
-    const { losses, gradients: ofPolicy } = policyLoss.evaluate(
+    const oldLogprobs = readColumn(columns, "oldLogprobs");
+    const tokens = policyLoss.evaluate(
       { logprobs, oldLogprobs, advantages, offsets, columns },
       { ...parameters, clipRatioLow, clipRatioHigh },
     );
-    return { losses, gradients: ofPolicy, candidateGradients: null, divergences, mass };
+    const factors = multiplyCorrections({ weights: corrections, lossMask }, logprobs.length);
+    return { ...measured, losses: tokens.losses, gradients: tokens.gradients, ...(factors ? { factors } : {}) };
   };
+  return { evaluate };
 }
 
 /** The divergence at each token by an estimate from the policy's own token. */
 function estimateTokens(
-  { logprobs, columns }: TeacherTokens,
+  { logprobs, columns }: LossInputs,
   estimate: KlEstimate,
   { maxLoss, minLogprob }: TeacherTermOptions,
 ): Divergence {
@@ -140,7 +138,7 @@ function estimateTokens(
 }
 
 /** The divergence at each token over the teacher's likeliest tokens. */
-function compareCandidates({ logprobs, columns, candidates }: TeacherTokens, options: TeacherTermOptions): Divergence {
+function compareCandidates({ logprobs, columns, candidates }: LossInputs, options: TeacherTermOptions): Divergence {
   const teacherLogprobs = candidates?.columns[TEACHER_LOGPROBS];
   if (!candidates || !teacherLogprobs)
     return refuseMissing(`candidates with a column ${TEACHER_LOGPROBS}`, candidates?.columns ?? columns);

@@ -302,12 +302,12 @@ export interface LossInputs {
 
 /** Counts of a whole mini-batch. */
 export interface LossTotals {
-  /** Tokens in the loss; those of observations are counted separately. */
+  /** Tokens in the loss that were sampled; other kinds are counted by their terms. */
   tokens: number;
   /** Sequences that have such tokens. */
   sequences: number;
-  /** Tokens of observations (column `observed`), if the loss has a term for them. */
-  observed?: number;
+  /** Counts of the terms of a loss that see other tokens, by the term's name. */
+  terms?: Record<string, { tokens: number; sequences: number }>;
 }
 
 export interface LossOutputs {

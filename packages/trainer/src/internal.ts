@@ -57,12 +57,12 @@ export type { ChangedJudgement, Means, RescoreCounts } from "./rescore/summarize
 export { type ContextUse, describeContext, listContexts, listContextWarnings } from "./run/list-contexts.js";
 export { listTargetWarnings } from "./run/list-targets.js";
 export { loadSftModel } from "./sft/open-sft.js";
-export { readExamples } from "./sft/read-examples.js";
 export { OTHER_CLASS } from "./step/correct-rollouts.js";
 export { Disposables } from "./task/disposables.js";
 export { findOverlongPrompts } from "./task/find-overlong-prompts.js";
 export { probeModel, probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
 export { openMultiTurn } from "./task/multi-turn-options.js";
+export { readExamples } from "./task/read-examples.js";
 export { makeTrackers } from "./trackers/open-trackers.js";
 export { providePackages } from "./user-code/provide-packages.js";
 export { dumpTrajectories, listShown, saveDump } from "./validation/dump-trajectories.js";

@@ -16,7 +16,7 @@ export const parameterDefaults = {
 };
 
 /** Defaults of `policyLossTerms`. */
-export const termDefaults = { lossScaleFactor: null, entropyCoeff: 0, observationCoeff: 0 };
+export const termDefaults = { lossScaleFactor: null, entropyCoeff: 0, observationCoeff: 0, demonstrationCoeff: 0 };
 
 /** Defaults of `teacherTermOptions`. */
 export const teacherTermDefaults = {

@@ -75,6 +75,13 @@ export const policyLossTerms = z.strictObject({
     .describe(
       "Weight of the cross-entropy of tools' answers: the policy learns to predict them too (ECHO); 0: none, 0.1 is usual.",
     ),
+  demonstrationCoeff: z
+    .number()
+    .min(0)
+    .default(termDefaults.demonstrationCoeff)
+    .describe(
+      "Weight of the cross-entropy of demonstrations, conversations that every update also learns to repeat: data.demonstration_files; 0: none.",
+    ),
 });
 
 export type PolicyLossTerms = z.infer<typeof policyLossTerms>;

@@ -48,6 +48,8 @@ function evaluate(c: LossCase, changes: { agg?: string; weights?: number[] } = {
   const { correction } = c;
   const options: PolicyLossOptions = {
     teacher: null,
+    terms: {},
+    demonstrationCoeff: 0,
     lossMode: correction === null ? c.mode : correction.loss_type === "reinforce" ? "gpg" : "vanilla",
     lossAggMode: changes.agg ?? c.agg,
     lossScaleFactor: c.loss_scale_factor,

@@ -89,10 +89,10 @@ export const scoreWorkSchema: z.ZodType<ScoreShard> = z
   })
   .superRefine((shard, context) => checkMicroBatch(shard, (message) => context.addIssue({ code: "custom", message })));
 
+const counts = { tokens: z.int().min(0), sequences: z.int().min(0) };
 const totalsSchema = z.strictObject({
-  tokens: z.int().min(0),
-  sequences: z.int().min(0),
-  observed: z.int().min(0).optional(),
+  ...counts,
+  terms: z.record(z.string().max(200), z.strictObject(counts)).optional(),
 });
 
 const shardSchema = z
@@ -160,6 +160,7 @@ const lossSchema = z.strictObject({
   kl: z.strictObject({ coefficient: bound, type: name }).nullable(),
   teacher: teacherTermOptions.nullable(),
   currentCorrection: correctionSchema.nullable(),
+  terms: z.record(z.string().max(200), z.strictObject({ term: name, coefficient: bound })),
 });
 
 /** Losses by name: loss objects cannot travel. */

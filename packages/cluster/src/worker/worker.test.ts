@@ -173,7 +173,7 @@ async function planGradient({ comparesLikeliest = false } = {}): Promise<Gradien
     oldLogprobs: [0, -1, -2, -3],
     advantages: [0, 1, -1, 0.5],
     teacherLogprobs: [0, -2, -1, -4],
-    observed: [0, 0, 1, 0],
+    tokenKind: [0, 0, 1, 0],
   };
   await training.policy.engine.train(
     [{ tokenIds: [5, 6, 7, 8], lossMask: [0, 1, 1, 1], columns, ...(comparesLikeliest ? { candidates } : {}) }],
@@ -183,8 +183,17 @@ async function planGradient({ comparesLikeliest = false } = {}): Promise<Gradien
       compute: (shard, here) => {
         found = {
           shard,
-          loss: { ...loss, ...rest, ...unset, teacher, entropyCoeff: 0.01, observationCoeff: 0.1 },
-          totals: { tokens: 2, sequences: 1, observed: 1 },
+          loss: {
+            ...loss,
+            ...rest,
+            ...unset,
+            teacher,
+            entropyCoeff: 0.01,
+            observationCoeff: 0.1,
+            demonstrationCoeff: 0,
+            terms: {},
+          },
+          totals: { tokens: 2, sequences: 1, terms: { observations: { tokens: 1, sequences: 1 } } },
         };
         return here();
       },

@@ -1,4 +1,5 @@
 import type { TrainCandidates, TrainSequence, Trajectory } from "@cria/core";
+import type { LossWeights } from "./mix-mini-batch.js";
 import type { ObservedTrajectory } from "./observations.js";
 import { cutTrainSequences } from "./paths.js";
 
@@ -14,6 +15,8 @@ export interface Batch {
   sequences: ReadonlyMap<number, readonly TrainSequence[]>;
   /** The trajectories themselves: a loss term for observations finds the tokens of tools' answers in them. */
   trajectories?: readonly ObservedTrajectory[];
+  /** Weights of each trajectory's row in the terms of the loss. Absent: all are 1. */
+  lossWeights?: readonly LossWeights[];
   /** Temperature at which the trajectories were sampled; they are scored and trained at the same. */
   temperature: number;
   /** Maximum length of a response in tokens; default of `lossScaleFactor`. */
@@ -43,6 +46,8 @@ export interface MakeBatchOptions extends Pick<Batch, "temperature" | "responseL
   /** Advantages of each trajectory, as long as its tokens. */
   advantages: readonly Float32Array[];
   scores?: BatchScores;
+  /** Weights of a trajectory's row in the terms of the loss, by their names. Default: all are 1. */
+  lossWeights?: (index: number) => LossWeights | undefined;
   /** Indices of the trajectories to learn from, some of them twice. Default: each once. */
   taught?: readonly number[];
 }
@@ -50,8 +55,9 @@ export interface MakeBatchOptions extends Pick<Batch, "temperature" | "responseL
 /** Makes a batch from trajectories and their advantages. */
 export function makeBatch(
   trajectories: readonly (ObservedTrajectory & Pick<Trajectory, "uid" | "responseMask">)[],
-  { advantages, scores, temperature, responseLength, taught = [...trajectories.keys()] }: MakeBatchOptions,
+  { advantages, scores, temperature, responseLength, ...options }: MakeBatchOptions,
 ): Batch {
+  const { lossWeights, taught = [...trajectories.keys()] } = options;
   const maskOf = (index: number) => scores?.lossMask(index) ?? trajectories[index]!.responseMask;
   const sequences = new Map<number, TrainSequence[]>();
   // With branches, a conversation has only some of its trajectory's tokens.
@@ -69,6 +75,7 @@ export function makeBatch(
     lossMasks: taught.map(maskOf),
     sequences,
     trajectories: taught.map((index) => trajectories[index]!),
+    ...(lossWeights ? { lossWeights: taught.map((index) => lossWeights(index) ?? {}) } : {}),
     temperature,
     responseLength,
     isScored: scores !== undefined,

@@ -10,6 +10,7 @@ import {
   type SamplingOptions,
   type ScoreOptions,
   type ScoreResult,
+  type ToolSchema,
   type TrainResult,
 } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
@@ -54,6 +55,7 @@ const updateChecks: ChecksOf<Required<UpdateOptions>> = {
   isOnPolicy: flag,
   algorithms: any,
   teacher: any,
+  demonstrations: any,
   onScores: any,
   beforeStep: any,
   compute: any,
@@ -128,6 +130,18 @@ export class Policy {
     const results = await updatePolicy(this, batch, loss, { ...options, seed: options.seed ?? this.seed, step });
     this.updated++;
     return results;
+  }
+
+  /**
+   * Tokenizes a conversation as a demonstration of `train`: the mask is 1 on the assistant's tokens.
+   * @throws TokenizerError when the chat template cannot render it.
+   */
+  encodeConversation(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[] = [],
+  ): { tokenIds: Int32Array; lossMask: Uint8Array } {
+    const { tokenIds, mask } = this.tokenizer.encodeMessagesWithMask(messages, tools);
+    return { tokenIds, lossMask: mask };
   }
 
   /** Computes logprobs of sequences. Tokens before `from`, or before the first token in the loss mask, have 0. */

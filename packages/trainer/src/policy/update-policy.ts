@@ -2,12 +2,15 @@ import { type Algorithms, composePolicyLoss, type PolicyLossOptions, preparePoli
 import {
   countLikeliest,
   defaultAlgorithms,
+  listTermTokens,
   needsNoAdvantage,
   needsPreparation,
-  OBSERVED,
+  type TermTokens,
+  TOKEN_KIND,
   usesReference,
 } from "@cria/algorithms/internal";
 import {
+  ConfigError,
   DataError,
   EngineError,
   type GradientShard,
@@ -25,8 +28,8 @@ import {
 import { TokenTexts } from "@cria/records";
 import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
-import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
+import { type Demonstrations, drawDemonstrations, mixMiniBatch } from "./mix-mini-batch.js";
 import { markObservations } from "./observations.js";
 import { cutTrainSequences } from "./paths.js";
 import { toCandidates } from "./teacher-candidates.js";
@@ -55,6 +58,8 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   algorithms?: Algorithms;
   /** Teacher that scores a batch without scores, if the loss has a teacher term: `loadTeacher`. */
   teacher?: Pick<Teacher, "score">;
+  /** Conversations that each optimizer step also learns to repeat, for a loss with `demonstrations`. Default: none. */
+  demonstrations?: Demonstrations;
   /**
    * Called after each optimizer step of the first pass over the batch, with the logprobs and entropies of its own
    * forward pass: by index of trajectory in the batch, one entry per sequence, in order.
@@ -148,35 +153,39 @@ export async function updatePolicy(
   const scored = batch.isScored
     ? batch.sequences
     : await scoreBatch(policy, batch, lossOptions, algorithms, { needsOld, teacher: options.teacher });
-  const observed = loss.observationCoeff > 0 ? findObserved(policy, batch, scored) : null;
+  const terms = listTermTokens(lossOptions, algorithms);
+  const observed = terms.some(({ tokens }) => tokens === "observed") ? findObserved(policy, batch, scored) : null;
+  const shows = checkDemonstrations(terms, options.demonstrations);
   const results: TrainResult[] = [];
   for (let round = 0; round < epochs; round++) {
     const seed = hashSeed(base, step, round);
     for (const [k, indices] of cutMiniBatches(batch.groups, cut, seed).entries()) {
       let sequences = indices.flatMap((i) => scored.get(i) ?? []);
-      if (sequences.length === 0) continue;
-      if (needsPreparation(lossOptions, algorithms)) {
+      const demonstrations = shows ? drawDemonstrations(shows, hashSeed(seed, k, "demonstrations")) : [];
+      if (sequences.length === 0 && demonstrations.length === 0) continue;
+      if (sequences.length > 0 && needsPreparation(lossOptions, algorithms)) {
         const isFresh = isOnPolicy && results.length === 0;
         const logprobs = isFresh
           ? sequences.map(({ columns }) => columns!.oldLogprobs!)
           : await scoreNow(policy, sequences, temperature);
         sequences = preparePolicyLoss(lossOptions, sequences, logprobs, makeUniform(hashSeed(seed, k)), algorithms);
       }
-      // Left-out trajectories still count in the denominators: their tokens have a loss of 0.
-      const tokens = indices.map((i) => countOnes(lossMasks[i]!));
-      const shown = observed ? addObserved(sequences, indices, observed) : null;
-      const totals = {
-        tokens: tokens.reduce((sum, count) => sum + count, 0),
-        sequences: tokens.filter((count) => count > 0).length,
-        ...(shown ? { observed: shown.count } : {}),
-      };
+      const { sequences: shown, totals } = mixMiniBatch({
+        sequences,
+        counts: indices.map((i) => scored.get(i)?.length ?? 0),
+        lossMasks: indices.map((i) => lossMasks[i]!),
+        weights: batch.lossWeights && indices.map((i) => batch.lossWeights![i]!),
+        observed: observed && indices.flatMap((i) => observed.get(i) ?? []),
+        demonstrations,
+        terms,
+      });
       const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere, onScores } = options;
       // Other machines do not return these scores.
       const seen = onScores && !elsewhere && round === 0 ? new SeenScores(sequences) : null;
       await options.beforeStep?.();
       results.push(
         await policy.engine.train(
-          shown?.sequences ?? sequences,
+          shown,
           (inputs) => {
             seen?.take(inputs);
             return compute({ ...inputs, totals });
@@ -230,26 +239,18 @@ function findObserved(
   );
 }
 
-/**
- * Adds the observed tokens to the loss masks of a mini-batch's sequences, with the column that tells them from sampled
- * ones.
- */
-function addObserved(sequences: readonly TrainSequence[], indices: readonly number[], observed: Observed) {
-  const marks = indices.flatMap((index) => observed.get(index) ?? []);
-  let count = 0;
-  const shown = sequences.map((sequence, s): TrainSequence => {
-    const own = marks[s]!;
-    const lossMask = Uint8Array.from(sequence.lossMask);
-    const column = new Float32Array(lossMask.length);
-    for (let t = 1; t < lossMask.length; t++) {
-      if (!own[t] || lossMask[t]) continue;
-      lossMask[t] = 1;
-      column[t] = 1;
-      count++;
-    }
-    return { ...sequence, lossMask, columns: { ...sequence.columns, [OBSERVED]: column } };
+/** @throws ConfigError when a term of the loss sees demonstrations, and there are none. */
+function checkDemonstrations(terms: readonly TermTokens[], given: Demonstrations | undefined): Demonstrations | null {
+  const seen = terms.find(({ tokens }) => tokens === "demonstrated");
+  if (!seen) return null;
+  if (given && given.sequences.length > 0) return given;
+  throw new ConfigError("has no demonstrations to learn from", {
+    code: "config/no-demonstrations",
+    subject: `policy.train: loss term "${seen.name}"`,
+    expected: "the option demonstrations: { sequences, size }",
+    received: given ? "no sequences" : "none",
+    remedy: "policy.encodeConversation(messages) makes one",
   });
-  return { sequences: shown, count };
 }
 
 /** Collects the logprobs and entropies that the loss of an optimizer step receives, micro-batch by micro-batch. */
@@ -264,14 +265,16 @@ class SeenScores {
   }
 
   take({ sequenceIndices, offsets, logprobs, entropy, columns }: LossInputs): void {
-    const observed = columns[OBSERVED];
+    const kinds = columns[TOKEN_KIND];
     sequenceIndices.forEach((index, i) => {
+      // Demonstrations follow the batch's own sequences.
+      if (index >= this.sequences.length) return;
       const { lossMask } = this.sequences[index]!;
       const own = this.scores[index]!;
       let at = offsets[i]!;
       for (let t = 1; t < lossMask.length; t++) {
         if (!lossMask[t]) continue;
-        while (observed?.[at]) at++;
+        while (kinds?.[at]) at++;
         own.logprobs[t] = logprobs[at]!;
         own.entropy[t] = entropy[at++]!;
       }

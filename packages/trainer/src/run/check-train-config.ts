@@ -1,5 +1,5 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
-import { listMissingParameters, resolveTeacherTerm } from "@cria/algorithms/internal";
+import { listMissingParameters, listTermTokens, resolveTeacherTerm } from "@cria/algorithms/internal";
 import { policyLossParameters, teacherTermOptions } from "@cria/algorithms/schemas";
 import { ConfigError } from "@cria/core";
 import { getToolFormat } from "@cria/tools";
@@ -29,6 +29,7 @@ export function checkTrainConfig(
   checkTeachers(config, loss, registries, task);
   composePolicyLoss(loss, registries);
   checkLoss(config);
+  checkDemonstrations(config, loss, registries);
   checkLag(config, lag);
   checkPartialRollout(config, lag);
   checkBranching(config, registries, task);
@@ -274,6 +275,23 @@ function checkLag({ trainer, data, actor_rollout_ref: { actor } }: TrainConfig, 
       `${prompts}: trainer.v1.separate_async.parameter_sync_step ${updates} x actor_rollout_ref.actor.ppo_mini_batch_size ${actor.ppo_mini_batch_size}`,
       String(data.train_batch_size),
     );
+}
+
+/** Checks that demonstrations have a weight in the loss, and that there are some if they have. */
+function checkDemonstrations({ data }: TrainConfig, loss: Settings["loss"], registries: Registries): void {
+  const { files } = data.demonstrations;
+  const isSeen = listTermTokens(loss, registries).some(({ tokens }) => tokens === "demonstrated");
+  if (isSeen === (files !== null)) return;
+  const coefficient = "actor_rollout_ref.actor.demonstration_coeff";
+  throw new ConfigError(
+    isSeen ? "has no demonstrations to learn from" : "has no effect: no term of the loss sees them",
+    {
+      code: "config/bad-value",
+      subject: isSeen ? coefficient : "data.demonstrations.files",
+      expected: isSeen ? "files of conversations: data.demonstrations.files" : `a weight above 0: ${coefficient}`,
+      received: isSeen ? "null" : "0",
+    },
+  );
 }
 
 /** Checks that the settings of the loss fit together. */

@@ -1,7 +1,13 @@
 import { type ChecksOf, checkOptions, isObject, isText, optionChecks, refuseOption } from "@cria/core/internal";
 import { taskChecks } from "../task/check-definition.js";
 import { isTask } from "../task/task.js";
-import type { TeacherOptions, TrainOptions, ValidationOptions } from "./train-options.js";
+import type {
+  DemonstrationsOptions,
+  LossWeightsOptions,
+  TeacherOptions,
+  TrainOptions,
+  ValidationOptions,
+} from "./train-options.js";
 
 const { any, text } = optionChecks;
 
@@ -27,6 +33,14 @@ const teacherChecks: ChecksOf<Required<TeacherOptions>> = {
   guidedShare: any,
   guidedSteps: any,
 };
+
+const demonstrationChecks: ChecksOf<Required<DemonstrationsOptions>> = {
+  files: [(value) => Array.isArray(value) && value.every(isText), "a list of files"],
+  size: any,
+  keep: any,
+};
+
+const weightChecks: ChecksOf<Required<LossWeightsOptions>> = { key: any, rows: any };
 
 const validationChecks: ChecksOf<Required<ValidationOptions>> = {
   rows: taskChecks.rows,
@@ -68,6 +82,12 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
     'an estimator, or its name: "grpo"',
   ],
   loss: [isObject, "what one of losses makes: losses.ppo()"],
+  demonstrations: [
+    (value) => isObject(value) && Array.isArray((value as { files?: unknown }).files),
+    '{ files: ["demonstrations.jsonl"], size, keep }',
+    demonstrationChecks,
+  ],
+  lossWeights: [isObject, "{ key, rows }", weightChecks],
   teacher: [isObject, "{ model, adapter, hint, coefficient, ... }", teacherChecks],
   name: any,
   folder: text,

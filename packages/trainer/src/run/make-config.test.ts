@@ -11,7 +11,7 @@ import {
   type PolicyLossOptions,
   policyLosses,
 } from "@cria/algorithms";
-import { ConfigError } from "@cria/core";
+import { ConfigError, type LossInputs } from "@cria/core";
 import { interaction, tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -179,6 +179,7 @@ describe("losses", () => {
     ["dppo_kl", losses.dppo({ divergence: "kl", clip: 0.1 })],
     ["dro", losses.dro({ beta: 0.05 })],
     ["custom", losses.custom(custom, { clip: 0.1, ...terms })],
+    ["ppo", losses.ppo({ observations: 0.1, demonstrations: 0.3, terms: { mine: { term: "mine", coefficient: 2 } } })],
   ];
 
   it("there is one for every registered loss", () => {
@@ -195,6 +196,7 @@ describe("losses", () => {
       lossMode: policyLosses.resolve(loss.lossMode),
     });
     if (typeof loss.lossMode === "string") expect(importLoss(read({ ...given, loss }))).toEqual(made);
+    registries.lossTerms.register("mine", { evaluate: ({ logprobs }) => ({ losses: logprobs, gradients: logprobs }) });
     expect(() => composePolicyLoss(made, registries)).not.toThrow();
   });
 
@@ -221,6 +223,42 @@ describe("losses", () => {
     expect(registries.klEstimates.get(kl_loss_type)).toBe(loss.kl!.type);
     expect(() => makeConfig(given).registries.aggregations.get(loss_agg_mode)).toThrow(ConfigError);
     expect(() => toConfig({ ...given, loss })).toThrow(/^loss\.lossAggMode, loss\.kl\.type: cannot be written/);
+  });
+
+  it("terms of one's own are the run's alone, each under its name", () => {
+    const [one, two] = [1, 2].map((factor) => ({
+      evaluate: ({ logprobs }: LossInputs) => ({
+        losses: logprobs.map((x) => factor * x),
+        gradients: logprobs.map(() => factor),
+      }),
+    }));
+    const terms = { one: { term: one!, coefficient: 1 }, two: { term: two!, coefficient: 2 } };
+    const loss = losses.ppo({ terms });
+    const { config, registries } = makeConfig({ ...given, loss });
+    const { loss_terms } = config.actor_rollout_ref.actor;
+    expect(registries.lossTerms.get(loss_terms.one!.term)).toBe(one);
+    expect(registries.lossTerms.get(loss_terms.two!.term)).toBe(two);
+    expect(loss_terms.two!.coefficient).toBe(2);
+    expect(() => toConfig({ ...given, loss })).toThrow(/^loss\.terms\.one, loss\.terms\.two: cannot be written/);
+  });
+
+  it("demonstrations and weights of rows are keys of the config", () => {
+    const { config } = makeConfig({
+      ...given,
+      loss: losses.ppo({ demonstrations: 0.1 }),
+      demonstrations: { files: ["shown.jsonl"], size: 3, keep: "reward == 1" },
+      lossWeights: { key: "kind", rows: { chat: { policy: 0 } } },
+    });
+    expect(config.data.demonstrations).toMatchObject({ files: [resolve("shown.jsonl")], size: 3, keep: "reward == 1" });
+    expect(config.actor_rollout_ref.actor).toMatchObject({
+      demonstration_coeff: 0.1,
+      loss_weights: { key: "kind", rows: { chat: { policy: 0 } } },
+    });
+    for (const wrong of [{ files: "shown.jsonl" }, { files: [1] }, { files: [], sise: 3 }])
+      expect(() => makeConfig({ ...given, demonstrations: wrong as never })).toThrow(ConfigError);
+    expect(() => makeConfig({ ...given, lossWeights: { rows: { chat: { policy: -1 } } } })).toThrow(
+      expect.objectContaining({ subject: "train: lossWeights.rows.chat.policy" }),
+    );
   });
 
   it("a correction of the sampler is said in the config", () => {

@@ -41,6 +41,10 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["teacher.guidedSteps", "distillation.guided.steps"],
   ["teacher.weights", `${teacher}.weights`],
   ["teacher.hint", `${teacher}.hint_key`],
+  ["demonstrations.size", "data.demonstrations.size"],
+  ["demonstrations.keep", "data.demonstrations.keep"],
+  ["lossWeights.key", `${actor}.loss_weights.key`],
+  ["lossWeights.rows", `${actor}.loss_weights.rows`],
   ["lora.rank", `${model}.lora_rank`],
   ["lora.alpha", `${model}.lora_alpha`],
   ["n", `${rollout}.n`],
@@ -79,6 +83,7 @@ const madeOptions: readonly (readonly [option: string, key: string])[] = [
   ["advantages", "algorithm.adv_estimator"],
   ...lossKeys.map(([option, key]) => [`loss.${option}`, key] as const),
   ["sampler", "data.sampler.class_name"],
+  ["demonstrations.files", "data.demonstrations.files"],
   ["folder", "trainer.default_local_dir"],
   ["trackers", "trainer.logger"],
   ["validation.rows", "data.val_files"],
@@ -87,8 +92,10 @@ const madeOptions: readonly (readonly [option: string, key: string])[] = [
 
 /** Name of a config key for the user of these options. */
 function nameOption(options: TrainOptions, key: string): string {
-  const known = [...plainOptions, ...madeOptions].find((entry) => entry[1] === key);
-  return known && readKey(options, known[0]) !== undefined ? known[0] : `config.${key}`;
+  // Options that are records have keys below theirs.
+  const known = [...plainOptions, ...madeOptions].find(([, own]) => own === key || key.startsWith(`${own}.`));
+  if (!known || readKey(options, known[0]) === undefined) return `config.${key}`;
+  return `${known[0]}${key.slice(known[1].length)}`;
 }
 
 /**
@@ -128,8 +135,7 @@ export function makeConfig(options: TrainOptions): MadeConfig {
   checkTrainOptions(options);
   const registries = openRegistries();
   if (options.task) registerAgent(registries, options.task.definition);
-  const raw = makeRaw(options, (registry, value) => {
-    const name = "(in memory)";
+  const raw = makeRaw(options, (registry, value, name = "(in memory)") => {
     (registries[registry] as Registry<unknown>).register(name, value);
     return name;
   });
@@ -183,8 +189,9 @@ export function fromConfig(file: string, overrides: readonly string[] = []): Tra
 
 /** Registers a value in memory and returns its name. */
 type Register = (
-  registry: "rowSamplers" | "advantageEstimators" | "policyLosses" | "aggregations" | "klEstimates",
+  registry: "rowSamplers" | "advantageEstimators" | "policyLosses" | "aggregations" | "klEstimates" | "lossTerms",
   value: unknown,
+  name?: string,
 ) => string;
 
 function makeRaw(options: TrainOptions, register: Register): Record<string, unknown> {
@@ -223,6 +230,7 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
     set("trainer.v1.trainer_mode", options.lag > 0 ? "colocate_async" : "sync");
     set("trainer.v1.colocate_async.num_warmup_batches", options.lag);
   }
+  set("data.demonstrations.files", options.demonstrations?.files.map(resolveFile));
   if (loss) setLoss(loss, raw, register);
   set("trainer.default_local_dir", options.folder && resolve(options.folder));
   set("trainer.resume_mode", nameResume(options.resume));
@@ -271,8 +279,8 @@ function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register
       remedy: "train({ teacher: { model, ... } }) says who teaches, and how",
     });
   }
-  const name = (registry: Parameters<Register>[0], value: unknown) =>
-    typeof value === "string" ? value : register(registry, value);
+  const name = (registry: Parameters<Register>[0], value: unknown, as?: string) =>
+    typeof value === "string" ? value : register(registry, value, as);
   for (const [key, value] of exportLoss(loss, raw, name)) writeKey(raw, key, value);
 }
 
@@ -297,6 +305,8 @@ function listInMemory({ task, validation, advantages, sampler, loss, trackers }:
   if (typeof advantages === "function") found.push(nameFunction("advantages", advantages));
   for (const key of ["lossMode", "lossAggMode"] as const)
     if (loss && typeof loss[key] !== "string") found.push(`loss.${key}`);
+  for (const [name, { term }] of Object.entries(loss?.terms ?? {}))
+    if (typeof term !== "string") found.push(`loss.terms.${name}`);
   if (loss?.kl && typeof loss.kl.type !== "string") found.push("loss.kl.type");
   trackers?.forEach((tracker, i) => {
     if (typeof tracker !== "string") found.push(`trackers[${i}] (${tracker.name})`);

@@ -69,6 +69,24 @@ export interface TeacherOptions {
   guidedSteps?: number;
 }
 
+/** Conversations that every update also learns to repeat; their weight is the loss's: `losses.ppo({ demonstrations })`. */
+export interface DemonstrationsOptions {
+  /** Files or addresses of conversations, as `cria sft` reads them, or dumps of rollouts. */
+  files: readonly string[];
+  /** Number of conversations of each optimizer step, at least 1; default 8. */
+  size?: number;
+  /** For dumps: a filter of their conversations, such as "reward == 1"; default: all that ended by themselves. */
+  keep?: string;
+}
+
+/** Weights of single rows in the terms of the loss: policy, entropy, reference, teacher, observations, own ones. */
+export interface LossWeightsOptions {
+  /** Field of each row that names an entry of `rows`, or is such an entry itself; default "data_source". */
+  key?: string;
+  /** For each value of that field: weights of the row by term, at least 0; terms that are not named have weight 1. */
+  rows?: Record<string, Record<string, number>>;
+}
+
 /**
  * Options of `train`. An option that is left out is taken from `config`, else from the default given here, else from
  * the default of a config.
@@ -147,6 +165,10 @@ export interface TrainOptions<Row extends object = object> {
    * model with the same vocabulary, or the policy's own model with a hint. Default: none.
    */
   teacher?: TeacherOptions;
+  /** Conversations to repeat beside learning from rewards. Default: none. */
+  demonstrations?: DemonstrationsOptions;
+  /** Weights of rows in the terms of the loss, for tasks that learn in several ways. Default: all are 1. */
+  lossWeights?: LossWeightsOptions;
   /** The run's name; default "default". */
   name?: string;
   /** Parent of run folders; default "runs". The run's own folder is <folder>/<project>/<name>. */

@@ -9,18 +9,20 @@ import { importDevice } from "../config/import/device.js";
 import { importSettings, type Settings } from "../config/import/settings.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Report } from "../events.js";
+import { makeSay, type Report } from "../events.js";
 import { checkLagFits } from "../memory/check-lag-fits.js";
-import { describeVision } from "../policy/describe-vision.js";
+import { describeVision, makeImageAccess } from "../policy/describe-vision.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { openCritic } from "../step/critic.js";
+import { readLossWeights } from "../step/loss-weights.js";
 import type { StepParts } from "../step/step-parts.js";
 import { needsReference, Teachers } from "../step/teachers.js";
 import { Disposables } from "../task/disposables.js";
 import { checkSeen, filterData, openData } from "../task/open-data.js";
+import { openDemonstrations } from "../task/open-demonstrations.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
 import { loadSampler, type RowSamplerSource } from "../task/open-sampler.js";
 import type { Task } from "../task/task.js";
@@ -172,6 +174,11 @@ async function openParts(
       )
     : null;
   open.add(() => teachers?.dispose());
+  const demonstrations = await openDemonstrations(settings, folder, tokenizer, {
+    maxLength: readContextSize(config),
+    images: makeImageAccess(settings.environment.images),
+    onNote: makeSay(report),
+  });
   const training: Training = {
     config,
     settings,
@@ -180,6 +187,8 @@ async function openParts(
     environment,
     critic,
     teachers,
+    demonstrations,
+    lossWeights: readLossWeights(settings, rows.train),
     judgedRewards,
     klController: new KlController(settings.algorithm.klController),
     estimatorState: { current: {} },

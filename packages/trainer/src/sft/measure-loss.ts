@@ -1,5 +1,5 @@
 import type { PolicyEngine } from "@cria/core";
-import type { SftExample } from "./read-examples.js";
+import type { SftExample } from "../task/read-examples.js";
 
 export interface MeasureLossOptions {
   /** Number of conversations scored at once. */

@@ -1,8 +1,6 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
 import { parseFilter } from "@cria/records";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { getToolFormat } from "@cria/tools";
-import { noCalls } from "@cria/tools/internal";
 import { sftKeys } from "../config/import/config-keys.js";
 import { imageOptions } from "../config/options/environment.js";
 import { resolvePath } from "../config/paths.js";
@@ -10,10 +8,10 @@ import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { findMissingTargets } from "../hub/find-missing-targets.js";
 import { describeVision, makeImageAccess } from "../policy/describe-vision.js";
-import { probeModel } from "../task/find-tool-format.js";
-import { loadRowMap, resolveFiles } from "../task/open-data.js";
+import { loadRowMap } from "../task/open-data.js";
+import { openExamples } from "../task/open-examples.js";
+import type { SftExample } from "../task/read-examples.js";
 import { providePackages } from "../user-code/provide-packages.js";
-import { readExamples, type SftExample } from "./read-examples.js";
 
 /** The loaded model and data of a `cria sft` config. */
 export interface SftTraining {
@@ -65,37 +63,28 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
   const { data } = config;
   providePackages();
   const map = await loadRowMap(data.map, folder);
-  const keep = data.keep === null ? null : parseFilter(data.keep, "data.keep");
+  // Before the model is loaded.
+  if (data.keep !== null) parseFilter(data.keep, "data.keep");
   await warnOfTargets(config, folder, options.onWarning);
   const engine = await loadSftModel(config, folder);
   try {
     const tokenizer = DeltaTokenizer.forModel(engine, { allowControlTokens: data.allow_control_tokens });
-    const { format } = probeModel(tokenizer);
-    const { parse } = format === null ? noCalls : getToolFormat(format);
-    const read = async (files: readonly string[]) => {
-      const { examples, dropped, unsplit, unusable } = await readExamples(
-        await resolveFiles(files, folder),
-        tokenizer,
-        {
-          messagesKey: data.messages_key,
-          toolsKey: data.tools_key,
-          imagesKey: data.image_key,
-          images: makeImageAccess(sftKeys.read(config, imageOptions)),
-          maxLength: data.max_length,
-          map,
-          keep,
-          parse,
-          onProgress: (done, total) => {
-            options.signal?.throwIfAborted();
-            options.onProgress?.(done, total);
-          },
+    const read = (files: readonly string[]) =>
+      openExamples(files, folder, tokenizer, {
+        messagesKey: data.messages_key,
+        toolsKey: data.tools_key,
+        imagesKey: data.image_key,
+        images: makeImageAccess(sftKeys.read(config, imageOptions)),
+        maxLength: data.max_length,
+        map,
+        keep: data.keep,
+        keys: { keep: "data.keep", maxLength: "data.max_length" },
+        onProgress: (done, total) => {
+          options.signal?.throwIfAborted();
+          options.onProgress?.(done, total);
         },
-      );
-      if (dropped > 0) options.onNote?.(`${dropped} longer than data.max_length left out`);
-      if (unsplit > 0) options.onNote?.(`${unsplit} with control tokens that users or tools spelled`);
-      if (unusable > 0) options.onNote?.(`${unusable} of dumps left out: not kept, failed, or cut in their last turn`);
-      return examples;
-    };
+        onNote: options.onNote,
+      });
     const examples = await read(data.train_files);
     const valExamples = data.val_files ? await read(data.val_files) : [];
     return { config, engine, examples, valExamples };

@@ -11,12 +11,12 @@ import type { RunEvent } from "../events.js";
 import { type LiveState, readLiveState } from "../live/live-state.js";
 import { runTraining } from "../run/run-training.js";
 import { TrainingInterrupted } from "../run/steps.js";
+import { readExamples, type SftExample } from "../task/read-examples.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinyTraining } from "../testing/tiny-training.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
 import { BucketedBatches } from "./bucketed-batches.js";
 import { LossAverage } from "./loss-average.js";
-import { readExamples, type SftExample } from "./read-examples.js";
 import { type RunSftOptions, runSft } from "./run-sft.js";
 
 const models = new TinyModels();

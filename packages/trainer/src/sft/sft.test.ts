@@ -5,8 +5,8 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, describe, expect, it } from "vitest";
 import { checkConfig } from "../config/check-config.js";
 import { sftConfigSchema } from "../config/sft-config.js";
+import { readExamples } from "../task/read-examples.js";
 import { BucketedBatches } from "./bucketed-batches.js";
-import { readExamples } from "./read-examples.js";
 import { runSft } from "./run-sft.js";
 
 const models = new TinyModels();

@@ -9,11 +9,11 @@ import type { ActiveRun } from "../run/active-run.js";
 import { Steps } from "../run/steps.js";
 import { computeLearningRate } from "../step/learning-rate.js";
 import type { StepMetrics } from "../step-metrics.js";
+import type { SftExample } from "../task/read-examples.js";
 import { type BatchesState, BucketedBatches } from "./bucketed-batches.js";
 import { LossAverage, type LossAverageState } from "./loss-average.js";
 import { measureLoss } from "./measure-loss.js";
 import type { SftTraining } from "./open-sft.js";
-import type { SftExample } from "./read-examples.js";
 
 /** A checkpoint's data.json. */
 interface ResumedData extends Unvalidated {

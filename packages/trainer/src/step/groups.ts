@@ -2,6 +2,7 @@ import type { AdvantageEstimator, EstimatorState } from "@cria/algorithms";
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
+import type { LossWeights } from "../policy/mix-mini-batch.js";
 import { isTeachersAlone } from "./guidance.js";
 
 /** Advantages of the trajectories that a step can learn from. */
@@ -62,9 +63,13 @@ export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<rea
 
   /**
    * Makes the batch for `policy.train` of the trajectories that have advantages.
+   * @param lossWeights weights of a row's trajectories in the terms of the loss, by their names; default: all are 1.
    * @throws DataError when the advantages do not belong to these groups.
    */
-  toBatch({ indices, advantages }: Advantages): Batch {
+  toBatch(
+    { indices, advantages }: Advantages,
+    { lossWeights }: { lossWeights?: (row: Row) => LossWeights | undefined } = {},
+  ): Batch {
     const { temperature, responseLength } = this;
     const trajectories = indices.map((i) => this.trajectories[i]!);
     const refuse = (summary: string, expected: string, received: string) =>
@@ -84,7 +89,13 @@ export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<rea
       if (values.length !== tokens)
         throw refuse("are not of these groups", `${tokens} values for trajectory ${index}`, `${values.length}`);
     });
-    return makeBatch(trajectories, { advantages, temperature, responseLength });
+    const rows = new Map(this.rows.map((row) => [row.uid, row]));
+    return makeBatch(trajectories, {
+      advantages,
+      temperature,
+      responseLength,
+      ...(lossWeights ? { lossWeights: (index) => lossWeights(rows.get(trajectories[index]!.uid)!) } : {}),
+    });
   }
 }
 

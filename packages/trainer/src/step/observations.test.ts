@@ -56,7 +56,7 @@ describe("observation_coeff", () => {
     // Each trained token of tools is text of an answer; sampled tokens are in the loss as before.
     for (const batch of training.batches)
       for (const { tokenIds, lossMask, columns } of batch) {
-        const observed = Array.from(tokenIds).filter((_, t) => columns!.observed![t]);
+        const observed = Array.from(tokenIds).filter((_, t) => columns!.tokenKind![t]);
         const text = training.policy.engine.detokenize(observed);
         expect([ANSWER, "other"]).toContain(text);
         expect(Array.from(lossMask).filter((bit) => bit).length).toBeGreaterThan(observed.length);

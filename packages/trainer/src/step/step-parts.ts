@@ -2,6 +2,7 @@ import type { EstimatorState, KlController } from "@cria/algorithms";
 import type { DatasetRow } from "@cria/rollout";
 import type { Coordination } from "../cluster/training-bus.js";
 import type { Settings } from "../config/import/settings.js";
+import type { Demonstrations, LossWeights } from "../policy/mix-mini-batch.js";
 import type { Policy } from "../policy/policy.js";
 import type { Environment } from "../task/environment.js";
 import type { Registries } from "../user-code/registries.js";
@@ -19,6 +20,10 @@ export interface StepParts {
   critic: Critic | null;
   /** The teachers; null: there are none. */
   teachers: Teachers | null;
+  /** Conversations that every update also learns to repeat; null: none. */
+  demonstrations: Demonstrations | null;
+  /** Weights of rows in the terms of the loss, by index of row; null: all are 1. */
+  lossWeights: ReadonlyMap<number, LossWeights> | null;
   /** Controls the coefficient of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
   /** What the advantage estimator keeps from step to step. */

@@ -14,6 +14,7 @@ import type { Policy } from "../policy/policy.js";
 import { type LoadTeacherOptions, loadTeacher, teachItself } from "../policy/teacher.js";
 import type { Teacher, TeacherScores } from "../policy/token-scores.js";
 import type { Environment } from "../task/environment.js";
+import { readField } from "../task/read-field.js";
 import { isGuided, shareOfTeacher } from "./guidance.js";
 
 /** Parts of a trajectory that its teacher is asked by. */
@@ -187,7 +188,7 @@ export class Teachers {
 
   private find(row: DatasetRow): NamedTeacher {
     const { teacherKey } = this.inputs.options;
-    const value = teacherKey === "data_source" ? row.dataSource : readField(row, teacherKey);
+    const value = readField(row, teacherKey);
     const found =
       this.teachers.find(({ key }) => key !== null && key === value) ?? this.teachers.find(({ key }) => key === null);
     if (found) return found;
@@ -239,12 +240,6 @@ function checkLoops({ environment, trainRows }: TeachersInputs): void {
       received: `${name}, of row ${place} (agent_name, or rollout.agent.default_agent_loop)`,
     });
   }
-}
-
-/** Reads a field of a row's `extra_info`, or of the original row of a task in memory. */
-function readField({ extraInfo }: DatasetRow, name: string): unknown {
-  const fields = extraInfo as Record<string, unknown>;
-  return fields[name] ?? (fields.row as Record<string, unknown> | undefined)?.[name];
 }
 
 function addHint(prompt: readonly ChatMessage[], hint: string): ChatMessage[] {

@@ -224,6 +224,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const batch = makeBatch(learned, {
     advantages,
     taught,
+    ...(parts.lossWeights ? { lossWeights: (i) => parts.lossWeights!.get(learned[i]!.rowIndex) } : {}),
     temperature,
     responseLength,
     scores: {
@@ -293,6 +294,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
+            ...(parts.demonstrations ? { demonstrations: parts.demonstrations } : {}),
             ...(isSeen
               ? {
                   onScores: (found) => {

@@ -5,7 +5,7 @@ import type { TrainConfig } from "../config/train-config.js";
 
 /**
  * Registers the algorithms that a config names as "module#export", under that name: advantage estimators, policy
- * losses, aggregations, KL estimates. Relative modules are resolved from `folder`.
+ * losses and further terms of the loss, aggregations, KL estimates. Relative modules are resolved from `folder`.
  * @param algorithms the run's own registries.
  * @throws ConfigError when one cannot be loaded or is of another kind.
  */
@@ -36,7 +36,7 @@ export async function loadAlgorithms(
   };
   const isFunction = (value: unknown) => typeof value === "function";
   const isLoss = (value: unknown) => isFunction((value as { evaluate?: unknown } | null)?.evaluate);
-  const { advantageEstimators, policyLosses, aggregations, klEstimates } = algorithms;
+  const { advantageEstimators, policyLosses, aggregations, klEstimates, lossTerms } = algorithms;
   const anEstimator = `a function from AdvantageInputs to AdvantageOutputs; its \`needs\`, if any, of ${costlyInputs.join(", ")}; its \`comparesGroup\`, if any, true or false`;
   const isEstimator = (value: unknown) => {
     const { needs = [], comparesGroup = false } = (value ?? {}) as { needs?: unknown; comparesGroup?: unknown };
@@ -50,4 +50,6 @@ export async function loadAlgorithms(
   await load(aggregations, "actor.loss_agg_mode", actor.loss_agg_mode, "an Aggregation", isFunction);
   const { loss_mode } = actor.policy_loss;
   await load(policyLosses, "actor.policy_loss.loss_mode", loss_mode, "a PolicyLoss with evaluate()", isLoss);
+  for (const [name, { term }] of Object.entries(actor.loss_terms))
+    await load(lossTerms, `actor.loss_terms.${name}.term`, term, "a LossTerm with evaluate()", isLoss);
 }

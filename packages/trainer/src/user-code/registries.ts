@@ -44,6 +44,7 @@ export function openRegistries(): Registries {
     policyLosses: defaultAlgorithms.policyLosses.extend(),
     aggregations: defaultAlgorithms.aggregations.extend(),
     klEstimates: defaultAlgorithms.klEstimates.extend(),
+    lossTerms: defaultAlgorithms.lossTerms.extend(),
     agentLoops: agentLoops.extend(),
     rewards: rewardFunctions.extend(),
     rewardManagers: rewardManagers.extend(),

@@ -1,4 +1,5 @@
 import { type DataOptions, dataOptions, datasetClassOptions, samplerOptions } from "../options/data.js";
+import { demonstrationOptions } from "../options/demonstrations.js";
 import type { TrainConfig } from "../train-config.js";
 import { trainKeys } from "./config-keys.js";
 
@@ -8,5 +9,6 @@ export function importData(config: Pick<TrainConfig, "data">): DataOptions {
     ...trainKeys.read(config, dataOptions),
     datasetClass: trainKeys.read(config, datasetClassOptions),
     sampler: trainKeys.read(config, samplerOptions),
+    demonstrations: trainKeys.read(config, demonstrationOptions),
   };
 }

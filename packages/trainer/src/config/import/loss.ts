@@ -23,6 +23,7 @@ export const lossKeys: readonly (readonly [option: string, key: string])[] = [
   ["clipRatioHigh", `${ACTOR}.clip_ratio_high`],
   ["kl.coefficient", `${ACTOR}.kl_loss_coef`],
   ["kl.type", `${ACTOR}.kl_loss_type`],
+  ["terms", `${ACTOR}.loss_terms`],
   ...numberKeys,
 ];
 
@@ -46,6 +47,7 @@ export function importLoss(
     clipRatioHigh: actor.clip_ratio_high ?? actor.clip_ratio,
     kl: actor.use_kl_loss ? { coefficient: actor.kl_loss_coef, type: actor.kl_loss_type } : null,
     teacher: importTeacherTerm(config),
+    terms: actor.loss_terms,
     currentCorrection: correction && loss_type === "ppo_clip" ? { ...correction, rolloutIs: null } : correction,
   };
 }
@@ -66,7 +68,11 @@ function nameLoss({ actor_rollout_ref, algorithm }: Pick<TrainConfig, "actor_rol
 export function exportLoss(
   loss: Omit<PolicyLossOptions, "currentCorrection">,
   raw: object,
-  name: (registry: "policyLosses" | "aggregations" | "klEstimates", value: unknown) => string,
+  name: (
+    registry: "policyLosses" | "aggregations" | "klEstimates" | "lossTerms",
+    value: unknown,
+    as?: string,
+  ) => string,
 ): [key: string, value: unknown][] {
   const { kl } = loss;
   const perhaps: [key: string, value: unknown, usual: unknown][] = [[`${ACTOR}.use_kl_loss`, kl !== null, false]];
@@ -79,6 +85,11 @@ export function exportLoss(
   ];
   for (const [key, value, usual] of perhaps)
     if (value !== usual || readKey(raw, key) !== undefined) keys.push([key, value]);
+  const terms = Object.entries(loss.terms).map(([own, { term, coefficient }]) => [
+    own,
+    { term: name("lossTerms", term, own), coefficient },
+  ]);
+  if (terms.length > 0) keys.push([`${ACTOR}.loss_terms`, Object.fromEntries(terms)]);
   if (kl) keys.push([`${ACTOR}.kl_loss_coef`, kl.coefficient], [`${ACTOR}.kl_loss_type`, name("klEstimates", kl.type)]);
   return keys;
 }

@@ -4,9 +4,11 @@ import type { AlgorithmOptions } from "../options/algorithm.js";
 import type { DataOptions } from "../options/data.js";
 import type { DistillationOptions } from "../options/distillation.js";
 import type { EnvironmentOptions } from "../options/environment.js";
+import { type LossWeightOptions, lossWeightOptions } from "../options/loss-weights.js";
 import type { UpdateSettings } from "../options/updates.js";
 import type { TrainConfig } from "../train-config.js";
 import { importAlgorithm } from "./algorithm.js";
+import { trainKeys } from "./config-keys.js";
 import { importCorrection } from "./correction.js";
 import { importData } from "./data.js";
 import { importDistillation } from "./distillation.js";
@@ -26,6 +28,8 @@ export interface Settings {
   environment: EnvironmentOptions;
   data: DataOptions;
   loss: PolicyLossOptions;
+  /** Weights of single rows in the terms of the loss. */
+  lossWeights: LossWeightOptions;
   /** Correction for the difference between the sampler and the training graph. */
   correction: RolloutCorrectionOptions & {
     /** True if the sampler's log-probabilities serve as the old ones: the loss then corrects for the sampler. */
@@ -59,6 +63,7 @@ export function importSettings(config: TrainConfig): Settings {
     environment: importEnvironment(config),
     data: importData(config),
     loss: importLoss(config),
+    lossWeights: trainKeys.read(config, lossWeightOptions),
     correction: {
       ...importCorrection(algorithm, lag > 0 || algorithm.replay.share > 0),
       bypass: algorithm.rollout_correction.bypass_mode,

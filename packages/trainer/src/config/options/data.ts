@@ -1,6 +1,7 @@
 import { rowSamplers } from "@cria/rollout";
 import { z } from "zod";
 import { files } from "../sections/lists.js";
+import { demonstrationOptions } from "./demonstrations.js";
 
 /** A user's class that reads files of rows. */
 export const datasetClassOptions = z.strictObject({
@@ -94,6 +95,7 @@ export const dataOptions = z.strictObject({
     ),
   datasetClass: datasetClassOptions.prefault({}),
   sampler: samplerOptions.prefault({}),
+  demonstrations: demonstrationOptions.prefault({}),
 });
 
 export type DataOptions = z.infer<typeof dataOptions>;

@@ -57,7 +57,7 @@ describe("cria config", () => {
     expect(() => findKeys(train, "trainer.save_frq")).toThrow(/perhaps "trainer\.save_freq"/);
     expect(() => findKeys(train, "temprature")).toThrow(/perhaps "temperature"/);
     expect(() => findKeys(train, "algoritm")).toThrow(/perhaps "algorithm"/);
-    expect(() => findKeys(train, "messages_key")).toThrow(/cria config messages_key --of sft/);
+    expect(() => findKeys(train, "group_by_length")).toThrow(/cria config group_by_length --of sft/);
     expect(() => findKeys(train, "zzzzzzzzzzzzz")).toThrow(/cria config lists all keys/);
     expect(() => findConfigFile("tool")).toThrow(/train, sft, tools, interactions, agent-loops/);
   });

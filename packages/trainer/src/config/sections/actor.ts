@@ -1,12 +1,14 @@
 import { aggregations, klEstimates, policyLosses } from "@cria/algorithms";
 import { policyLossParameters, policyLossTerms } from "@cria/algorithms/schemas";
 import { z } from "zod";
+import { lossWeightOptions } from "../options/loss-weights.js";
 import { updateOptions } from "../options/updates.js";
 import { makeOptimizer } from "./optimizer.js";
 
 const { shape: parameters } = policyLossParameters;
 const { shape: terms } = policyLossTerms;
 const { shape: updates } = updateOptions;
+const { shape: weights } = lossWeightOptions;
 
 const policyLoss = z.strictObject({
   loss_mode: z.string().default("vanilla").meta({
@@ -53,6 +55,20 @@ export const actorSection = z.strictObject({
   loss_scale_factor: terms.lossScaleFactor,
   entropy_coeff: terms.entropyCoeff,
   observation_coeff: terms.observationCoeff,
+  demonstration_coeff: terms.demonstrationCoeff,
+  loss_terms: z
+    .record(
+      z.string(),
+      z.strictObject({
+        term: z
+          .string()
+          .describe('A term of your own, an object with evaluate(): a registered one, or "./module.ts#export".'),
+        coefficient: z.number().default(1).describe("Its weight in the loss; 0: it is only measured."),
+      }),
+    )
+    .default({})
+    .describe("Further terms of the loss, by names of your own: docs/loss-terms.md."),
+  loss_weights: z.strictObject({ key: weights.key, rows: weights.rows }).prefault({}),
   skip_zero_advantage: updates.skipZeroAdvantage,
   old_log_prob: updates.oldLogprobs,
   update_kl_ratio: updates.updateKlRatio,

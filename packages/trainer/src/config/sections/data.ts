@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { dataOptions, datasetClassOptions, samplerOptions } from "../options/data.js";
+import { demonstrationOptions } from "../options/demonstrations.js";
 import { environmentOptions } from "../options/environment.js";
 import { imageKeys } from "./vision.js";
 
 const { shape: data } = dataOptions;
 const { shape: datasetClass } = datasetClassOptions;
 const { shape: sampler } = samplerOptions;
+const { shape: demonstrations } = demonstrationOptions;
 const { shape: environment } = environmentOptions;
 
 export const dataSection = z.strictObject({
@@ -32,6 +34,15 @@ export const dataSection = z.strictObject({
   allow_control_tokens: data.allowControlTokens,
   sampler: z
     .strictObject({ class_path: sampler.path, class_name: sampler.name, sampler_kwargs: sampler.kwargs })
+    .prefault({}),
+  demonstrations: z
+    .strictObject({
+      files: demonstrations.files,
+      size: demonstrations.size,
+      keep: demonstrations.keep,
+      messages_key: demonstrations.messagesKey,
+      tools_key: demonstrations.toolsKey,
+    })
     .prefault({}),
   custom_cls: z.strictObject({ path: datasetClass.path, name: datasetClass.name }).prefault({}),
 });

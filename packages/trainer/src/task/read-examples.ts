@@ -35,6 +35,8 @@ export interface ReadExamplesOptions {
   images?: ImageAccess;
   /** Maximum number of tokens; longer conversations are left out. */
   maxLength: number;
+  /** Names of options in errors; default: those of `cria sft`. */
+  keys?: { keep: string; maxLength: string };
   /** Maps each record to a conversation; default: the records are conversations. */
   map?: RowMap;
   /** Selects conversations of dumps; default: all that ended by themselves. */
@@ -49,6 +51,8 @@ const conversation = z
   .min(1)
   .refine((messages) => messages.some((message) => message.role === "assistant"), "at least one assistant message");
 const toolList = z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).nullish();
+
+const sftNames = { keep: "data.keep", maxLength: "data.max_length" };
 
 /**
  * Reads conversations and tokenizes them with masks. `dropped` counts conversations that were too long; `unsplit`
@@ -98,6 +102,7 @@ export async function readExamples(
     }
   }
   if (examples.length > 0) return { examples, dropped, unsplit, unusable };
+  const { keys = sftNames } = options;
   const counts = [
     ...(unusable > 0 ? [`${unusable} that are not kept, failed, or were cut in their last turn`] : []),
     ...(dropped > 0 ? [`${dropped} longer ones`] : []),
@@ -105,7 +110,7 @@ export async function readExamples(
   throw new DataError("holds no conversation to learn", {
     code: "data/empty",
     subject: files.join(", "),
-    expected: `conversations of at most ${options.maxLength} tokens (data.max_length)${options.keep ? " that data.keep chooses" : ""}`,
+    expected: `conversations of at most ${options.maxLength} tokens (${keys.maxLength})${options.keep ? ` that ${keys.keep} chooses` : ""}`,
     received: counts.join(", ") || "no rows",
   });
 }

@@ -1,6 +1,6 @@
 import type { LossInputs } from "@cria/core";
 import { describe, expect, it } from "vitest";
-import { addObservationTerm, composePolicyLoss, losses, OBSERVED } from "./internal.js";
+import { composePolicyLoss, losses, TOKEN_KIND } from "../internal.js";
 
 /** Two sequences, of four and two tokens; the marked ones were observed. */
 const tokens = {
@@ -8,7 +8,7 @@ const tokens = {
   oldLogprobs: [-0.35, 0, 0, -0.05, 0, -0.9],
   advantages: [1, 0, 0, 1, 0, -0.5],
   entropy: [0.5, 0.6, 0.7, 0.1, 2, 1],
-  observed: [0, 1, 1, 0, 1, 0],
+  tokenKind: [0, 1, 1, 0, 1, 0],
 };
 
 type Column = keyof typeof tokens;
@@ -16,14 +16,14 @@ type Column = keyof typeof tokens;
 /** Tokens at `places`, cut into sequences at `offsets`, as a micro-batch of both sequences. */
 function takeTokens(places: readonly number[], offsets: readonly number[], logprobs = tokens.logprobs): LossInputs {
   const column = (values: readonly number[]) => Float32Array.from(places, (i) => values[i]!);
-  const names: Column[] = ["oldLogprobs", "advantages", "observed"];
+  const names: Column[] = ["oldLogprobs", "advantages", "tokenKind"];
   return {
     sequenceIndices: Int32Array.from({ length: offsets.length - 1 }, (_, i) => i),
     offsets: Int32Array.from(offsets),
     logprobs: column(logprobs),
     entropy: column(tokens.entropy),
     columns: Object.fromEntries(names.map((name) => [name, column(tokens[name])])),
-    totals: { tokens: 3, sequences: 2, observed: 3 },
+    totals: { tokens: 3, sequences: 2, terms: { observations: { tokens: 3, sequences: 2 } } },
   };
 }
 
@@ -74,8 +74,8 @@ describe("the term of observations", () => {
     const { loss, dLogprobs, metrics } = withTerm(sampled);
     expect([loss, ...dLogprobs]).toEqual([policyLoss(sampled).loss, ...policyLoss(sampled).dLogprobs]);
     expect(metrics!.observation_loss).toBe(0);
-    const { [OBSERVED]: _, ...columns } = sampled.columns;
-    expect(addObservationTerm(policyLoss, 1)({ ...sampled, columns }).loss).toBe(policyLoss(sampled).loss);
+    const { [TOKEN_KIND]: _, ...columns } = sampled.columns;
+    expect(withTerm({ ...sampled, columns }).loss).toBe(policyLoss(sampled).loss);
     const uncounted = { ...whole(), totals: { tokens: 3, sequences: 2 } };
     expect(() => withTerm(uncounted)).toThrow(expect.objectContaining({ code: "data/missing-total" }));
   });

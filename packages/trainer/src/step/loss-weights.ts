@@ -1,0 +1,48 @@
+import { weighableTerms } from "@cria/algorithms/internal";
+import { ConfigError, DataError } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
+import type { Settings } from "../config/import/settings.js";
+import { lossWeights } from "../config/options/loss-weights.js";
+import type { LossWeights } from "../policy/mix-mini-batch.js";
+import { readField } from "../task/read-field.js";
+
+/**
+ * Reads the weights of each row in the terms of the loss.
+ * @returns weights by index of row; null: all are 1.
+ * @throws ConfigError or DataError for a weight of a term that the loss does not have.
+ */
+export function readLossWeights(
+  { loss, lossWeights: { key, rows } }: Pick<Settings, "loss" | "lossWeights">,
+  trainRows: readonly DatasetRow[],
+): ReadonlyMap<number, LossWeights> | null {
+  const terms = [...weighableTerms, ...Object.keys(loss.terms)];
+  const unknown = (weights: object) => Object.keys(weights).find((term) => !terms.includes(term));
+  for (const [value, weights] of Object.entries(rows)) {
+    const term = unknown(weights);
+    if (term !== undefined)
+      throw new ConfigError("weighs a term that the loss does not have", {
+        code: "config/bad-value",
+        subject: `actor_rollout_ref.actor.loss_weights.rows.${value}`,
+        expected: terms.join(", "),
+        received: term,
+      });
+  }
+  const found = new Map<number, LossWeights>();
+  for (const row of trainRows) {
+    const value = readField(row, key);
+    const weights = typeof value === "object" && value !== null ? readOwn(row, key, value, terms) : rows[String(value)];
+    if (weights && Object.values(weights).some((weight) => weight !== 1)) found.set(row.index, weights);
+  }
+  return found.size > 0 ? found : null;
+
+  function readOwn({ place }: DatasetRow, key: string, value: object, terms: readonly string[]): LossWeights {
+    const { data, success } = lossWeights.safeParse(value);
+    if (success && unknown(data) === undefined) return data;
+    throw new DataError("has no weights of terms of the loss", {
+      code: "data/bad-row",
+      subject: `row ${place}: ${key}`,
+      expected: `{ term: number of at least 0 }, with terms of ${terms.join(", ")}`,
+      received: JSON.stringify(value).slice(0, 200),
+    });
+  }
+}
