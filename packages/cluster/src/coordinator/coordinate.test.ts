@@ -28,10 +28,10 @@ let output: string;
 let plain: string;
 let events: RunEvent[] = [];
 
-const config = (overrides: object = {}, rank = 4, agent = {}) => ({
+const config = (overrides: object = {}, rank = 4, agent = {}, actor = {}) => ({
   actor_rollout_ref: {
     model: { path: "model.gguf", lora_rank: rank },
-    actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: 1, ppo_max_token_len: 128 },
+    actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: 1, ppo_max_token_len: 128, ...actor },
     rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 8, seed: 1, agent },
   },
   data: { train_files: "rows.jsonl", train_batch_size: 2, max_prompt_length: 48, max_response_length: 8 },
@@ -82,6 +82,7 @@ async function trainIt(
     tracing = "off",
     rank = 4,
     agent,
+    actor,
     data = "rows.jsonl",
     ...options
   }: Partial<Omit<TrainOptions, "agent">> & {
@@ -89,11 +90,12 @@ async function trainIt(
     tracing?: "off" | "otel";
     rank?: number;
     agent?: object;
+    actor?: object;
     /** The file of its rows. */
     data?: string;
   } = {},
 ) {
-  const given = config(overrides, rank, agent);
+  const given = config(overrides, rank, agent, actor);
   const result = await train({
     config: { ...given, data: { ...given.data, train_files: data }, trainer: { ...given.trainer, tracing } },
     configFolder: folder,
@@ -357,6 +359,40 @@ describe("a training with workers", () => {
       expect(shared.sha).toBe(alone.sha);
       expect(shared.sha).not.toBe(plain);
     });
+  });
+
+  it("learns from demonstrations, weighed rows and a term by path, to the bits of one machine", async () => {
+    const conversation = [
+      { role: "user", content: "?" },
+      { role: "assistant", content: "yes" },
+    ];
+    writeFileSync(join(folder, "shown.jsonl"), `${JSON.stringify({ messages: conversation })}\n`);
+    writeFileSync(
+      join(folder, "term.mjs"),
+      "export const near = { evaluate: ({ logprobs }) => ({ losses: logprobs.map((x) => -x), gradients: logprobs.map(() => -1) }) };\n",
+    );
+    const shown = { demonstrations: { files: [join(folder, "shown.jsonl")], size: 1 } };
+    const terms = {
+      demonstration_coeff: 0.5,
+      loss_terms: { near: { term: "./term.mjs#near", coefficient: 0.1 } },
+      loss_weights: { key: "index", rows: { 1: { policy: 0 }, 2: { policy: 2 } } },
+    };
+    const alone = await trainIt("mixed-alone", { actor: terms, ...shown });
+    await withWorkers([{ id: "one" }], async (bus) => {
+      const overrides = { wait_for_workers: 1 };
+      const shared = await trainIt("mixed-shared", { bus, actor: terms, ...shown, overrides });
+      expect(shared.sum("cluster/jobs_here")).toBe(0);
+      expect(shared.sum("actor/demonstration_loss")).toBeGreaterThan(0);
+      expect(shared.sum("actor/loss_terms/near")).toBeGreaterThan(0);
+      expect(shared.sha).toBe(alone.sha);
+      expect(shared.sha).not.toBe(plain);
+    });
+    // Each part counts.
+    for (const left of ["demonstration_coeff", "loss_terms", "loss_weights"] as const) {
+      const { [left]: _, ...actor } = terms;
+      const less = await trainIt("mixed-less", { actor, ...(left === "demonstration_coeff" ? {} : shown) });
+      expect(less.sha).not.toBe(alone.sha);
+    }
   });
 
   it("trains alone if no worker joins", async () => {

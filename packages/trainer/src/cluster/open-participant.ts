@@ -53,9 +53,10 @@ export async function openLosses(config: TrainConfig, folder: string): Promise<A
   // Only the coordinator estimates advantages.
   const algorithm = { ...config.algorithm, adv_estimator: "grpo", kl_penalty: "kl" };
   await loadAlgorithms({ ...config, algorithm }, folder, registries);
-  const { policy_loss, loss_agg_mode, kl_loss_type } = config.actor_rollout_ref.actor;
+  const { policy_loss, loss_agg_mode, kl_loss_type, loss_terms } = config.actor_rollout_ref.actor;
   registries.policyLosses.get(policy_loss.loss_mode);
   registries.aggregations.get(loss_agg_mode);
   registries.klEstimates.get(kl_loss_type);
+  for (const { term } of Object.values(loss_terms)) registries.lossTerms.get(term);
   return registries;
 }
