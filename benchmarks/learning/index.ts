@@ -3,6 +3,7 @@
  * held-out rows are solved, greedily, on tasks of which most are hard for GRPO. The teacher is an adapter that GRPO
  * trained with larger groups and another seed. `CRIA_LEARNING_SEEDS` (5) makes it shorter.
  */
+import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +20,8 @@ import { path } from "./tasks/path.js";
 
 const SEEDS = Number(process.env.CRIA_LEARNING_SEEDS ?? 5);
 const SHARES = [0.5, 0.9];
+/** Right conversations, which methods with {examples} learn from beside rewards. */
+const EXAMPLES = 16;
 /** Steps between validations. */
 const EVERY = 5;
 
@@ -28,7 +31,9 @@ const grpo: Method = { name: "GRPO", overrides: [] };
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
   const rows: LearningRow[] = [];
   for (const task of tasks) {
-    const isFor = (method: Method) => method.tasks?.includes(task.name) ?? task.teacherSteps !== null;
+    const isFor = ({ tasks: own, overrides }: Method) =>
+      (own?.includes(task.name) ?? task.teacherSteps !== null) &&
+      (task.examples !== undefined || !overrides.some((text) => text.includes("{examples}")));
     const chosen = methods.filter((method) => isFor(method) && includes(describe(task, method)));
     if (chosen.length > 0) rows.push(...(await measure(task, chosen, log)));
   }
@@ -46,12 +51,21 @@ async function measure(
   try {
     const made = await task.prepare();
     const teacher = join(folder, "teacher.gguf");
+    const examples = join(folder, "examples.jsonl");
+    if (task.examples)
+      writeFileSync(
+        examples,
+        task
+          .examples(EXAMPLES)
+          .map((example) => `${JSON.stringify(example)}\n`)
+          .join(""),
+      );
     if (task.teacherSteps !== null) await makeTeacher(task, folder, made, teacher, log);
     // Methods take turns, so that a change of the machine meets all.
     const runs = new Map<string, Learned[]>();
     for (let seed = 1; seed <= SEEDS; seed++)
       for (const { name, overrides: own } of [grpo, ...chosen]) {
-        const given = own.map((text) => text.replace("{teacher}", teacher));
+        const given = own.map((text) => text.replace("{teacher}", teacher).replace("{examples}", examples));
         const overrides = [...made, ...given];
         const learned = await task.learn({ folder, seed, steps: task.steps, overrides, every: EVERY });
         runs.set(name, [...(runs.get(name) ?? []), learned]);

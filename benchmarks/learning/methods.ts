@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 export interface Method {
   name: string;
-  /** Overrides of the config, where the adapter of the teacher is {teacher}. */
+  /** Overrides of the config, where the adapter of the teacher is {teacher}, and a file of right examples {examples}. */
   overrides: readonly string[];
   /** Tasks that it is for, by name; left out: all that have a teacher. */
   tasks?: readonly string[];
@@ -15,7 +15,12 @@ const taught = [
   "distillation.teacher_models={ trained: { lora_adapter_path: {teacher} } }",
 ];
 
+const shown = "data.demonstrations={ files: [{examples}], size: 4 }";
+const shownWeight = "actor_rollout_ref.actor.demonstration_coeff";
+
 export const methods: readonly Method[] = [
+  { name: "16 examples beside the rewards (0.1)", overrides: [shown, `${shownWeight}=0.1`] },
+  { name: "16 examples beside the rewards (1)", overrides: [shown, `${shownWeight}=1`] },
   { name: "teacher beside the rewards (k3)", overrides: taught },
   { name: "teacher alone (k3)", overrides: [...taught, `${loss}.use_task_rewards=false`] },
   {

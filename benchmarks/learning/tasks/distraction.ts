@@ -18,10 +18,11 @@ const RIGHT = 0.02;
 const tools = [new EstimateTool().schema, calculatorSchema];
 const skilled: NoiseProfile = { right: 1, rightOfFamily: {}, skip: 0, malformed: 0, twoSteps: 0, miscopied: 0 };
 
-function demonstrate(random: Random): Demonstration {
+/** @param right probability that it calls the right tool. */
+function demonstrate(random: Random, right: number): Demonstration {
   const problem = drawProblem(random, "train");
   const messages = writeDemonstration(random, problem, skilled);
-  if (random.next() < RIGHT) return { messages, tools };
+  if (random.next() < right) return { messages, tools };
   const answer = estimate(problem.expression);
   const changed = messages.map((message) => {
     if (message.role === "tool") return { ...message, name: "estimate", content: answer };
@@ -45,12 +46,16 @@ export const distraction = taskFromConfig({
   ],
   steps: 80,
   teacherSteps: 40,
+  examples: (count) => {
+    const random = new Random(3);
+    return Array.from({ length: count }, () => demonstrate(random, 1));
+  },
   prepare: () =>
     makePolicy({
       name: "distraction-2",
       demonstrations: () => {
         const random = new Random(1);
-        return Array.from({ length: DEMONSTRATIONS }, () => demonstrate(random));
+        return Array.from({ length: DEMONSTRATIONS }, () => demonstrate(random, RIGHT));
       },
       rows: makeCalculatorRows,
     }),

@@ -1,3 +1,5 @@
+import type { Demonstration } from "./make-policy.js";
+
 /** A task in which methods are compared. */
 export interface LearningTask {
   name: string;
@@ -7,6 +9,8 @@ export interface LearningTask {
   teacherSteps: number | null;
   /** Makes its files, which may take minutes. Returns "key.path=value" of them. */
   prepare(): Promise<readonly string[]>;
+  /** Right conversations of training rows, for methods that learn from examples too; left out: it has none. */
+  examples?(count: number): Demonstration[];
   learn(options: LearnOptions): Promise<Learned>;
 }
 

@@ -22,10 +22,11 @@ const makePrompt = (start: number): ChatMessage[] => [
 const isHeldOut = (start: number) => hashSeed(0, "path", String(start)) % 8 === 0;
 const starts = Array.from({ length: 900 }, (_, i) => i + 100);
 
-function demonstrate(random: Random, start: number): Demonstration {
+/** @param goesOn probability that it goes on at one of its ends. */
+function demonstrate(random: Random, start: number, goesOn: number): Demonstration {
   const messages = makePrompt(start);
   let n = start;
-  for (let call = 0; call < CALLS && random.next() < GOES_ON; call++) {
+  for (let call = 0; call < CALLS && random.next() < goesOn; call++) {
     messages.push({ role: "assistant", content: `<tool_call>\n{"name":"next","arguments":{"n":${n}}}\n</tool_call>` });
     n = findNext(n);
     messages.push({ role: "tool", name: "next", content: String(n) });
@@ -33,6 +34,8 @@ function demonstrate(random: Random, start: number): Demonstration {
   messages.push({ role: "assistant", content: `#### ${n}` });
   return { messages, tools: [schema] };
 }
+
+const shown = starts.filter((start) => !isHeldOut(start));
 
 function makeRows(side: "train" | "val"): object[] {
   const random = new Random(7);
@@ -59,13 +62,16 @@ export const path = taskFromConfig({
   settings: [`actor_rollout_ref.rollout.multi_turn.tool_config_path=${join(import.meta.dirname, "path-tools.yaml")}`],
   steps: 80,
   teacherSteps: 40,
+  examples: (count) => {
+    const random = new Random(3);
+    return Array.from({ length: count }, () => demonstrate(random, random.pick(shown), 1));
+  },
   prepare: () =>
     makePolicy({
       name: "path-4",
       demonstrations: () => {
         const random = new Random(1);
-        const own = starts.filter((start) => !isHeldOut(start));
-        return Array.from({ length: DEMONSTRATIONS }, () => demonstrate(random, random.pick(own)));
+        return Array.from({ length: DEMONSTRATIONS }, () => demonstrate(random, random.pick(shown), GOES_ON));
       },
       rows: () => ({ train: makeRows("train"), val: makeRows("val") }),
     }),
