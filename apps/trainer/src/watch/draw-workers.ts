@@ -21,7 +21,7 @@ export function drawWorkers({ workers, here, jobs }: ClusterView): string[] {
     wrong > 0 ? pc.red(`${wrong} of ${audited} audits FAILED`) : "no audit failed",
     `${count(here)} jobs here, ${sum(({ done }) => count(done))} elsewhere`,
     `${jobs.redelivered} redelivered`,
-    ...(jobs.abandoned > 0 ? [pc.red(`${jobs.abandoned} given up`)] : []),
+    ...(jobs.abandoned > 0 ? [pc.red(`${jobs.abandoned} lost, done here`)] : []),
   ];
   const name = (what: string, wanted: WorkerState, explain: (worker: WorkerView) => string | null) => {
     const list = workers.filter(({ state }) => state === wanted);

@@ -281,7 +281,7 @@ describe("workers of a run that shares its work", () => {
     const out = Array.from({ length: 5 }, (_, i): WorkerView => ({ ...worker, id: `w${i}`, state: "shut-out" }));
     out[0] = { ...out[0]!, reason: "its logprobs\x1b[2J differ", audits: { passed: 4, failed: 1 } };
     expect(draw({ ...cluster, workers: out, jobs: { ...cluster.jobs, abandoned: 2 } })).toEqual([
-      "workers 0 ready · 1 of 21 audits FAILED · 7 jobs here, 210 elsewhere · 3 redelivered · 2 given up",
+      "workers 0 ready · 1 of 21 audits FAILED · 7 jobs here, 210 elsewhere · 3 redelivered · 2 lost, done here",
       "shut out: w0 (its logprobs\\x1b[2J differ), w1, w2, 2 more",
     ]);
   });

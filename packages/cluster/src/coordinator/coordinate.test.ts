@@ -740,19 +740,20 @@ describe("a training with workers", () => {
     });
   });
 
-  it("gives up a conversation that loses its workers: on_failure decides about it", async () => {
+  it.each(["lost", "deadline"] as const)("does a job itself that was given up as %s", async (how) => {
     const lose = (bus: JobBus): JobBus => ({
       ...bus,
-      submit: async (kind, payload, options) => {
-        if (kind.name !== "rollout") return bus.submit(kind, payload, options);
-        throw new ClusterError("was lost", { code: "cluster/lost", subject: "a job" });
+      submit: async () => {
+        throw new ClusterError("was given up", { code: `cluster/${how}`, subject: "a job" });
       },
     });
     await withWorkers([{ id: "one" }], async (bus) => {
-      const lost = toClusterBus(lose(bus), "lossy");
       const overrides = { wait_for_workers: 1 };
-      await expect(trainIt("lost", { bus: lost, overrides })).rejects.toThrow();
-      expect(warnings().join("\n")).toContain("a job was given up");
+      const { sha, sum } = await trainIt("lost", { bus: toClusterBus(lose(bus), "lossy"), overrides });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/jobs_elsewhere")).toBe(0);
+      expect(sum("cluster/abandoned")).toBeGreaterThanOrEqual(STEPS * 8);
+      expect(warnings().join("\n")).toContain("are done here");
     });
   });
 

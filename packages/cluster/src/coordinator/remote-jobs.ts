@@ -1,4 +1,4 @@
-import { ClusterError, ToolError } from "@cria/core";
+import { ClusterError } from "@cria/core";
 import type { Report } from "@cria/trainer";
 import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
 import { jobId } from "../bus/job-record.js";
@@ -64,7 +64,7 @@ export class RemoteJobs {
   /**
    * Work that any worker may do. The returned function gives it to a worker and returns the result. If it is called
    * again meanwhile, it avoids the workers that have the job in hand; after an unusable result it avoids that worker.
-   * @throws (its promise) DoItHere when no worker can do it; ToolError for a conversation that was given up; the
+   * @throws (its promise) DoItHere when no worker can do it; the
    * signal's reason.
    */
   offer<T>(kind: JobKind<JobPayload, JobValue>, offered: OfferedWork<T>): (signal: AbortSignal) => Promise<Taken<T>> {
@@ -204,22 +204,13 @@ export class RemoteJobs {
         return undefined;
       }
       if (!["cluster/given-up", "cluster/lost", "cluster/deadline"].includes(error.code)) throw error;
-      // Failing workers cost time, but no conversation: one that fails everywhere fails here too.
-      if (error.code === "cluster/given-up") {
-        this.warn("workers failed at jobs, which are done here", error);
-        throw new DoItHere(error.message);
+      // Workers cost time, but no conversation: one that fails with all of them fails here too.
+      if (error.code === "cluster/given-up") this.warn("workers failed at jobs, which are done here", error);
+      else {
+        this.ledger.gaveUp();
+        this.warn("jobs were lost with their workers, and are done here", error);
       }
-      this.ledger.gaveUp();
-      this.warn("a job was given up", error);
-      // The conversation may have killed its workers, or may take too long here as well: it is not worth risking the
-      // coordinator.
-      if (kind.name !== "rollout") throw new DoItHere(error.message);
-      throw new ToolError("was given up by all machines that tried it", {
-        code: "tool/given-up",
-        subject: "a conversation",
-        received: error.message,
-        cause: error,
-      });
+      throw new DoItHere(error.message);
     }
   }
 

@@ -81,7 +81,7 @@ const CHARTS: readonly (readonly [title: string, curves: readonly (readonly [met
     [
       ["redelivered", "redelivered"],
       ["copies", "second copies of slow ones"],
-      ["abandoned", "given up"],
+      ["abandoned", "lost, done here"],
     ],
   ],
   [

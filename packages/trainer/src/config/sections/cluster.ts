@@ -29,15 +29,13 @@ export const clusterSection = z.strictObject({
     .min(1)
     .max(100)
     .default(3)
-    .describe(
-      "Number of workers that may fail at a job before the coordinator does it. A conversation that was lost with this many workers has failed; rollout.on_failure handles it.",
-    ),
+    .describe("Number of workers that may fail at a job, or be lost with it, before the coordinator does it."),
   job_timeout_s: z
     .number()
     .positive()
     .nullable()
     .default(null)
-    .describe("Seconds after which an unfinished job is withdrawn and counts as given up. null: no limit."),
+    .describe("Seconds after which an unfinished job is withdrawn, and the coordinator does it. null: no limit."),
   other_classes: z
     .enum(["rollout", "refuse"])
     .default("rollout")
