@@ -161,6 +161,7 @@ async function openParts(
   const critic = await openCritic(config, settings, folder, registries);
   open.add(() => critic?.engine.dispose());
   const { distillation } = settings;
+  const lossWeights = readLossWeights(settings, rows.train);
   const teachers = distillation
     ? await Teachers.open(
         {
@@ -169,6 +170,7 @@ async function openParts(
           environment,
           trainRows: rows.train,
           topk: countLikeliest(settings.loss.teacher),
+          lossWeights,
         },
         { folder, ...importDevice(config) },
       )
@@ -188,7 +190,7 @@ async function openParts(
     critic,
     teachers,
     demonstrations,
-    lossWeights: readLossWeights(settings, rows.train),
+    lossWeights,
     judgedRewards,
     klController: new KlController(settings.algorithm.klController),
     estimatorState: { current: {} },

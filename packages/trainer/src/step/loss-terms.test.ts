@@ -164,6 +164,33 @@ describe("weights of rows", () => {
     await Promise.all([own.dispose(), named.dispose()]);
   });
 
+  it("of 0 for the teacher leave a row without one: it needs no hint, and is not scored", async () => {
+    for (const loss_mode of ["k3", "forward_kl_topk"]) {
+      const row = (index: number) => ({
+        ...sources(index),
+        extra_info: { index, ...(index === 1 ? {} : { hint: "say a" }) },
+      });
+      const distillation = {
+        enabled: true,
+        teacher_models: { own: { weights: "live", hint_key: "hint" } },
+        distillation_loss: { loss_mode, topk: 3 },
+      };
+      const training = await open({ row, distillation, actor: { loss_weights: { rows: { chat: { teacher: 0 } } } } });
+      const { tokenDetails, trajectories, metrics } = await runTrainingStep(training, {
+        rows: training.trainRows,
+        step: 1,
+        epoch: 0,
+      });
+      expect(metrics["distillation/loss"]).not.toBe(0);
+      trajectories.forEach(({ rowIndex }, i) => {
+        const isScored = Array.from(tokenDetails[i]!.teacherLogprobs!).some((logprob) => logprob !== 0);
+        expect(isScored).toBe(rowIndex !== 1);
+      });
+      await training.dispose();
+      await expect(open({ row, distillation })).rejects.toMatchObject({ code: "data/no-hint" });
+    }
+  });
+
   it("are of terms that the loss has", async () => {
     await expect(open({ actor: { loss_weights: { rows: { chat: { polcy: 0 } } } } })).rejects.toMatchObject({
       code: "config/bad-value",

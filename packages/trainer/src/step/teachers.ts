@@ -9,6 +9,7 @@ import {
 } from "@cria/rollout";
 import type { DistillationOptions, TeacherModel } from "../config/options/distillation.js";
 import { resolvePath } from "../config/paths.js";
+import type { LossWeights } from "../policy/mix-mini-batch.js";
 import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
 import { type LoadTeacherOptions, loadTeacher, teachItself } from "../policy/teacher.js";
@@ -32,6 +33,8 @@ export interface TeachersInputs {
   trainRows: readonly DatasetRow[];
   /** Number of likeliest tokens that the loss compares in place of each token; 0: none. */
   topk: number;
+  /** Weights of rows in the terms of the loss, by index of row: a row of weight 0 has no teacher. */
+  lossWeights?: ReadonlyMap<number, LossWeights> | null;
 }
 
 /** The teachers of a run: each scores the conversations of its rows. */
@@ -68,7 +71,7 @@ export class Teachers {
             });
         opened.push({ name, key, hintKey, teacher });
       }
-      for (const row of trainRows) teachers.readHint(teachers.find(row), row);
+      for (const row of trainRows) if (teachers.teaches(row)) teachers.readHint(teachers.find(row), row);
       return teachers;
     } catch (error) {
       await teachers.dispose();
@@ -76,14 +79,20 @@ export class Teachers {
     }
   }
 
-  /** Scores of each trajectory's tokens by its row's teacher, as long as `tokenIds`; 0 before the first sampled token. */
+  /**
+   * Scores of each trajectory's tokens by its row's teacher, as long as `tokenIds`; 0 before the first sampled token, and
+   * in rows that have no teacher.
+   */
   async score(
     trajectories: readonly Taught[],
     options: { temperature: number; signal?: AbortSignal },
   ): Promise<TeacherScores[]> {
     const scores: TeacherScores[] = new Array(trajectories.length);
     for (const entry of this.teachers) {
-      const own = [...trajectories.keys()].filter((i) => this.find(this.rowOf(trajectories[i]!)) === entry);
+      const own = [...trajectories.keys()].filter((i) => {
+        const row = this.rowOf(trajectories[i]!);
+        return this.teaches(row) && this.find(row) === entry;
+      });
       if (own.length === 0) continue;
       const found = await this.scoreBy(
         entry,
@@ -94,14 +103,14 @@ export class Teachers {
         scores[i] = found[k]!;
       });
     }
-    return scores;
+    return trajectories.map(({ tokenIds: { length } }, i) => scores[i] ?? makeEmptyScores(length, this.inputs.topk));
   }
 
   /** Chooses the turns of a step that a row's teacher samples; undefined: none. */
   guide(step: number): RolloutOptions["choose"] {
     const share = shareOfTeacher(step, this.inputs.options);
     if (share === 0) return undefined;
-    return (turn) => (isGuided(turn, share) ? this.lead(turn.row) : null);
+    return (turn) => (this.teaches(turn.row) && isGuided(turn, share) ? this.lead(turn.row) : null);
   }
 
   /** The teacher of a row as the sampler of a turn. */
@@ -182,6 +191,10 @@ export class Teachers {
     return policy.tokenizer.encodePrompt(addHint(row.prompt, this.readHint({ hintKey, name }, row)!), schemas);
   }
 
+  private teaches({ index }: DatasetRow): boolean {
+    return this.inputs.lossWeights?.get(index)?.teacher !== 0;
+  }
+
   private rowOf({ rowIndex }: Taught): DatasetRow {
     return this.rows.get(rowIndex)!;
   }
@@ -213,6 +226,11 @@ export class Teachers {
       received: JSON.stringify(hint) ?? "nothing",
     });
   }
+}
+
+function makeEmptyScores(tokens: number, topk: number): TeacherScores {
+  const likeliest = { count: topk, ids: new Int32Array(tokens * topk), logprobs: new Float32Array(tokens * topk) };
+  return { logprobs: new Float32Array(tokens), likeliest: topk > 0 ? likeliest : null };
 }
 
 /** @throws ConfigError for more likeliest tokens than the policy can say. */

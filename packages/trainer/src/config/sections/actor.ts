@@ -58,7 +58,7 @@ export const actorSection = z.strictObject({
   demonstration_coeff: terms.demonstrationCoeff,
   loss_terms: z
     .record(
-      z.string(),
+      z.string().min(1).max(100),
       z.strictObject({
         term: z
           .string()
