@@ -18,7 +18,7 @@ export {
 export { type AggregateInputs, type Aggregation, type AggregationName, aggregations } from "./aggregate.js";
 export { type AggregateRewardInputs, aggregateReward, type RewardAggregation } from "./aggregate-reward.js";
 export type { Algorithms } from "./algorithms.js";
-export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
+export { composePolicyLoss } from "./compose-policy-loss.js";
 export { crossEntropyLoss } from "./cross-entropy.js";
 export { keepTopVariance, keepVaryingGroups } from "./filter-groups.js";
 export { type KlEstimate, type KlName, klEstimates } from "./kl.js";
@@ -38,6 +38,7 @@ export { losses } from "./make-loss.js";
 export { maskedMean, maskedVariance, maskedWhiten } from "./masked.js";
 export { type PolicyFiltration, resampleByScore, reweightMethods } from "./pf-ppo.js";
 export { type PlaceRewardsInputs, placeRewards, type StepReward } from "./place-rewards.js";
+export { defaultPolicyLoss, type PolicyLossOptions } from "./policy-loss-options.js";
 export { preparePolicyLoss } from "./prepare-policy-loss.js";
 export { parseRejectionRules, type RejectionRule } from "./rejection-rules.js";
 export { type RewardStrategy, type RewardStrategyInputs, rewardStrategies } from "./reward-strategies.js";

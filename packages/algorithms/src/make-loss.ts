@@ -1,8 +1,8 @@
 import type { Aggregation } from "./aggregate.js";
-import { defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 import type { KlEstimate } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
 import { teacherTermDefaults } from "./losses/policy-loss-defaults.js";
+import { defaultPolicyLoss, type PolicyLossOptions } from "./policy-loss-options.js";
 import type { TeacherTermOptions } from "./teacher-term.js";
 import type { LossTerm } from "./terms/loss-term.js";
 

@@ -1,7 +1,7 @@
 import type { TrainSequence } from "@cria/core";
 import { defaultAlgorithms } from "./algorithms.js";
-import type { PolicyLossOptions } from "./compose-policy-loss.js";
 import type { MiniBatch } from "./losses/policy-loss.js";
+import type { PolicyLossOptions } from "./policy-loss-options.js";
 import { correctRollout } from "./rollout-correction.js";
 import { CURRENT_SCALE } from "./terms/current-correction.js";
 import { nameWeights } from "./terms/loss-term.js";

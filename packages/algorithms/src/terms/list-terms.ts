@@ -1,7 +1,7 @@
 import { ConfigError, type LossInputs } from "@cria/core";
 import type { Aggregation } from "../aggregate.js";
 import type { Algorithms } from "../algorithms.js";
-import type { PolicyLossOptions } from "../compose-policy-loss.js";
+import type { PolicyLossOptions } from "../policy-loss-options.js";
 import { makeTeacherTerm } from "../teacher-term.js";
 import { makeCrossEntropy } from "./cross-entropy-term.js";
 import { correctTokens } from "./current-correction.js";
