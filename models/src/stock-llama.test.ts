@@ -25,6 +25,7 @@ describe("stock llama.cpp", () => {
     "mistral3",
     "qwen35",
     "granitehybrid",
+    "qwen3moe",
   ] as const)("speaks as a trained %s does, by its adapter and merged", async (family) => {
     const architecture = family === "llama3" ? "llama" : family;
     const ropeFactors = family === "llama3";

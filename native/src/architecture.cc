@@ -169,6 +169,12 @@ void find_feed_forward(TensorTable & table, const std::string & block, const Arc
     }
 }
 
+ExpertWeights find_experts(TensorTable & table, const std::string & block) {
+    const auto need = [&](const char * name) { return table.need(block + name); };
+    return {need("ffn_gate_inp.weight"), need("ffn_gate_exps.weight"), need("ffn_up_exps.weight"),
+        need("ffn_down_exps.weight")};
+}
+
 }  // namespace
 
 void check_trainable_architecture(const std::string & name, const std::string & path) { find_architecture(name, path); }
@@ -184,7 +190,6 @@ Architecture describe_architecture(llama_model * model, const std::vector<Weight
             .subject(path)
             .remedy("load it with trainable \"none\" to generate only, or choose another model");
     };
-    if (hp.n_expert > 0) throw refuse("mixture of experts");
     if (hp.n_swa > 0 && hp.swa_type != LLAMA_SWA_TYPE_STANDARD) throw refuse("attention in chunks");
     if (hp.attn_soft_cap) throw refuse("soft-capped attention");
     if (hp.use_kq_norm) throw refuse("L2-normalised queries");
@@ -216,6 +221,7 @@ Architecture describe_architecture(llama_model * model, const std::vector<Weight
     const float rope_scale = describe_rope(hp, a);
 
     if (const char * problem = known.describe ? known.describe(*model, a) : nullptr) throw refuse(problem);
+    if (hp.n_expert > 0 && a.experts_used == 0) throw refuse("mixture of experts");
 
     TensorTable table(weights, path);
     a.rope_factors = table.find("rope_freqs.weight");
@@ -258,7 +264,12 @@ Architecture describe_architecture(llama_model * model, const std::vector<Weight
         const std::string post_norm = "post_attention_norm.weight";  // in some architectures the feed-forward's own
         if (a.ffn_norm_name != post_norm) w.post_attn_norm = table.find(p + post_norm);
         w.post_ffn_norm = table.find(p + "post_ffw_norm.weight");
-        find_feed_forward(table, p, a, w);
+        if (a.experts_used > 0) {
+            w.ffn_norm = table.need(p + a.ffn_norm_name);
+            w.experts = find_experts(table, p);
+        } else {
+            find_feed_forward(table, p, a, w);
+        }
         a.layers.push_back(w);
     }
     table.refuse_leftovers();

@@ -48,6 +48,13 @@ struct MambaWeights {
     ggml_tensor * out;  // [D, d]
 };
 
+// A mixture of experts in place of the feed-forward's matrices.
+struct ExpertWeights {
+    ggml_tensor * router;  // [d, experts]; null: the layer has no experts
+    ggml_tensor *gate, *up;  // [d, ff, experts]
+    ggml_tensor * down;  // [ff, d, experts]
+};
+
 struct LayerWeights {
     ggml_tensor * attn_norm;  // [d], of attention's or the convolution's input
     WeightRows wq, wk, wv;  // [d, heads*hd] (twice with gates), [d, kv*hd], [d, kv*hd]
@@ -62,6 +69,7 @@ struct LayerWeights {
     ggml_tensor * ffn_norm;  // [d]
     WeightRows ffn_gate, ffn_up;  // [d, ff]
     ggml_tensor * ffn_down;  // [ff, d]
+    ExpertWeights experts;
     LayerMath math;
 };
 
@@ -80,6 +88,7 @@ struct Architecture {
     int64_t ignored_window = 0;  // of the file, which llama.cpp leaves out; 0: none
     int64_t conv_taps = 0;  // tokens that a short convolution sees, the token itself included; 0: no layer has one
     StateShape state{};  // of layers with a state in place of attention; no heads: no layer has one
+    int64_t experts_used = 0;  // of each token; 0: no layer has experts
     bool gates_queries = false;  // behind each head's queries, wq has a gate of its output
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
     // A query at position p is multiplied by 1 + query_growth * ln(1 + floor(p / query_step)); 0: none is.

@@ -75,6 +75,17 @@ const char * describe_granite_hybrid(const llama_model & model, Architecture & a
     return check_states(model, a.state);
 }
 
+// qwen3 with experts. Their weights are the softmax over those that a token chose.
+const char * describe_qwen3moe(const llama_model & model, Architecture & a) {
+    const auto & hp = model.hparams;
+    if (hp.n_expert_groups > 1) return "groups of experts";
+    a.experts_used = hp.n_expert_used();
+    for (uint32_t il = 0; il < hp.n_layer(); il++)
+        if (hp.n_expert_used(il) != hp.n_expert_used()) return "numbers of experts that differ by layer";
+    if (hp.n_expert_used() < 1 || hp.n_expert_used() > hp.n_expert) return "more experts for a token than there are";
+    return nullptr;
+}
+
 // Attention's and the feed-forward's input matrices are one tensor each. llama.cpp leaves the sliding window out.
 const char * describe_phi3(const llama_model & model, Architecture & a) {
     char text[32];
@@ -108,6 +119,7 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"mistral3", describe_mistral3},
         {"qwen35", describe_qwen35},
         {"granitehybrid", describe_granite_hybrid},
+        {"qwen3moe", describe_qwen3moe},
     };
     return list;
 }

@@ -143,7 +143,8 @@ Tiny random models of each architecture that trains. ${run.date}, ${run.commit},
 - F32: the largest difference of a logprob (nats) and the relative distance of gradients from float64 PyTorch, whose formulas
   agree with transformers' class of the family (but for llama, qwen2 and qwen3, which have none of their own there).
 - Other types: from the same weights in F32. The difference is that of activations, which products round. Random weights enlarge it,
-  those of qwen35 the most: its layers norm what a state gives, however small that is. F32's error is enlarged as much.
+  those of qwen35 the most: its layers norm what a state gives, however small that is. F32's error is enlarged as much. In qwen3moe a
+  rounded activation may also change which of two nearly equal experts a token chooses.
 - Greedy tokens that stock llama.cpp says too, before the first other one: it keeps keys and values in F16, rounds GELU to F16, and adds an
   adapter to quantized products as we do. Two tokens may be closer to each other than that. Merged: the adapter within the
   weights.

@@ -36,6 +36,7 @@ const families = {
     tokens: ["<|user|>", "<|assistant|>", "<|system|>", "<|end|>", "<|tool|>", "<|/tool|>"],
   },
   mistral3: { template: own("ministral-3"), tokens: ["<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]"] },
+  qwen3moe: { template: readBundledTemplate("Qwen-Qwen3-0.6B"), tokens: qwen },
   qwen35: { template: readBundledTemplate("Qwen3.5-4B"), tokens: qwen },
 };
 

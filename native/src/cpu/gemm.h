@@ -32,6 +32,7 @@ constexpr int64_t kSumDepth = 256;
 // Packed panels of one thread; grows as needed.
 struct GemmWorkspace {
     std::vector<float> a, b, row, tile;
+    std::vector<float> gathered, product;  // rows of an expert
     IntegerWorkspace integers;
 };
 

@@ -30,8 +30,9 @@ bool has_state(const Model & model) {
     return llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
 }
 
-// See PrefixSharing. Where rows depend on their batch (other devices, flash attention, experts, which see a part of the
-// rows), a deterministic scheduler shares only chunks that a fresh evaluation would compute in the same batches.
+// See PrefixSharing. Where rows depend on their batch (other devices, flash attention, experts that ggml multiplies,
+// because each sees a part of the rows), a deterministic scheduler shares only chunks that a fresh evaluation would
+// compute in the same batches.
 PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
     // A state cannot go back to a prefix. Sliding windows can: the evaluator's cache keeps the cells behind them.
     if (!options.prefix_reuse || has_state(model)) return PrefixSharing::family;
@@ -39,7 +40,7 @@ PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & optio
     // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels need: on ARM more
     // than we provide.
 #if defined(__x86_64__)
-    const bool equal_weights = model.llama()->hparams.n_expert == 0;
+    const bool equal_weights = model.llama()->hparams.n_expert == 0 || OwnProducts::cover(model.llama());
 #else
     const bool equal_weights = OwnProducts::cover(model.llama());
 #endif

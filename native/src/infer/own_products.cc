@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/expert_products.h"
 #include "cpu/shared_range.h"
 #include "cpu/tensor_products.h"
 #include "ggml-backend.h"
@@ -21,6 +22,17 @@ namespace {
 constexpr int64_t kLeastRows = 8;
 
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
+
+// Plain weights in the computer's memory.
+bool is_plain(const ggml_tensor * w) {
+    const bool is_host = w->op == GGML_OP_NONE && w->buffer && ggml_backend_buffer_is_host(w->buffer);
+    return is_host && ggml_is_contiguous(w) && has_own_product(w->type);
+}
+
+// One matrix for each expert, whose rows are whole blocks.
+bool has_own_experts(const ggml_tensor * w) { return is_plain(w) && w->ne[3] == 1 && has_own_expert_product(w); }
+
+bool is_expert_weight(const std::string & name) { return name.find("_exps.") != std::string::npos; }
 
 bool is_float_matrix(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && ggml_is_contiguous(t); }
 
@@ -125,15 +137,13 @@ bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
 OwnProducts::OwnProducts(int threads, bool same_bits) : same_bits_(same_bits), workspaces_(size_t(threads)) {}
 
 bool OwnProducts::cover(const ggml_tensor * weight) {
-    if (weight->op != GGML_OP_NONE || !weight->buffer || !ggml_backend_buffer_is_host(weight->buffer)) return false;
-    if (!ggml_is_contiguous(weight) || weight->ne[2] != 1 || weight->ne[3] != 1) return false;
-    return has_own_product(weight->type);
+    return is_plain(weight) && weight->ne[2] == 1 && weight->ne[3] == 1;
 }
 
 bool OwnProducts::cover(const llama_model * model) {
-    if (model->hparams.n_expert > 0) return false;
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
-        if (tensor->ne[1] > 1 && !cover(tensor)) return false;
+        const bool is_covered = is_expert_weight(name) ? has_own_experts(tensor) : cover(tensor);
+        if (tensor->ne[1] > 1 && !is_covered) return false;
     }
     return true;
 }
@@ -156,6 +166,11 @@ void OwnProducts::take(ggml_tensor * node) {
     if (node->op == GGML_OP_GLU && ggml_get_glu_op(node) == GGML_GLU_OP_GEGLU && node->src[1] &&
         is_float_matrix(node) && is_float_matrix(node->src[0]) && is_float_matrix(node->src[1])) {
         replace(node, run_geglu, this);
+        return;
+    }
+    if (node->op == GGML_OP_MUL_MAT_ID && has_own_experts(node->src[0]) && ggml_is_contiguous(node) &&
+        is_float_matrix(node->src[1]) && (same_bits_ || has_integer_weights(node->src[0]->type))) {
+        replace(node, run_expert_rows, this);
         return;
     }
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
@@ -199,6 +214,25 @@ void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads
         gemm.a_row = gemm.k;
     }
     run_gemm(gemm, thread, threads, workspace.gemm);
+}
+
+// x [inputs, 1 or used, tokens], or one vector for all; the experts that each token chose [used, tokens].
+void OwnProducts::run_expert_rows(ggml_tensor * node, int thread, int threads, void * self) {
+    Workspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)];
+    const ggml_tensor *w = node->src[0], *x = node->src[1], *chosen = node->src[2];
+    const int64_t experts = w->ne[2], used = chosen->ne[0], tokens = chosen->ne[1];
+    workspace.rows.resize(size_t(expert_rows_size(experts, used * tokens)));
+    const ExpertRows rows = group_rows(static_cast<const int32_t *>(chosen->data),
+        int64_t(chosen->nb[1] / sizeof(int32_t)), used, tokens, experts, workspace.rows.data());
+    const auto vectors = [&](const ggml_tensor * t) {
+        return RowVectors{static_cast<float *>(t->data), t->ne[0], used / t->ne[1]};
+    };
+    const ExpertProduct product{w, false, vectors(x), vectors(node), false};
+    const int64_t columns = w->ne[1], unit = expert_column_unit(product),
+                  begin = part_begin(columns, unit, thread, threads),
+                  end = part_begin(columns, unit, thread + 1, threads);
+    for (int64_t expert = 0; expert < experts && begin < end; expert++)
+        run_expert_product(product, rows, expert, begin, end, workspace.gemm);
 }
 
 void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, void * self) {

@@ -1,9 +1,10 @@
 // Computes the products of llama.cpp's graphs on the CPU with the trainer's kernels (cpu/gemm.h): attention's, with its
-// softmax, and those with plain weights of the types of has_own_product(). Sampler and trainer then round alike, and a
-// row's bits do not depend on the number of rows, whereas ggml uses different kernels for one row and for many. So KV
-// is a function of the tokens up to it, whether they were evaluated in a prompt or after being sampled. Many rows are
-// faster too. It changes nodes just before they are computed: a product becomes a custom operation, which runs in
-// ggml's threads. Weights that ggml has repacked, and weights of other types, are left to ggml.
+// softmax, and those with plain weights of the types of has_own_product(), experts' among them. Sampler and trainer
+// then round alike, and a row's bits do not depend on the number of rows, whereas ggml uses different kernels for one
+// row and for many. So KV is a function of the tokens up to it, whether they were evaluated in a prompt or after being
+// sampled. Many rows are faster too. It changes nodes just before they are computed: a product becomes a custom
+// operation, which runs in ggml's threads. Weights that ggml has repacked, and weights of other types, are left to
+// ggml.
 #pragma once
 
 #include <vector>
@@ -35,10 +36,12 @@ class OwnProducts {
     struct Workspace {
         GemmWorkspace gemm;
         std::vector<float> rounded;  // activations rounded to F16
+        std::vector<int32_t> rows;  // by expert
     };
     void take(ggml_tensor * node);
     static void run_geglu(ggml_tensor * node, int thread, int threads, void * self);
     static void run_weight_product(ggml_tensor * node, int thread, int threads, void * self);
+    static void run_expert_rows(ggml_tensor * node, int thread, int threads, void * self);
     static void multiply_scores(ggml_tensor * node, int thread, int threads, void * self);
     static void weigh_scores(ggml_tensor * node, int thread, int threads, void * self);
     static void mix_values(ggml_tensor * node, int thread, int threads, void * self);

@@ -225,13 +225,33 @@ ggml_tensor * mix_backward(Graph & g, const Architecture & arch, const LayerPara
     return attend_backward(g, arch, p, s, inputs, a, d_o, input_wanted);
 }
 
+ggml_tensor * feed_forward(
+    Graph & g, const Architecture & arch, const LayerParameters & p, bool adapter, LayerActivations & a) {
+    if (p.experts.router.weight) return experts_forward(g, arch, p.experts, a.ffn_in, adapter, a.experts);
+    a.up = linear_forward(g, p.up, a.ffn_in, adapter);
+    a.gate = linear_forward(g, p.gate, a.ffn_in, adapter);
+    a.ffn_mid = gate_forward(g, arch.activation, a.gate, a.up);
+    return linear_forward(g, p.down, a.ffn_mid, adapter);
+}
+
+// The gradient of ffn_in from that of the feed-forward's result.
+ggml_tensor * feed_backward(
+    Graph & g, const Architecture & arch, const LayerParameters & p, const LayerActivations & a, ggml_tensor * d_down) {
+    if (p.experts.router.weight) return experts_backward(g, arch, p.experts, a.experts, a.ffn_in, d_down);
+    ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, d_down);
+    const GateGradient d_ffn = gate_backward(g, arch.activation, a.gate, a.up, d_mid);
+    ggml_tensor * d_ffn_in = linear_backward(g, p.gate, a.ffn_in, d_ffn.gate);
+    return linear_backward(g, p.up, a.ffn_in, d_ffn.up, {d_ffn_in});
+}
+
 }  // namespace
 
 std::vector<ggml_tensor *> LayerActivations::list() const {
     return {attn_in, query_in, q_raw, k_raw, query_gate, attention.q, attention.k, attention.v, attention.out,
         attention.kept, convolution.gates, convolution.conv, convolution.out, delta.mixed, delta.conv, delta.gate,
         delta.alpha, delta.beta, delta.rule, delta.out, mamba.projected, mamba.conv, mamba.rule, mamba.out, attn_raw,
-        residual, ffn_in, gate, up, ffn_mid, ffn_raw};
+        residual, ffn_in, gate, up, ffn_mid, experts.choice.experts, experts.choice.rows, experts.weights, experts.gate,
+        experts.up, experts.mid, ffn_raw};
 }
 
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
@@ -244,11 +264,8 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
     a.residual = ggml_add(c, scale_part(g, arch, mixed), pick_wanted(g, inputs, x));
 
     a.ffn_in = norm_forward(g, p.ffn_norm, a.residual, arch.norm_eps);
-    a.up = linear_forward(g, p.up, a.ffn_in, adapter);
-    a.gate = linear_forward(g, p.gate, a.ffn_in, adapter);
-    a.ffn_mid = gate_forward(g, arch.activation, a.gate, a.up);
     ggml_tensor * ffn =
-        post_norm_forward(g, p.post_ffn_norm, linear_forward(g, p.down, a.ffn_mid, adapter), arch.norm_eps, a.ffn_raw);
+        post_norm_forward(g, p.post_ffn_norm, feed_forward(g, arch, p, adapter, a), arch.norm_eps, a.ffn_raw);
     return ggml_add(c, scale_part(g, arch, ffn), a.residual);
 }
 
@@ -258,10 +275,7 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
 
     // Feed-forward: y = residual + scale * norm(down(act(gate) * up)).
     ggml_tensor * d_down = post_norm_backward(g, p.post_ffn_norm, a.ffn_raw, scale_part(g, arch, dy), arch.norm_eps);
-    ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, d_down);
-    const GateGradient d_ffn = gate_backward(g, arch.activation, a.gate, a.up, d_mid);
-    ggml_tensor * d_ffn_in = linear_backward(g, p.gate, a.ffn_in, d_ffn.gate);
-    d_ffn_in = linear_backward(g, p.up, a.ffn_in, d_ffn.up, {d_ffn_in});
+    ggml_tensor * d_ffn_in = feed_backward(g, arch, p, a, d_down);
     ggml_tensor * d_residual = ggml_add(c, dy, norm_backward(g, p.ffn_norm, a.residual, d_ffn_in, arch.norm_eps));
 
     ggml_tensor * d_o =
@@ -273,7 +287,6 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
 
 size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool blockwise) {
     const int64_t d = arch.n_embd, q = arch.head_size * arch.n_head, kv = arch.head_size * arch.n_head_kv;
-    const int64_t ff = arch.layers.front().ffn_gate.count;
     // The tensors of LayerActivations, plus those that exist only while the layer runs.
     const int64_t attention = blockwise ? arch.n_head : 2 * arch.n_head * s.row_length;
     const LayerWeights & layer = arch.layers.front();
@@ -283,7 +296,10 @@ size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool bl
     const StateShape & net = arch.state;
     const int64_t outputs = net.values(), channels = 2 * net.keys() + outputs,
                   nets = 5 * channels + 6 * outputs + net.key_size * outputs / StatePlan::kMostTokens;
-    const int64_t per_token = raw + 3 * d + std::max({attends, convolves, nets}) + 3 * ff;
+    // Experts add the rows of their results, or of their inputs' gradients.
+    const int64_t feeds =
+        layer.experts.router ? arch.experts_used * (3 * layer.experts.gate->ne[1] + d) : 3 * layer.ffn_gate.count;
+    const int64_t per_token = raw + 3 * d + std::max({attends, convolves, nets}) + feeds;
     return size_t(per_token) * size_t(s.tokens()) * sizeof(float);
 }
 

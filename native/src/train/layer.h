@@ -7,6 +7,7 @@
 #include "train/attention.h"
 #include "train/compute.h"
 #include "train/delta_net.h"
+#include "train/experts.h"
 #include "train/mamba.h"
 #include "train/parameters.h"
 #include "train/short_convolution.h"
@@ -38,7 +39,8 @@ struct LayerActivations {
     ggml_tensor * attn_raw;  // the output projection's result [d, Q], before its norm (null without one)
     ggml_tensor * residual;  // x + attention, or what stands in its place [d, Q]
     ggml_tensor * ffn_in;  // normed residual [d, Q]
-    ggml_tensor *gate, *up, *ffn_mid;  // [ff, Q]
+    ggml_tensor *gate, *up, *ffn_mid;  // [ff, Q] (null with experts)
+    ExpertState experts;
     ggml_tensor * ffn_raw;  // the feed-forward's result [d, Q], before its norm (null without one)
     std::vector<ggml_tensor *> list() const;
 };

@@ -79,6 +79,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         l.gate = make_linear(model, w.ffn_gate, nullptr);
         l.up = make_linear(model, w.ffn_up, nullptr);
         l.down = make_linear(model, w.ffn_down, nullptr);
+        if (w.experts.router) l.experts = make_experts(model, w.experts);
         l.math = w.math;
         layers_.push_back(l);
     }
@@ -153,6 +154,11 @@ MambaParameters ParameterSet::make_mamba(const Model & model, const MambaWeights
     p.skip = vector(w.skip);
     p.norm = make_norm(w.norm);
     return p;
+}
+
+ExpertParameters ParameterSet::make_experts(const Model & model, const ExpertWeights & w) const {
+    const auto linear = [&](ggml_tensor * t) { return make_linear(model, t, nullptr); };
+    return {linear(w.router), linear(w.gate), linear(w.up), linear(w.down)};
 }
 
 const Parameter * ParameterSet::find(const std::string & name) const {

@@ -58,6 +58,12 @@ struct MambaParameters {
     Norm norm;
 };
 
+// In place of gate, up and down, if the router has a weight.
+struct ExpertParameters {
+    Linear router;
+    Linear gate, up, down;  // with one matrix for each expert (expert_linear.h)
+};
+
 struct LayerParameters {
     Norm attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     Linear q, k, v, o, gate, up, down;
@@ -65,6 +71,7 @@ struct LayerParameters {
     Linear conv_in, conv_out;
     DeltaParameters delta;
     MambaParameters mamba;
+    ExpertParameters experts;
     LayerMath math;
 };
 
@@ -102,6 +109,7 @@ class ParameterSet {
     Norm make_norm(ggml_tensor * weight) const;
     DeltaParameters make_delta_net(const Model & model, const DeltaWeights & weights) const;
     MambaParameters make_mamba(const Model & model, const MambaWeights & weights) const;
+    ExpertParameters make_experts(const Model & model, const ExpertWeights & weights) const;
     double gradient_norm(Compute & compute) const;
     void clear_gradients();
 

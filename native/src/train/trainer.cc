@@ -42,11 +42,14 @@ LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
     const ConvolutionState & v = a.convolution;
     const DeltaState & d = a.delta;
     const MambaState & m = a.mamba;
+    const ExpertState & e = a.experts;
     return {leaf(a.attn_in), leaf(a.query_in), leaf(a.q_raw), leaf(a.k_raw), leaf(a.query_gate),
         {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, {leaf(v.gates), leaf(v.conv), leaf(v.out)},
         {leaf(d.mixed), leaf(d.conv), leaf(d.gate), leaf(d.alpha), leaf(d.beta), leaf(d.rule), leaf(d.out)},
         {leaf(m.projected), leaf(m.conv), leaf(m.rule), leaf(m.out)}, leaf(a.attn_raw), leaf(a.residual),
-        leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid), leaf(a.ffn_raw)};
+        leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid),
+        {{leaf(e.choice.experts), leaf(e.choice.rows)}, leaf(e.weights), leaf(e.gate), leaf(e.up), leaf(e.mid)},
+        leaf(a.ffn_raw)};
 }
 
 void require(bool condition, const char * what) {
@@ -112,8 +115,9 @@ struct Trainer::Impl {
 
     // Checks, before any computation, that the device holds all weights and has every operation of a training step.
     void check_device() {
-        if (arch.state.value_heads > 0) {
-            throw Error("unsupported-architecture", "layers with a state in place of attention train on the CPU only")
+        if (arch.state.value_heads > 0 || arch.experts_used > 0) {
+            const std::string what = arch.experts_used > 0 ? "experts" : "layers with a state in place of attention";
+            throw Error("unsupported-architecture", what + " train on the CPU only")
                 .subject(model->options().path)
                 .received(ggml_backend_name(compute.backend()))
                 .remedy("train on the CPU (device \"cpu\")");

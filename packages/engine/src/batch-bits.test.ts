@@ -111,8 +111,11 @@ it.each([
   ["phi3", "q8_0", 2],
   ["mistral3", "f32", 2],
   ["mistral3", "q8_0", 2],
+  ["qwen3moe", "f32", 2],
+  ["qwen3moe", "f16", 2],
+  ["qwen3moe", "q8_0", 2],
 ] as const)(
-  "%s %s, with windows, without RoPE, with scales and convolutions: the same",
+  "%s %s, with windows, without RoPE, with scales, convolutions and experts: the same",
   async (architecture, type, layers) => {
     const model = await models.load(
       { ...shapeFor(type), architecture, type, layers },

@@ -132,8 +132,8 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     await cpu.dispose();
   });
 
-  it.each(["qwen35", "granitehybrid"] as const)(
-    "%s's states are refused before the first step",
+  it.each(["qwen35", "granitehybrid", "qwen3moe"] as const)(
+    "%s's states or experts are refused before the first step",
     async (architecture) => {
       const path = await write({ architecture });
       await expect(loadEmulated({ path, ...small, trainable: "full" }, device())).rejects.toMatchObject({

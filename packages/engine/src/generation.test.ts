@@ -134,6 +134,22 @@ describe("logprobs", () => {
     expect(maxDifference(other!.logprobs.slice(prompt.length), logprobs)).toBeGreaterThan(1e-4);
   });
 
+  it("qwen3moe: experts that are equally likely are chosen as llama.cpp does", async () => {
+    const file = describeTinyModel({ architecture: "qwen3moe", experts: { count: 24, used: 5 }, embeddingScale: 0.3 });
+    // Experts i and i + 8 have the same logits.
+    for (const { name, data } of file.tensors)
+      if (name.endsWith("ffn_gate_inp.weight")) for (const i of data.keys()) data[i] = data[i % (data.length / 3)]!;
+    const path = join(models.folder, "ties.gguf");
+    await writeGguf(path, file);
+    const model = await models.load({}, { path, lora: { rank: 4 } });
+    const prompt = randomTokens(40, 4);
+    const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
+    const [score] = await model.score([{ tokenIds: [...prompt, ...tokenIds], from: prompt.length }], {
+      temperature: 0.9,
+    });
+    expect(score!.logprobs.slice(prompt.length)).toEqual(logprobs);
+  });
+
   it("phi3: the factors of RoPE are chosen by the context, for decoding and for training", async () => {
     const path = await models.write({ architecture: "phi3", originalContext: 32, embeddingScale: 0.3 });
     const load = (options: Omit<LoadModelOptions, "path">) => models.load({}, { path, lora: { rank: 4 }, ...options });

@@ -86,8 +86,8 @@ export interface LoadModelOptions {
   /**
    * A prompt takes over the KV of any sequence, running, idle or disposed of, that begins with the same tokens; of
    * equal prompts that arrive together one is evaluated. Default true. A deterministic model shares any prefix if each
-   * row is computed in the same way in all batches: on CPUs, without flash attention or experts (on CPUs other than
-   * x86: with F32 and F16 weights). Otherwise it shares only whole prefill chunks (`prefillChunk`), which contain no
+   * row is computed in the same way in all batches: on CPUs, without flash attention (with experts, and on CPUs other
+   * than x86: over covered weights). Otherwise it shares only whole prefill chunks (`prefillChunk`), which contain no
    * sampled token. False: a sequence shares only with its forks.
    */
   prefixReuse?: boolean;

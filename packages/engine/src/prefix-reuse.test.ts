@@ -49,6 +49,7 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["mistral3", { architecture: "mistral3", embeddingScale: 0.3 }, { kvType: "f32" }],
   ["phi3", { architecture: "phi3", embeddingScale: 0.3 }, { kvType: "f32" }],
   ["granite", { architecture: "granite", embeddingScale: 0.3 }, { kvType: "f32" }],
+  ["qwen3moe", { architecture: "qwen3moe", embeddingScale: 0.3 }, { kvType: "f32" }],
   [
     "gemma3 q8_0 with an adapter",
     { architecture: "gemma3", type: "q8_0", embedding: 64, feedForward: 64 },

@@ -19,13 +19,30 @@ const BOUNDS: [readonly GgufTensorType[], logprobs: number, gradients: number][]
   [["q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq2_s", "iq3_xxs", "iq3_s", "iq4_xs", "tq1_0", "tq2_0"], 0.2, 9e-2],
 ];
 
+const shape = { embedding: 256, heads: 4, headSize: 64, feedForward: 256, embeddingScale: 0.1 };
+
 describe("LoRA over quantized weights has the gradients of the same weights in F32, but for rounded activations", () => {
   const cases = BOUNDS.flatMap(([types, logprobs, gradients]) =>
     types.map((type) => [type, logprobs, gradients] as const),
   );
   it.each(cases)("%s", async (type, logprobs, gradients) => {
-    const shape = { embedding: 256, heads: 4, headSize: 64, feedForward: 256, embeddingScale: 0.1 };
     const found = await compareWithFloats(models, { architecture: "qwen2", type, ...shape });
+    expect(found.logprob).toBeLessThan(logprobs);
+    expect(found.gradient).toBeLessThan(gradients);
+    expect(found.gradient).toBeGreaterThan(0);
+  });
+
+  // Types that our products multiply, and types that ggml does. Tokens take all experts: a rounded activation could
+  // change a choice, and move a logprob by nats.
+  it.each([
+    ["f16", 1e-2, 3e-3],
+    ["q8_0", 0.2, 7e-2],
+    ["q6_K", 0.35, 9e-2],
+    ["mxfp4", 0.2, 7e-2],
+    ["iq3_s", 0.4, 9e-2],
+  ] as const)("%s, with experts", async (type, logprobs, gradients) => {
+    const experts = { count: 4, used: 4 };
+    const found = await compareWithFloats(models, { architecture: "qwen3moe", experts, type, ...shape });
     expect(found.logprob).toBeLessThan(logprobs);
     expect(found.gradient).toBeLessThan(gradients);
     expect(found.gradient).toBeGreaterThan(0);

@@ -73,6 +73,8 @@ const cases: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][
   ["F16, LoRA", 2, { ...small, type: "f16", architecture: "qwen2" }, { lora }],
   ["Q8_0, LoRA", 2, { ...small, type: "q8_0" }, { lora }],
   ["Q4_K, LoRA", 2, { ...blocks, type: "q4_K" }, { lora }],
+  ["experts in F32, full", 1, { ...small, architecture: "qwen3moe" }, { trainable: "full" }],
+  ["experts in Q8_0, LoRA", 1, { ...small, type: "q8_0", architecture: "qwen3moe" }, { lora: { rank: 4 } }],
 ];
 
 /** Name of the first entry of `results` that differs from the others. */

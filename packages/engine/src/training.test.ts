@@ -82,6 +82,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["qwen35, full", { architecture: "qwen35", layers: 3 }, { trainable: "full" }],
     ["granitehybrid, full", { architecture: "granitehybrid", layers: 3 }, { trainable: "full" }],
     ["phi3, LoRA", { architecture: "phi3" }, { lora: { rank: 4, alpha: 8 } }],
+    ["qwen3moe, full", { architecture: "qwen3moe" }, { trainable: "full" }],
   ];
   it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
     const model = await models.load(shape, options);
@@ -220,6 +221,13 @@ describe("gradients do not depend on how the batch is computed", () => {
     ],
     ["mistral3, full", 1e-5, { architecture: "mistral3", embeddingScale: 0.3 }, { trainable: "full" }],
     ["phi3, full", 1e-5, { architecture: "phi3", embeddingScale: 0.3 }, { trainable: "full" }],
+    ["qwen3moe, full", 1e-5, { architecture: "qwen3moe", embeddingScale: 0.3 }, { trainable: "full" }],
+    [
+      "qwen3moe, LoRA",
+      1e-5,
+      { architecture: "qwen3moe", layers: 3, embeddingScale: 0.3 },
+      { lora: { rank: 4, alpha: 8 } },
+    ],
     ["Q8_0, LoRA", 5e-3, { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4, alpha: 8 } }],
   ];
   it.each(trees)(

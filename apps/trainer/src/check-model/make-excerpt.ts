@@ -13,7 +13,8 @@ const BLOCK = /^blk\.(\d+)\./;
 
 /**
  * Writes a model of the first `blocks` blocks of another one, with its weights, embeddings and head: complete, but
- * small enough to check gradients tensor by tensor.
+ * small enough to check gradients tensor by tensor. Tokens take all of a block's experts: where they chose some, the loss
+ * would jump with each other choice, and have no slope there.
  */
 export async function writeExcerpt(path: string, output: string, blocks: number): Promise<void> {
   const header = await readGguf(path);
@@ -33,7 +34,13 @@ export async function writeExcerpt(path: string, output: string, blocks: number)
       const isByBlock = isOfBlocks && typeof value === "object" && value.arrayLength === total;
       return [name, isByBlock ? cutArray(entry, total, blocks) : entry] as const;
     });
-    const metadata = { ...Object.fromEntries(entries), [key]: { type: "uint32", value: blocks } as const };
+    const u32 = (value: number) => ({ type: "uint32", value }) as const;
+    const experts = Number(header.metadata.get(`${prefix}expert_count`)?.value ?? 0);
+    const metadata = {
+      ...Object.fromEntries(entries),
+      [key]: u32(blocks),
+      ...(experts > 0 ? { [`${prefix}expert_used_count`]: u32(experts) } : {}),
+    };
     await writeGguf(output, { metadata, tensors });
   } finally {
     await file.close();

@@ -14,6 +14,7 @@ export const textArchitectures = [
   "mistral3",
   "qwen35",
   "granitehybrid",
+  "qwen3moe",
 ] as const;
 
 /**
@@ -52,6 +53,8 @@ export interface TinyModelOptions {
    * layers; default none.
    */
   slidingWindow?: number;
+  /** For qwen3moe: experts of every layer, and how many of them a token chooses. Default 4 and 2. */
+  experts?: { count: number; used: number };
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
   embeddingScale?: number;
@@ -170,6 +173,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     ropeFactors = false,
     originalContext = architecture === "mistral3" ? 8 : 256,
     slidingWindow = architecture === "phi3" ? 0 : 6,
+    experts = { count: 4, used: 2 },
     seed = 1,
     embeddingScale = 1,
   } = options;
@@ -180,10 +184,10 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       shape.reduce((a, b) => a * b, 1),
       () => mean + scale * normal(),
     );
-    // Norms, biases, convolutions and numbers of heads stay F32, as in every real file.
+    // Norms, biases, convolutions, routers and numbers of heads stay F32, as in every real file.
     tensors.push({
       name,
-      type: shape.length === 2 && !/\.conv\.|conv1d|norm|ssm_[ad]$/.test(name) ? type : "f32",
+      type: shape.length >= 2 && !/\.conv\.|conv1d|norm|ssm_[ad]$|ffn_gate_inp/.test(name) ? type : "f32",
       shape,
       data,
     });
@@ -197,6 +201,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const hasDeltaNet = (layer: number) => architecture === "qwen35" && layer % 2 === 0;
   const deltaHeads = embedding < 256 ? 4 : 16; // of values; their numbers divide into blocks of every type
   const hasMamba = (layer: number) => architecture === "granitehybrid" && layer % 2 === 0;
+  const hasExperts = architecture === "qwen3moe";
   const hasAttention = (layer: number) => !hasConvolution(layer) && !hasDeltaNet(layer) && !hasMamba(layer);
   const inner = 2 * embedding; // values of a layer of Mamba-2, as llama.cpp demands
   const mambaHeads = inner / MAMBA.valueSize;
@@ -256,9 +261,18 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("post_ffw_norm.weight"), [embedding], 0.1, 1);
     }
     add(name(architecture === "qwen35" ? "post_attention_norm.weight" : "ffn_norm.weight"), [embedding], 0.1, 1);
-    if (architecture !== "phi3") linear("ffn_gate.weight", embedding, feedForward);
-    linear("ffn_up.weight", embedding, architecture === "phi3" ? 2 * feedForward : feedForward);
-    linear("ffn_down.weight", feedForward, embedding);
+    if (hasExperts) {
+      const linears = (part: string, inputs: number, outputs: number) =>
+        add(name(part), [inputs, outputs, experts.count], 1.2 / Math.sqrt(inputs));
+      linear("ffn_gate_inp.weight", embedding, experts.count);
+      linears("ffn_gate_exps.weight", embedding, feedForward);
+      linears("ffn_up_exps.weight", embedding, feedForward);
+      linears("ffn_down_exps.weight", feedForward, embedding);
+    } else {
+      if (architecture !== "phi3") linear("ffn_gate.weight", embedding, feedForward);
+      linear("ffn_up.weight", embedding, architecture === "phi3" ? 2 * feedForward : feedForward);
+      linear("ffn_down.weight", feedForward, embedding);
+    }
   }
   add(architecture === "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", [embedding], 0.1, 1);
   if (ropeFactors)
@@ -313,6 +327,13 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
           [key("ssm.inner_size")]: u32(inner),
         }
       : {};
+  const ofExperts: Record<string, GgufValue> = hasExperts
+    ? {
+        [key("expert_count")]: u32(experts.count),
+        [key("expert_used_count")]: u32(experts.used),
+        [key("expert_feed_forward_length")]: u32(feedForward),
+      }
+    : {};
   const ofWindows: Record<string, GgufValue> =
     architecture === "gemma3"
       ? {
@@ -370,6 +391,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       ...ofConvolutions,
       ...ofDeltaNets,
       ...ofMamba,
+      ...ofExperts,
       ...ofWindows,
       ...ofScales,
       ...ofPhi,

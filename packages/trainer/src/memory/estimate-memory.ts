@@ -28,6 +28,8 @@ export interface ModelShape {
   headSize: number;
   /** Of layers with a state in place of attention: values of a token, and of a layer's state. */
   states?: { channels: number; outputs: number; state: number };
+  /** Experts that a token chooses in place of the feed-forward's matrices, and their width. */
+  experts?: { used: number; feedForward: number };
   /** Whether a gate of each head's output stands behind its queries. */
   gatesQueries?: boolean;
   vocabulary: number;
@@ -62,6 +64,7 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const keys = tensors.filter(({ name }) => Number(/^blk\.(\d+)\.attn_k\.weight$/.exec(name)?.[1] ?? layers) < layers);
   const shapeOf = (part: string) => tensors.find(({ name }) => name.endsWith(`.${part}.weight`))?.shape ?? [0, 0];
   const [outputs, channels] = [shapeOf("ssm_out")[0]!, shapeOf("ssm_conv1d")[1]!];
+  const expertWidth = shapeOf("ffn_down_exps")[0]!;
   const count = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
   return {
     architecture,
@@ -73,6 +76,7 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
     kvLayers: keys.length > 0 ? keys.length : layers,
     headSize,
     ...(outputs > 0 ? { states: { channels, outputs, state: outputs * read("ssm.state_size") } } : {}),
+    ...(expertWidth > 0 ? { experts: { used: read("expert_used_count"), feedForward: expertWidth } } : {}),
     gatesQueries: shapeOf("attn_q")[1] === 2 * heads * headSize,
     vocabulary: tensors.find(({ name }) => name === "token_embd.weight")?.shape[1] ?? 0,
     contextLength: read("context_length"),
@@ -254,11 +258,12 @@ function countStates({ layers, kvLayers, states }: ModelShape): number {
 
 /** Values that a layer computes of each token, as `activation_bytes` of the native code counts them. */
 function countValues(model: ModelShape): number {
-  const { embedding, headSize, heads, kvHeads, feedForward, states, gatesQueries } = model;
+  const { embedding, headSize, heads, kvHeads, feedForward, states, experts, gatesQueries } = model;
   const attends = (gatesQueries ? 7 : 4) * headSize * heads + 6 * headSize * kvHeads + heads;
   // A state is kept for every 64 tokens.
   const keepsStates = states ? 5 * states.channels + 6 * states.outputs + states.state / 64 : 0;
-  return 3 * embedding + Math.max(attends, keepsStates) + 3 * feedForward;
+  const feeds = experts ? experts.used * (3 * experts.feedForward + embedding) : 3 * feedForward;
+  return 3 * embedding + Math.max(attends, keepsStates) + feeds;
 }
 
 function countAdapter(model: ModelShape, config: TrainConfig): number {

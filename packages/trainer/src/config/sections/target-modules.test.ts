@@ -18,6 +18,7 @@ describe("transformers' names of all linear layers are those of an adapter of al
       [...llama.filter((name) => name !== "o_proj"), "out_proj", "in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b"],
     ],
     ["granitehybrid", ["q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "input_linear", "output_linear"]],
+    ["qwen3moe", ["q_proj", "k_proj", "v_proj", "o_proj"]],
     ["lfm2", ["q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3"]],
   ] as const)("%s", async (architecture, names) => {
     const path = await models.write({ architecture });

@@ -24,7 +24,8 @@ const ggufVocabulary = "the vocabulary is the GGUF's";
 const profiled = "trainer.profile_steps profiles whole steps";
 const ownCheckpoints = "a checkpoint always holds all that a resumed run needs";
 const ggufModel = "a model is what its GGUF says";
-const noExperts = "models with experts are not trained here";
+const noExpertLoad = "no metric says how many tokens an expert gets";
+const sameExperts = "sampler and trainer choose experts by the same products: no choice is replayed";
 const noSound = "policies read texts and see images: rows with sound or videos are refused";
 const byProjector = "images are cut as the projector's file says";
 const shared = "rollouts and training share the weights in one process: nothing is sent";
@@ -185,7 +186,7 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "actor_rollout_ref.rollout.logprobs_mode": {
     nothing: "logprobs are those of the whole vocabulary at rollout.temperature, for sampler and trainer",
   },
-  "actor_rollout_ref.rollout.moe_load_balance_metrics_interval": { nothing: noExperts },
+  "actor_rollout_ref.rollout.moe_load_balance_metrics_interval": { nothing: noExpertLoad },
   "actor_rollout_ref.rollout.over_sample_rate": {
     nothing: "every conversation of a step is waited for: none is cut off",
   },
@@ -305,7 +306,7 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "actor_rollout_ref.actor.qat.enable": { only: [false] },
   "actor_rollout_ref.actor.qat": { unread: noQat },
   "actor_rollout_ref.actor.router_replay.mode": { only: ["disabled"] },
-  "actor_rollout_ref.actor.router_replay": { unread: noExperts },
+  "actor_rollout_ref.actor.router_replay": { unread: sameExperts },
   "critic.loss_scale_factor": { only: [null] },
   "critic.model.custom_chat_template": { only: [null] },
   "critic.model.exclude_modules": { only: [null] },
