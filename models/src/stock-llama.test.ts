@@ -37,7 +37,9 @@ describe("stock llama.cpp", () => {
       // With 0.1 two tokens of lfm2 are 0.001 nats apart.
       embeddingScale: ["lfm2", "qwen35"].includes(family) ? 0.3 : 0.1,
     });
-    const ours = await models.load({}, { path, lora: { rank: 4, alpha: 32 } });
+    const experts = ["ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"];
+    const targets = family === "qwen3moe" ? ["attn_q", "attn_v", ...experts] : undefined;
+    const ours = await models.load({}, { path, lora: { rank: 4, alpha: 32, targets } });
     const prompt = [72, 101, 108, 108, 111, 44, 32, 119, 111, 114];
     const speak = async () => {
       const sequence = ours.createSequence();

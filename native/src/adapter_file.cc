@@ -21,10 +21,15 @@ namespace {
 constexpr const char * kLinearLayers[] = {"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output", "shortconv.in_proj",
     "shortconv.out_proj", "attn_gate", "ssm_in", "ssm_alpha", "ssm_beta", "ssm_out", "ffn_gate", "ffn_up", "ffn_down"};
 
+// Layers that a new adapter changes only when they are named: there are as many pairs of each of experts' matrices as
+// experts.
+constexpr const char * kNamedLayers[] = {"ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "output"};
+
 std::string list_linear_layers() {
     std::string text;
-    for (const char * layer : kLinearLayers) text += std::string(text.empty() ? "" : ", ") + layer;
-    return text + " or output";
+    for (const char * layer : kLinearLayers) text += std::string(layer) + ", ";
+    for (const char * layer : kNamedLayers) text += std::string(layer == kNamedLayers[0] ? "" : ", ") + layer;
+    return text;
 }
 
 // "blk.3.attn_q.weight" -> "attn_q"; "output.weight" -> "output"; anything else -> "".
@@ -39,10 +44,27 @@ std::string short_name(const std::string & tensor) {
     return dot == std::string::npos ? "" : stem.substr(dot + 1);
 }
 
-bool is_linear(const std::string & name) {
-    if (name == "output") return true;
+bool is_default(const std::string & name) {
     return std::any_of(
         std::begin(kLinearLayers), std::end(kLinearLayers), [&](const char * layer) { return name == layer; });
+}
+
+bool is_linear(const std::string & name) {
+    return is_default(name) || std::any_of(std::begin(kNamedLayers), std::end(kNamedLayers),
+                                   [&](const char * layer) { return name == layer; });
+}
+
+// Axes of 1 at the end are left out: a matrix, or one for each expert.
+std::vector<int64_t> shape_of(const ggml_tensor * t) {
+    std::vector<int64_t> shape = {t->ne[0], t->ne[1]};
+    if (t->ne[2] > 1) shape.push_back(t->ne[2]);
+    return shape;
+}
+
+std::string describe(const std::vector<int64_t> & shape) {
+    std::string text;
+    for (const int64_t n : shape) text += (text.empty() ? "" : ", ") + std::to_string(n);
+    return "[" + text + "]";
 }
 
 std::vector<AdapterTensor> make_initial_pairs(const Model & model, const LoraOptions & options, uint32_t seed) {
@@ -59,18 +81,22 @@ std::vector<AdapterTensor> make_initial_pairs(const Model & model, const LoraOpt
     std::vector<AdapterTensor> pairs;
     for (const auto & [name, weight] : llama_internal_get_tensor_map(model.llama())) {
         const std::string layer = short_name(name);
-        const bool wanted = options.targets.empty() ? is_linear(layer) && layer != "output"
+        const bool wanted = options.targets.empty() ? is_default(layer)
                                                     : std::find(options.targets.begin(), options.targets.end(),
                                                           layer) != options.targets.end();
-        if (!wanted || ggml_n_dims(weight) != 2) continue;
+        if (!wanted || ggml_n_dims(weight) < 2) continue;
+        const int64_t experts = weight->ne[2];
         AdapterTensor a{name + ".lora_a", {weight->ne[0], rank}, {}};
         AdapterTensor b{name + ".lora_b", {rank, weight->ne[1]}, {}};
+        if (experts > 1) {
+            for (AdapterTensor * tensor : {&a, &b}) tensor->shape.push_back(experts);
+        }
         // As PEFT does: A uniform in ±1/sqrt(inputs) (Kaiming with a = sqrt 5), B zero, so that training starts at W.
         std::uniform_real_distribution<float> uniform(
             -1.0f / std::sqrt(float(weight->ne[0])), 1.0f / std::sqrt(float(weight->ne[0])));
-        a.values.resize(size_t(weight->ne[0]) * size_t(rank));
+        a.values.resize(size_t(weight->ne[0]) * size_t(rank) * size_t(experts));
         for (auto & value : a.values) value = uniform(random);
-        b.values.assign(size_t(rank) * size_t(weight->ne[1]), 0.0f);
+        b.values.assign(size_t(rank) * size_t(weight->ne[1]) * size_t(experts), 0.0f);
         pairs.push_back(std::move(a));
         pairs.push_back(std::move(b));
     }
@@ -128,8 +154,8 @@ class AdapterReader {
             const ggml_tensor * b = find(base + ".lora_b");
             check_pair(base, t, b, options);
             targets.insert(short_name(base));
-            file.pairs.push_back({name, {t->ne[0], t->ne[1]}, copy_as_floats(t)});
-            file.pairs.push_back({b->name, {b->ne[0], b->ne[1]}, copy_as_floats(b)});
+            file.pairs.push_back({name, shape_of(t), copy_as_floats(t)});
+            file.pairs.push_back({b->name, shape_of(b), copy_as_floats(b)});
         }
         if (file.pairs.empty())
             throw mismatch("holds no LoRA pair").expected("tensors <weight>.lora_a and <weight>.lora_b");
@@ -158,10 +184,6 @@ class AdapterReader {
         char text[32];
         std::snprintf(text, sizeof text, "%g", double(value));
         return text;
-    }
-
-    static std::string shape_of(const ggml_tensor * t) {
-        return "[" + std::to_string(t->ne[0]) + ", " + std::to_string(t->ne[1]) + "]";
     }
 
     const ggml_tensor * find(const std::string & name) const {
@@ -212,12 +234,14 @@ class AdapterReader {
         }
         const ggml_tensor * weight = model_.llama()->get_tensor(base.c_str());
         if (!weight) throw mismatch("adapts a weight that the model does not have").received(base);
-        if (a->ne[0] != weight->ne[0] || b->ne[1] != weight->ne[1] || a->ne[1] != b->ne[0] || ggml_n_dims(a) > 2 ||
-            ggml_n_dims(b) > 2) {
+        const int64_t experts = weight->ne[2];
+        if (a->ne[0] != weight->ne[0] || b->ne[1] != weight->ne[1] || a->ne[1] != b->ne[0] || a->ne[2] != experts ||
+            b->ne[2] != experts || a->ne[3] != 1 || b->ne[3] != 1) {
+            const std::string each = experts > 1 ? ", " + std::to_string(experts) + "]" : "]";
             throw mismatch("is of another shape than the model's " + base)
-                .expected(
-                    "A [" + std::to_string(weight->ne[0]) + ", rank], B [rank, " + std::to_string(weight->ne[1]) + "]")
-                .received("A " + shape_of(a) + ", B " + shape_of(b));
+                .expected("A [" + std::to_string(weight->ne[0]) + ", rank" + each + ", B [rank, " +
+                          std::to_string(weight->ne[1]) + each)
+                .received("A " + describe(shape_of(a)) + ", B " + describe(shape_of(b)));
         }
         if (options.rank && *options.rank != b->ne[0]) {
             throw mismatch("has another rank")
@@ -289,7 +313,7 @@ std::vector<AdapterTensor> read_pairs(const llama_adapter_lora * adapter, const 
     for (const auto & name : list_weights(adapter)) {
         for (const char * half : {".lora_a", ".lora_b"}) {
             const ggml_tensor * tensor = tensors[pairs.size()];
-            pairs.push_back({name + half, {tensor->ne[0], tensor->ne[1]}, read_floats(tensor)});
+            pairs.push_back({name + half, shape_of(tensor), read_floats(tensor)});
         }
     }
     return pairs;
@@ -338,11 +362,11 @@ std::vector<AdapterTensor> read_adapter_like(const Model & model, const std::str
         const auto & weight = adapter->ab_map.at(name);
         for (const auto & [half, tensor] : {std::make_pair(".lora_a", weight.a), std::make_pair(".lora_b", weight.b)}) {
             const size_t at = pairs.size();
-            const std::vector<int64_t> shape = {tensor->ne[0], tensor->ne[1]};
+            const std::vector<int64_t> shape = shape_of(tensor);
             if (at >= file.pairs.size() || file.pairs[at].name != name + half || file.pairs[at].shape != shape) {
                 throw Error("adapter-mismatch", "is shaped otherwise than the adapter that is trained")
                     .subject(path)
-                    .expected(name + half + " [" + std::to_string(shape[0]) + ", " + std::to_string(shape[1]) + "]")
+                    .expected(name + half + " " + describe(shape))
                     .received(at < file.pairs.size() ? file.pairs[at].name : "nothing")
                     .remedy("give a file that this run's adapter was saved to");
             }

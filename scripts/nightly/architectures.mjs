@@ -12,6 +12,7 @@ import { exportModel } from "../../packages/engine/src/index.ts";
 import {
   compareWithFloats,
   fillAdapter,
+  listReferenceTargets,
   makeReferenceBatch,
   readTorchReference,
   TinyModels,
@@ -39,7 +40,8 @@ async function compareWithTorch(architecture) {
   const logprob = Math.max(
     ...scores.flatMap(({ logprobs }, i) => [...logprobs].map((x, t) => Math.abs(x - batch[i].logprobs["1.0"][t]))),
   );
-  const lora = await models.load({}, { path, lora: { rank: 4, alpha: 8 } });
+  const targets = listReferenceTargets(reference);
+  const lora = await models.load({}, { path, lora: { rank: 4, alpha: 8, targets } });
   for (const [name, tensor] of Object.entries(reference.lora.initial))
     await lora.writeTensor(name, Float32Array.from(tensor));
   return {

@@ -137,6 +137,24 @@ describe("an adapter that does not fit", () => {
     await expect(merging).rejects.toMatchObject({ code: "engine/not-an-adapter", subject: path });
   });
 
+  it("with experts of another number is refused, alone and in merging", async () => {
+    const targets = ["ffn_up_exps"];
+    const path = join(models.folder, "experts.gguf");
+    const four = await models.load({ architecture: "qwen3moe", layers: 1 }, { lora: { rank: 2, targets } });
+    await four.saveAdapter(path);
+    const six = { architecture: "qwen3moe", layers: 1, experts: { count: 6, used: 2 } } as const;
+    const base = await models.write(six);
+    await expect(models.load({}, { path: base, lora: { path } })).rejects.toMatchObject({
+      code: "engine/adapter-mismatch",
+      expected: "A [32, rank, 6], B [rank, 48, 6]",
+      received: "A [32, 2, 4], B [2, 48, 4]",
+    });
+    const output = join(models.folder, "never.gguf");
+    await expect(exportModel({ base, adapter: path, output })).rejects.toMatchObject({
+      code: "engine/not-an-adapter",
+    });
+  });
+
   it("without alpha, the product counts as it is, as in llama.cpp", async () => {
     const path = join(models.folder, "no-alpha.gguf");
     const value = (of: number) => Float32Array.from({ length: 64 }, (_, i) => 0.02 * Math.sin(of + i));

@@ -117,9 +117,11 @@ it.each([
 ] as const)(
   "%s %s, with windows, without RoPE, with scales, convolutions and experts: the same",
   async (architecture, type, layers) => {
+    const targets =
+      architecture === "qwen3moe" ? ["attn_q", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"] : undefined;
     const model = await models.load(
       { ...shapeFor(type), architecture, type, layers },
-      { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8 } },
+      { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8, targets } },
     );
     await fillAdapter(model);
     const together = await runInGroups(model, [64]);

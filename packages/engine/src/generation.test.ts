@@ -2,7 +2,14 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LlamaSequence, LoadModelOptions } from "./index.js";
 import { writeGguf } from "./index.js";
-import { describeTinyModel, makeNormals, TinyModels, textArchitectures, weightedLogprobs } from "./testing/index.js";
+import {
+  describeTinyModel,
+  fillAdapter,
+  makeNormals,
+  TinyModels,
+  textArchitectures,
+  weightedLogprobs,
+} from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -132,6 +139,23 @@ describe("logprobs", () => {
     const plain = await models.load(tiny, { lora: { rank: 4 } });
     const [other] = await plain.score(whole, { temperature: 0.9 });
     expect(maxDifference(other!.logprobs.slice(prompt.length), logprobs)).toBeGreaterThan(1e-4);
+  });
+
+  it.each(["f32", "q8_0"] as const)("qwen3moe %s: with an adapter of experts and router", async (type) => {
+    const shape = { architecture: "qwen3moe", type, embedding: 64, feedForward: 64, embeddingScale: 0.3 } as const;
+    const targets = ["attn_q", "ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"];
+    const model = await models.load(shape, { lora: { rank: 4, alpha: 12, targets } });
+    const prompt = randomTokens(9, 4);
+    const untrained = await generateAlone(model, prompt, 7);
+    await fillAdapter(model);
+    const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
+    expect([...logprobs]).not.toEqual([...untrained.logprobs]);
+    const [score] = await model.score([{ tokenIds: [...prompt, ...tokenIds], from: prompt.length }], {
+      temperature: 0.9,
+    });
+    const scored = score!.logprobs.slice(prompt.length);
+    if (isPortable && type === "q8_0") expect(maxDifference(scored, logprobs)).toBeLessThan(2e-2);
+    else expect(scored).toEqual(logprobs);
   });
 
   it("qwen3moe: experts that are equally likely are chosen as llama.cpp does", async () => {

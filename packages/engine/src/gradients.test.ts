@@ -32,7 +32,7 @@ async function randomizeLoraB(model: LlamaModel) {
   for (const { name, shape } of model.listTensors().filter((t) => t.name.endsWith(".lora_b"))) {
     await model.writeTensor(
       name,
-      Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.1 * normal()),
+      Float32Array.from({ length: shape.reduce((product, n) => product * n, 1) }, () => 0.1 * normal()),
     );
   }
 }
@@ -40,6 +40,7 @@ async function randomizeLoraB(model: LlamaModel) {
 const attention = ["attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output"];
 const convolution = ["shortconv.in_proj", "shortconv.out_proj"];
 const states = ["attn_gate", "ssm_in", "ssm_alpha", "ssm_beta", "ssm_out"]; // beside attn_qkv
+const experts = ["ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"];
 /** A weight of the first layer that other architectures lack, or attn_k. */
 const FIRST: Record<string, string> = {
   lfm2: "shortconv.conv",
@@ -48,7 +49,7 @@ const FIRST: Record<string, string> = {
   granitehybrid: "ssm_in",
 };
 /** Linear layers, if not seven a layer: half of some models' layers have others in place of attention's four. */
-const LINEAR: Record<string, number> = { lfm2: 6, phi3: 4, qwen35: 7.5, granitehybrid: 6, qwen3moe: 4 };
+const LINEAR: Record<string, number> = { lfm2: 6, phi3: 4, qwen35: 7.5, granitehybrid: 6, qwen3moe: 8 };
 
 // Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {
@@ -80,7 +81,7 @@ describe("gradients against finite differences", () => {
           lora: {
             rank: 4,
             alpha: 8,
-            targets: [...attention, ...convolution, ...states, "ffn_gate", "ffn_up", "ffn_down", "output"],
+            targets: [...attention, ...convolution, ...states, ...experts, "ffn_gate", "ffn_up", "ffn_down", "output"],
           },
         },
       );

@@ -13,7 +13,8 @@ export interface LoraOptions {
   /**
    * Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output; of LFM2 also
    * shortconv.in_proj, shortconv.out_proj; of Qwen3.5 attn_qkv, attn_gate, ssm_alpha, ssm_beta, ssm_out; of Granite's hybrids ssm_in, ssm_out; of Phi 3 attn_qkv in place of the first three, and no ffn_gate, which is
-   * part of its ffn_up. Default: all except output.
+   * part of its ffn_up; with experts ffn_gate_exps, ffn_up_exps, ffn_down_exps and the router's ffn_gate_inp in place of
+   * the feed-forward's. Default: all except output, experts and router.
    */
   targets?: string[];
   /**

@@ -60,6 +60,11 @@ const cases: [string, TinyModelOptions, Partial<LoadModelOptions>][] = [
   ["adapters over q4_K", { type: "q4_K", ...wide }, lora],
   // ggml's own products: eight rows at least.
   ["adapters over q3_K", { type: "q3_K", ...wide }, lora],
+  [
+    "adapters of experts",
+    { architecture: "qwen3moe" },
+    { trainable: "lora", lora: { rank: 4, targets: ["ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"] } },
+  ],
   ["all weights", { type: "f32" }, full],
   ["all weights, the output's among them", { type: "f32", tied: false }, full],
 ];

@@ -4,6 +4,7 @@ import type { OptimizerOptions } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "./index.js";
 import {
+  listReferenceTargets,
   makeReferenceBatch,
   type ReferenceTraining,
   readTorchReference,
@@ -88,7 +89,8 @@ describe.each(torchFamilies)("%s against PyTorch", (family) => {
   });
 
   it("LoRA: loss, every gradient, three AdamW steps", async () => {
-    const model = await models.load({}, { path, lora: { rank: 4, alpha: 8 } });
+    const lora = { rank: 4, alpha: 8, targets: listReferenceTargets(reference) };
+    const model = await models.load({}, { path, lora });
     for (const [name, values] of Object.entries(reference.lora.initial))
       await model.writeTensor(name, Float32Array.from(values));
     await checkTraining(model, reference, reference.lora);

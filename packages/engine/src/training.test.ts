@@ -83,6 +83,11 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["granitehybrid, full", { architecture: "granitehybrid", layers: 3 }, { trainable: "full" }],
     ["phi3, LoRA", { architecture: "phi3" }, { lora: { rank: 4, alpha: 8 } }],
     ["qwen3moe, full", { architecture: "qwen3moe" }, { trainable: "full" }],
+    [
+      "qwen3moe, LoRA of experts",
+      { architecture: "qwen3moe" },
+      { lora: { rank: 4, alpha: 8, targets: ["attn_v", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"] } },
+    ],
   ];
   it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
     const model = await models.load(shape, options);

@@ -29,7 +29,7 @@ export interface ExportModelResult {
 }
 
 interface Pair {
-  /** [inputs, rank] and [rank, outputs], fastest axis first. */
+  /** [inputs, rank] and [rank, outputs], fastest axis first; of experts one after the other. */
   a: Float32Array;
   b: Float32Array;
   /** Factor of their product. */
@@ -93,7 +93,7 @@ async function mergeAdapter(
       const type = changedType ? getType(changedType) : findCodec(tensor.type.name) ? tensor.type : getType("f16");
       const makeBytes = async () => {
         const values = await dequantizer.read(file, tensor);
-        addProduct(values, pair, shape);
+        for (let expert = 0; expert < (shape[2] ?? 1); expert++) addProduct(...takeExpert(values, pair, shape, expert));
         const bytes = Buffer.alloc(countBytes(type, shape));
         findCodec(type.name)!.encode(values, bytes);
         return bytes;
@@ -126,10 +126,11 @@ async function readAdapter(path: string, base: GgufHeader): Promise<Map<string, 
       const tensorB = header.tensors.find((t) => t.name === `${name}.lora_b`);
       const weight = base.tensors.find((t) => t.name === name);
       if (!tensorB || !weight) throw makeUnfit(path, `${tensorB ? name : `${name}.lora_b`}`, "no such tensor");
-      // ggml leaves out axes of 1 at the end.
-      const [inputs, rank = 1] = tensorA.shape as [number, number?];
-      const shape = [inputs, tensorB.shape[1]!];
-      if (tensorB.shape[0] !== rank || shape.some((n, i) => n !== weight.shape[i]))
+      // ggml leaves out axes of 1 at the end. The third counts experts.
+      const [inputs, rank = 1, experts = 1] = tensorA.shape as [number, number?, number?];
+      const shape = [inputs, tensorB.shape[1]!, ...(experts > 1 ? [experts] : [])];
+      const fits = [tensorB, weight].every((tensor) => (tensor.shape[2] ?? 1) === experts);
+      if (tensorB.shape[0] !== rank || !fits || shape.some((n, i) => n !== weight.shape[i]))
         throw makeUnfit(path, `${name} [${weight.shape.join(", ")}]`, `[${shape.join(", ")}]`);
       // As in llama.cpp, an alpha of 0 means that the product is added unscaled.
       const scale = alpha === 0 ? 1 : alpha / rank;
@@ -172,9 +173,22 @@ class Dequantizer {
   }
 }
 
+/** An expert's matrix, its pair and its shape; the first expert's are the whole where there is one matrix. */
+function takeExpert(
+  values: Float32Array,
+  { a, b, scale }: Pair,
+  [inputs = 1, outputs = 1, experts = 1]: readonly number[],
+  expert: number,
+): [Float32Array, Pair, [number, number]] {
+  const part = (of: Float32Array) => {
+    const size = of.length / experts;
+    return of.subarray(expert * size, (expert + 1) * size);
+  };
+  return [part(values), { a: part(a), b: part(b), scale }, [inputs, outputs]];
+}
+
 /** W += scale B A, row by row: W is [inputs, outputs], fastest axis first. */
-function addProduct(weight: Float32Array, { a, b, scale }: Pair, shape: readonly number[]): void {
-  const [inputs, outputs] = shape as [number, number];
+function addProduct(weight: Float32Array, { a, b, scale }: Pair, [inputs, outputs]: [number, number]): void {
   const rank = a.length / inputs;
   const update = new Float64Array(inputs);
   for (let row = 0; row < outputs; row++) {

@@ -44,6 +44,6 @@ export async function fillAdapter(model: LlamaModel): Promise<void> {
   for (const { name, shape } of model.listTensors().filter((tensor) => tensor.name.endsWith(".lora_b")))
     await model.writeTensor(
       name,
-      Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.1 * normal()),
+      Float32Array.from({ length: shape.reduce((product, n) => product * n, 1) }, () => 0.1 * normal()),
     );
 }

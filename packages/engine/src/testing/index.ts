@@ -17,6 +17,7 @@ export { runSoak, type SoakOptions, type SoakReport } from "./soak/run-soak.js";
 export { makeStubImage, StubProjector, type StubProjectorOptions } from "./stub-projector.js";
 export { describeTinyProjector, makeTinyProjector, type TinyProjectorOptions } from "./tiny-projector.js";
 export {
+  listReferenceTargets,
   makeReferenceBatch,
   type ReferenceTraining,
   readTorchReference,

@@ -43,6 +43,12 @@ export function readTorchReference(folder: string, family: string): TorchReferen
   return { ...(JSON.parse(text) as TorchReference), path: join(folder, `${family}.gguf`) };
 }
 
+/** The layers of its adapter, as `loadModel` takes them. */
+export function listReferenceTargets({ lora }: TorchReference): string[] {
+  const names = Object.keys(lora.initial).map((name) => /^blk\.\d+\.(.+)\.weight\.lora_[ab]$/.exec(name)![1]!);
+  return [...new Set(names)];
+}
+
 export function makeReferenceBatch({ batch }: TorchReference): TrainSequence[] {
   return batch.map(({ tokenIds, lossMask, advantages, oldLogprobs, refLogprobs }) => ({
     tokenIds,

@@ -3,6 +3,7 @@ import type { GgufHeader } from "@cria/engine";
 import type { TowerShape } from "@cria/engine/internal";
 import { defaultImageMemory, estimateLargestEncoding } from "@cria/engine/internal";
 import { countSamples, readContextSize, readLag, usesLora } from "../config/derived-values.js";
+import { namedLayers } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 
 /** One item of memory. */
@@ -36,8 +37,8 @@ export interface ModelShape {
   contextLength: number;
   parameters: number;
   fileBytes: number;
-  /** Linear layers of the blocks, which LoRA adapts by default. */
-  linear: { name: string; inputs: number; outputs: number }[];
+  /** Linear layers of the blocks, which LoRA can adapt; with a matrix for each of so many experts. */
+  linear: { name: string; inputs: number; outputs: number; experts?: number }[];
 }
 
 /** Bytes of the file, and its tower; null while the file is missing. */
@@ -47,7 +48,7 @@ export interface ProjectorNeed {
 }
 
 const LINEAR =
-  /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_qkv|attn_gate|attn_output|ssm_(?:in|alpha|beta|out)|shortconv\.in_proj|shortconv\.out_proj|ffn_gate|ffn_up|ffn_down)\.weight$/;
+  /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_qkv|attn_gate|attn_output|ssm_(?:in|alpha|beta|out)|shortconv\.in_proj|shortconv\.out_proj|ffn_gate|ffn_up|ffn_down|ffn_gate_inp|ffn_(?:gate|up|down)_exps)\.weight$/;
 
 export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
   const architecture = String(metadata.get("general.architecture")?.value);
@@ -84,7 +85,12 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
     fileBytes: tensors.reduce((sum, { bytes }) => sum + bytes, 0),
     linear: tensors
       .filter(({ name }) => LINEAR.test(name))
-      .map(({ name, shape }) => ({ name: LINEAR.exec(name)![1]!, inputs: shape[0]!, outputs: shape[1]! })),
+      .map(({ name, shape: [inputs = 1, outputs = 1, experts] }) => ({
+        name: LINEAR.exec(name)![1]!,
+        inputs,
+        outputs,
+        ...(experts === undefined ? {} : { experts }),
+      })),
   };
 }
 
@@ -270,8 +276,8 @@ function countAdapter(model: ModelShape, config: TrainConfig): number {
   const { lora_rank, target_modules } = config.actor_rollout_ref.model;
   const rank = Math.max(1, lora_rank);
   return model.linear
-    .filter(({ name }) => target_modules === "all-linear" || target_modules.includes(name))
-    .reduce((sum, { inputs, outputs }) => sum + rank * (inputs + outputs), 0);
+    .filter(({ name }) => (target_modules === "all-linear" ? !namedLayers.has(name) : target_modules.includes(name)))
+    .reduce((sum, { inputs, outputs, experts = 1 }) => sum + rank * (inputs + outputs) * experts, 0);
 }
 
 /** The engine's default when the config does not set it. */

@@ -36,6 +36,19 @@ describe("transformers' names of all linear layers are those of an adapter of al
   });
 });
 
+it("names of the feed-forward's layers are those of experts too, which an adapter of all leaves out", async () => {
+  const path = await models.write({ architecture: "qwen3moe", layers: 1 });
+  const adapt = async (modules: string[]) => {
+    const targets = listTargets(targetModulesSchema.parse(modules));
+    const { info } = await models.load({}, { path, lora: { rank: 2, targets } });
+    return info.trainableParameterCount;
+  };
+  // Four experts of 32 x 48; the router's matrix is 32 x 4.
+  expect(await adapt(["gate_proj"])).toBe(4 * 2 * (32 + 48));
+  expect(await adapt(["gate_proj", "up_proj", "down_proj"])).toBe(3 * 4 * 2 * (32 + 48));
+  expect(await adapt(["gate"])).toBe(2 * (32 + 4));
+});
+
 it("llama.cpp's names stay, and a layer that two names mean counts once", () => {
   expect(targetModulesSchema.parse(["attn_q", "q_proj", "out_proj", "o_proj", "mine"])).toEqual([
     "attn_q",

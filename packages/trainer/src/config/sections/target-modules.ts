@@ -7,10 +7,12 @@ const layers: Record<string, string | readonly string[]> = {
   v_proj: "attn_v",
   qkv_proj: "attn_qkv",
   o_proj: "attn_output",
-  gate_proj: "ffn_gate",
-  up_proj: "ffn_up",
+  // Those of experts, too.
+  gate_proj: ["ffn_gate", "ffn_gate_exps"],
+  up_proj: ["ffn_up", "ffn_up_exps"],
   gate_up_proj: "ffn_up",
-  down_proj: "ffn_down",
+  down_proj: ["ffn_down", "ffn_down_exps"],
+  gate: "ffn_gate_inp",
   // Of LFM2, whose attention and convolutions end with an out_proj each, as the layers with a state of Qwen3.5 and
   // Granite's hybrids do.
   in_proj: ["shortconv.in_proj", "ssm_in"],
@@ -29,6 +31,15 @@ const layers: Record<string, string | readonly string[]> = {
 
 /** llama.cpp's names of all layers that an adapter can change. */
 export const linearLayers: ReadonlySet<string> = new Set(Object.values(layers).flat());
+
+/** Those that "all-linear" leaves out, as the engine does: the head, experts and their router. */
+export const namedLayers: ReadonlySet<string> = new Set([
+  "output",
+  "ffn_gate_inp",
+  "ffn_gate_exps",
+  "ffn_up_exps",
+  "ffn_down_exps",
+]);
 
 /** Layers that an adapter changes: "all-linear", or a list of names from PEFT or llama.cpp. */
 export const targetModulesSchema = z.union([
