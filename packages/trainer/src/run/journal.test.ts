@@ -1,14 +1,16 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { interaction, tool } from "@cria/tools";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import type { Report, RunEvent } from "../events.js";
+import { JournalFile } from "../journal/journal-file.js";
 import type { Environment } from "../task/environment.js";
 import { writeCallParser } from "../testing/call-parser.js";
 import { hashSync } from "../testing/hash-sync.js";
+import { snapshotFolder } from "../testing/snapshot-folder.js";
 import {
   openTinyTraining,
   type TinyTraining,
@@ -19,7 +21,14 @@ import { runTraining } from "./run-training.js";
 import { openTraining } from "./training.js";
 
 const models = new TinyModels();
-afterAll(() => models.cleanUp());
+const appends = vi.spyOn(JournalFile.prototype, "append");
+afterEach(() => {
+  appends.mockClear();
+});
+afterAll(() => {
+  appends.mockRestore();
+  models.cleanUp();
+});
 
 const oneCall = writeCallParser(models.folder, "pay");
 const twoCalls = writeCallParser(models.folder, "pay", ["1", "2"]);
@@ -33,9 +42,21 @@ class World {
   /** Called before each answer. */
   onAsk: (count: number) => void = () => undefined;
 
-  ask(subject: string): number {
+  private turn: Promise<void> = Promise.resolve();
+
+  /** Answers one question after the other, each once the answers before it are on disk, however slow that is. */
+  async ask(subject: string): Promise<number> {
+    const { turn } = this;
+    let end = () => {};
+    this.turn = new Promise((resolve) => {
+      end = resolve;
+    });
+    await turn;
+    await Promise.allSettled(appends.mock.results.map(({ value }) => value));
     this.asked.push(subject);
     this.onAsk(this.asked.length);
+    // The journal has begun to write this answer by then.
+    setImmediate(end);
     return createHash("sha256").update(`${this.salt} ${subject}`).digest().readUInt16LE();
   }
 }
@@ -49,10 +70,10 @@ interface Case {
 
 /** A tool that gives other answers at another time. */
 function openPay(world: World, { environment }: TinyTraining): void {
-  set(environment, "pay", (text) => `paid ${world.ask(text)}`);
+  set(environment, "pay", async (text) => `paid ${await world.ask(text)}`);
 }
 
-function set(environment: Environment, name: string, answer: (text: string) => string): void {
+function set(environment: Environment, name: string, answer: (text: string) => Promise<string>): void {
   (environment.tools as Map<string, unknown>).set(
     name,
     tool({
@@ -128,7 +149,7 @@ async function trainWithKill(given: Case, at: number) {
     Object.assign(world, {
       onAsk: (count: number) => {
         if (count !== at) return;
-        cpSync(join(folder, "cria"), join(folder, "killed", "cria"), { recursive: true });
+        snapshotFolder(join(folder, "cria"), join(folder, "killed", "cria"));
         world.salt = 1;
       },
     }),
@@ -229,7 +250,8 @@ describe("a training with a journal", () => {
           create: () => ({ calls: 0 }),
           execute: async ({ text }: { text?: unknown }, { state }) => {
             sums.push(++state.calls);
-            return `${state.calls} ${world.ask(String(text))}`;
+            const { calls } = state;
+            return `${calls} ${await world.ask(String(text))}`;
           },
         }),
       );
@@ -274,13 +296,13 @@ describe("a training with a journal", () => {
     const open = (world: World, { environment }: TinyTraining) => {
       const user = interaction({
         name: "user",
-        reply: ({ answer }) => {
-          const value = world.ask(answer);
+        reply: async ({ answer }) => {
+          const value = await world.ask(answer);
           // Once, before the kill.
           if (world.salt === 0 && world.asked.length === 2) throw new Error(`busy ${value}`);
           return `no ${value}`;
         },
-        score: () => world.ask("score") / 65536,
+        score: async () => (await world.ask("score")) / 65536,
       });
       Object.assign(environment, { interactions: new Map([["user", user]]), tools: new Map(), reward: null });
     };
@@ -300,7 +322,7 @@ describe("a training with a journal", () => {
 
   it("records judgements of single conversations", async () => {
     const open = (world: World, { environment }: TinyTraining) => {
-      const reward = (_source: string, text: string) => world.ask(text) / 65536;
+      const reward = async (_source: string, text: string) => (await world.ask(text)) / 65536;
       Object.assign(environment, { reward, tools: new Map() });
     };
     const more: TinyTrainingOptions = {
