@@ -42,7 +42,7 @@ export function shorten(value: number): string {
  */
 export function adviseExamples(run: RunHistory): string {
   const { beginning } = run.context;
-  if (!beginning) return "show the policy some conversations first (cria sft)";
+  if (!beginning) return "show the policy some conversations in each update (docs/loss-terms.md), or first (cria sft)";
   const tokens = Math.max(1, run.mean("response_length/mean"));
   const enough = Math.min(0.5, 3 / tokens);
   const { steps, loss } = beginning;
