@@ -155,6 +155,8 @@ describe("the terms of a loss", () => {
       const weighed = evaluate(makeInputs({ weights }));
       const without = evaluate(makeInputs({ places: [0], whole: [0] }));
       expect(weighed.loss).toBe(without.loss);
+      // Also where no gradient shows it: ratios that are measured, and means.
+      expect(weighed.metrics).toEqual(without.metrics);
       expect([...weighed.dLogprobs.subarray(0, 3)]).toEqual([...without.dLogprobs]);
       expect([...weighed.dLogprobs.subarray(3, 5)]).toEqual([0, 0]);
     }
@@ -219,6 +221,34 @@ describe("a term of one's own", () => {
     expect(metrics!["loss_terms/near/far"]).toBe(0);
     expect(loss).toBeCloseTo(plain.loss + 0.5 * mean, 6);
     expectDerivative(mixed({ terms }), { weights: { near: [2, 0, 1, 1] } });
+  });
+
+  it("sees only sequences in which it sees a token", () => {
+    const seen: [number[], number[]][] = [];
+    const watching: LossTerm = {
+      evaluate: (inputs) => {
+        seen.push([[...inputs.sequenceIndices], [...inputs.offsets]]);
+        return { losses: inputs.logprobs, gradients: inputs.logprobs };
+      },
+    };
+    const evaluate = (tokens: LossTerm["tokens"], weights = {}) =>
+      composePolicyLoss(mixed({ terms: { shown: { term: { ...watching, tokens }, coefficient: 1 } } }))(
+        makeInputs({ weights }),
+      );
+    evaluate("sampled");
+    evaluate("sampled", { shown: [0, 1, 1, 1] });
+    evaluate("demonstrated");
+    expect(seen).toEqual([
+      [
+        [0, 1],
+        [0, 2, 4],
+      ],
+      [[1], [0, 2]],
+      [
+        [2, 3],
+        [0, 2, 3],
+      ],
+    ]);
   });
 
   it("sees the kind of tokens that it names, and with the weight 0 is only measured", () => {
