@@ -194,7 +194,8 @@ describe("weights of rows", () => {
   it("are of terms that the loss has", async () => {
     await expect(open({ actor: { loss_weights: { rows: { chat: { polcy: 0 } } } } })).rejects.toMatchObject({
       code: "config/bad-value",
-      received: "polcy",
+      subject: "actor_rollout_ref.actor.loss_weights.rows",
+      received: "polcy, for the rows of chat",
     });
     const row = (index: number) => ({ extra_info: { index, terms: { policy: "much" } } });
     await expect(open({ row, actor: { loss_weights: { key: "terms" } } })).rejects.toMatchObject({

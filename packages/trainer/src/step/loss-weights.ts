@@ -22,9 +22,9 @@ export function readLossWeights(
     if (term !== undefined)
       throw new ConfigError("weighs a term that the loss does not have", {
         code: "config/bad-value",
-        subject: `actor_rollout_ref.actor.loss_weights.rows.${value}`,
+        subject: "actor_rollout_ref.actor.loss_weights.rows",
         expected: terms.join(", "),
-        received: term,
+        received: `${term}, for the rows of ${value}`,
       });
   }
   const found = new Map<number, LossWeights>();
