@@ -207,6 +207,8 @@ describe("losses", () => {
       loss_scale_factor: 7,
       clip_ratio_c: 9,
       policy_loss: { loss_mode: "gspo", clip_cov_lb: 3 },
+      demonstration_coeff: 0.5,
+      loss_terms: { mine: { term: "mine" } },
     };
     const made = makeConfig({ ...given, loss: losses.ppo(), config: { actor_rollout_ref: { actor } } });
     expect(importLoss(made.config)).toEqual(losses.ppo());

@@ -89,7 +89,8 @@ export function exportLoss(
     own,
     { term: name("lossTerms", term, own), coefficient },
   ]);
-  if (terms.length > 0) keys.push([`${ACTOR}.loss_terms`, Object.fromEntries(terms)]);
+  if (terms.length > 0 || readKey(raw, `${ACTOR}.loss_terms`) !== undefined)
+    keys.push([`${ACTOR}.loss_terms`, Object.fromEntries(terms)]);
   if (kl) keys.push([`${ACTOR}.kl_loss_coef`, kl.coefficient], [`${ACTOR}.kl_loss_type`, name("klEstimates", kl.type)]);
   return keys;
 }
