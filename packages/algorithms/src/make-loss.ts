@@ -16,7 +16,7 @@ export interface LossTerms {
   entropy?: number;
   /** Weight of the cross-entropy of tools' answers, 0 or more (ECHO: 0.1); default 0. */
   observations?: number;
-  /** Weight of the cross-entropy of demonstrations, 0 or more: `policy.train(batch, loss, { demonstrations })`; default 0. */
+  /** Weight of the cross-entropy of demonstrations (an option of `policy.train` and `train`), 0 or more; default 0. */
   demonstrations?: number;
   /** Further terms, by names of your own, each with its weight in the loss. */
   terms?: Record<string, { term: string | LossTerm; coefficient: number }>;

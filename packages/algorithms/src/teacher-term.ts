@@ -123,7 +123,7 @@ function estimateTokens(
   { maxLoss, minLogprob }: TeacherTermOptions,
 ): Divergence {
   const least = minLogprob ?? Number.NEGATIVE_INFINITY;
-  const teacherLogprobs = columns[TEACHER_LOGPROBS] ?? refuseMissing(`column ${TEACHER_LOGPROBS}`, columns);
+  const teacherLogprobs = readColumn(columns, TEACHER_LOGPROBS);
   const n = logprobs.length;
   const divergences = new Float64Array(n);
   const gradients = new Float64Array(n);
@@ -140,17 +140,14 @@ function estimateTokens(
 /** The divergence at each token over the teacher's likeliest tokens. */
 function compareCandidates({ logprobs, columns, candidates }: LossInputs, options: TeacherTermOptions): Divergence {
   const teacherLogprobs = candidates?.columns[TEACHER_LOGPROBS];
-  if (!candidates || !teacherLogprobs)
-    return refuseMissing(`candidates with a column ${TEACHER_LOGPROBS}`, candidates?.columns ?? columns);
+  if (!candidates || !teacherLogprobs) {
+    throw new DataError("is missing from the batch", {
+      code: "data/missing-column",
+      subject: `candidates with a column ${TEACHER_LOGPROBS}`,
+      expected: "one value for each token that the teacher scored",
+      received: Object.keys(candidates?.columns ?? columns).join(", ") || "no columns",
+    });
+  }
   const { divergences, gradients, mass } = compareLikeliest(candidates, teacherLogprobs, options);
   return { divergences, gradients: new Float64Array(logprobs.length), candidateGradients: gradients, mass };
-}
-
-function refuseMissing(subject: string, columns: Record<string, Float32Array>): never {
-  throw new DataError("is missing from the batch", {
-    code: "data/missing-column",
-    subject,
-    expected: "one value for each token that the teacher scored",
-    received: Object.keys(columns).join(", ") || "no columns",
-  });
 }

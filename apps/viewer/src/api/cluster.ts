@@ -56,7 +56,8 @@ export interface ClusterView {
   /** Jobs that the coordinator did itself. */
   here: CountsByKind;
   /**
-   * `waiting`: for a free worker; `abandoned`: lost several times, and done by the coordinator; `conflicts`: second results that differ.
+   * `waiting`: for a free worker; `abandoned`: lost several times, and done by the coordinator; `conflicts`: second
+   * results that differ.
    */
   jobs: { outstanding: number; waiting: number; redelivered: number; abandoned: number; conflicts: number };
   /** Bytes since the run began. */

@@ -87,7 +87,7 @@ function checkName(name: string): void {
   if (name !== "" && !taken.includes(name)) return;
   throw new ConfigError("is no name for a term of your own", {
     code: "config/bad-value",
-    subject: `loss: terms.${name}`,
+    subject: `loss term "${name}"`,
     expected: `any name except ${taken.join(", ")}`,
     received: JSON.stringify(name),
   });

@@ -30,11 +30,13 @@ export class TokenSelections {
 
 function select(inputs: LossInputs, kind: TokenKind, weights: Float32Array | undefined): Selection {
   const { [TOKEN_KIND]: kinds, ...columns } = inputs.columns;
+  // Most batches have sampled tokens alone, and no weights.
+  if (!kinds && !weights && kind === "sampled") return { inputs, kept: null };
   const code = codeOf(kind);
   const sees = (i: number) => (kinds?.[i] ?? 0) === code && weights?.[i] !== 0;
   const kept: number[] = [];
   for (let i = 0; i < inputs.logprobs.length; i++) if (sees(i)) kept.push(i);
-  if (kept.length === inputs.logprobs.length) return { inputs: kinds ? { ...inputs, columns } : inputs, kept: null };
+  if (kept.length === inputs.logprobs.length) return { inputs: { ...inputs, columns }, kept: null };
   return { inputs: pickTokens({ ...inputs, columns }, kept), kept };
 }
 

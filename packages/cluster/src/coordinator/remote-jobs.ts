@@ -64,8 +64,7 @@ export class RemoteJobs {
   /**
    * Work that any worker may do. The returned function gives it to a worker and returns the result. If it is called
    * again meanwhile, it avoids the workers that have the job in hand; after an unusable result it avoids that worker.
-   * @throws (its promise) DoItHere when no worker can do it; the
-   * signal's reason.
+   * @throws (its promise) DoItHere when no worker can do it; the signal's reason.
    */
   offer<T>(kind: JobKind<JobPayload, JobValue>, offered: OfferedWork<T>): (signal: AbortSignal) => Promise<Taken<T>> {
     const avoid = new Set<string>();

@@ -52,7 +52,10 @@ export const clusterViewSchema = z.object({
   ),
   /** Jobs done by the coordinator itself. */
   here: byKind,
-  /** `waiting`: for a free worker; `abandoned`: lost several times, and done by the coordinator; `conflicts`: second results that differ. */
+  /**
+   * `waiting`: for a free worker; `abandoned`: lost several times, and done by the coordinator; `conflicts`: second
+   * results that differ.
+   */
   jobs: z.object({ outstanding: count, waiting: count, redelivered: count, abandoned: count, conflicts: count }),
   /** Bytes since the run began. */
   traffic: z.object({ policy: count, gradients: count, jobs: count }),

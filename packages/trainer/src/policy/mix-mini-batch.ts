@@ -49,7 +49,7 @@ export function mixMiniBatch(parts: MiniBatchParts): { sequences: TrainSequence[
   return { sequences: [...sampled, ...demonstrated], totals: countTokens(parts, shown, owners) };
 }
 
-/** Counts the tokens of the loss, and those of terms that see others. Left-out trajectories count too: their loss is 0. */
+/** Counts the tokens of the loss, and those of terms that see others, of left-out trajectories too: their loss is 0. */
 function countTokens(
   { terms, weights, lossMasks, demonstrations }: MiniBatchParts,
   shown: readonly TrainSequence[],

@@ -69,7 +69,7 @@ export interface TeacherOptions {
   guidedSteps?: number;
 }
 
-/** Conversations that every update also learns to repeat; their weight is the loss's: `losses.ppo({ demonstrations })`. */
+/** Conversations that every update also learns to repeat. `losses.ppo({ demonstrations })` says their weight. */
 export interface DemonstrationsOptions {
   /** Files or addresses of conversations, as `cria sft` reads them, or dumps of rollouts. */
   files: readonly string[];

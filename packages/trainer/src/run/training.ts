@@ -22,7 +22,7 @@ import type { StepParts } from "../step/step-parts.js";
 import { needsReference, Teachers } from "../step/teachers.js";
 import { Disposables } from "../task/disposables.js";
 import { checkSeen, filterData, openData } from "../task/open-data.js";
-import { openDemonstrations } from "../task/open-demonstrations.js";
+import { prepareDemonstrations } from "../task/open-demonstrations.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
 import { loadSampler, type RowSamplerSource } from "../task/open-sampler.js";
 import type { Task } from "../task/task.js";
@@ -135,6 +135,8 @@ async function openParts(
     val: valRows,
     section: config.data,
   });
+  const lossWeights = readLossWeights(settings, allRows.train);
+  const openDemonstrations = prepareDemonstrations(settings, folder);
   const { environment, judgedRewards, dispose } = await openEnvironment(settings.environment, folder, {
     registries,
     rows: [...allRows.train, ...allRows.val],
@@ -161,7 +163,6 @@ async function openParts(
   const critic = await openCritic(config, settings, folder, registries);
   open.add(() => critic?.engine.dispose());
   const { distillation } = settings;
-  const lossWeights = readLossWeights(settings, rows.train);
   const teachers = distillation
     ? await Teachers.open(
         {
@@ -176,7 +177,7 @@ async function openParts(
       )
     : null;
   open.add(() => teachers?.dispose());
-  const demonstrations = await openDemonstrations(settings, folder, tokenizer, {
+  const demonstrations = await openDemonstrations(tokenizer, {
     maxLength: readContextSize(config),
     images: makeImageAccess(settings.environment.images),
     onNote: makeSay(report),

@@ -63,8 +63,7 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
   const { data } = config;
   providePackages();
   const map = await loadRowMap(data.map, folder);
-  // Before the model is loaded.
-  if (data.keep !== null) parseFilter(data.keep, "data.keep");
+  const keep = data.keep === null ? null : parseFilter(data.keep, "data.keep");
   await warnOfTargets(config, folder, options.onWarning);
   const engine = await loadSftModel(config, folder);
   try {
@@ -77,7 +76,7 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
         images: makeImageAccess(sftKeys.read(config, imageOptions)),
         maxLength: data.max_length,
         map,
-        keep: data.keep,
+        keep,
         keys: { keep: "data.keep", maxLength: "data.max_length" },
         onProgress: (done, total) => {
           options.signal?.throwIfAborted();

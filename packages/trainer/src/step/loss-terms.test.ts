@@ -4,11 +4,13 @@ import { losses } from "@cria/algorithms";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadPolicy } from "../policy/load-policy.js";
+import { openTraining } from "../run/training.js";
 import {
   ASCII_SHARE,
   openTinyTraining,
   type TinyTraining,
   type TinyTrainingOptions,
+  writeTinyRun,
 } from "../testing/tiny-training.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -107,6 +109,19 @@ describe("demonstrations", () => {
       code: "config/bad-value",
       subject: "data.demonstrations.files",
     });
+  });
+
+  it("are checked before a model is loaded: their filter, and weights of rows", async () => {
+    const data = { demonstrations: { files, keep: "reward ==" } };
+    const actor = { loss_weights: { rows: { chat: { polcy: 0 } } } };
+    for (const [options, subject] of [
+      [{ ...shows, data }, "data.demonstrations.keep"],
+      [{ actor }, "actor_rollout_ref.actor.loss_weights.rows"],
+    ] as const) {
+      const model = { path: join(models.folder, "missing.gguf") };
+      const { config, folder } = await writeTinyRun(models, { ...options, model });
+      await expect(openTraining(config, folder)).rejects.toMatchObject({ subject });
+    }
   });
 
   it("of an own loop are conversations that policy.encodeConversation makes", async () => {

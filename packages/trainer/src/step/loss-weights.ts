@@ -16,9 +16,8 @@ export function readLossWeights(
   trainRows: readonly DatasetRow[],
 ): ReadonlyMap<number, LossWeights> | null {
   const terms = [...weighableTerms, ...Object.keys(loss.terms)];
-  const unknown = (weights: object) => Object.keys(weights).find((term) => !terms.includes(term));
   for (const [value, weights] of Object.entries(rows)) {
-    const term = unknown(weights);
+    const term = findUnknown(weights, terms);
     if (term !== undefined)
       throw new ConfigError("weighs a term that the loss does not have", {
         code: "config/bad-value",
@@ -30,19 +29,26 @@ export function readLossWeights(
   const found = new Map<number, LossWeights>();
   for (const row of trainRows) {
     const value = readField(row, key);
-    const weights = typeof value === "object" && value !== null ? readOwn(row, key, value, terms) : rows[String(value)];
+    const weights =
+      typeof value === "object" && value !== null
+        ? checkOwn(value, `row ${row.place}: ${key}`, terms)
+        : rows[String(value)];
     if (weights && Object.values(weights).some((weight) => weight !== 1)) found.set(row.index, weights);
   }
   return found.size > 0 ? found : null;
-
-  function readOwn({ place }: DatasetRow, key: string, value: object, terms: readonly string[]): LossWeights {
-    const { data, success } = lossWeights.safeParse(value);
-    if (success && unknown(data) === undefined) return data;
-    throw new DataError("has no weights of terms of the loss", {
-      code: "data/bad-row",
-      subject: `row ${place}: ${key}`,
-      expected: `{ term: number of at least 0 }, with terms of ${terms.join(", ")}`,
-      received: JSON.stringify(value).slice(0, 200),
-    });
-  }
 }
+
+/** Weights that stand in a row. */
+function checkOwn(value: object, subject: string, terms: readonly string[]): LossWeights {
+  const { data, success } = lossWeights.safeParse(value);
+  if (success && findUnknown(data, terms) === undefined) return data;
+  throw new DataError("has no weights of terms of the loss", {
+    code: "data/bad-row",
+    subject,
+    expected: `{ term: number of at least 0 }, with terms of ${terms.join(", ")}`,
+    received: JSON.stringify(value).slice(0, 200),
+  });
+}
+
+const findUnknown = (weights: object, terms: readonly string[]) =>
+  Object.keys(weights).find((term) => !terms.includes(term));

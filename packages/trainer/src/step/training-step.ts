@@ -294,7 +294,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
-            ...(parts.demonstrations ? { demonstrations: parts.demonstrations } : {}),
+            demonstrations: parts.demonstrations ?? undefined,
             ...(isSeen
               ? {
                   onScores: (found) => {

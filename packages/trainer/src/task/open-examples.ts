@@ -1,4 +1,4 @@
-import { parseFilter } from "@cria/records";
+import type { Filter } from "@cria/records";
 import type { ImageAccess, RowMap } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { getToolFormat } from "@cria/tools";
@@ -16,7 +16,7 @@ export interface OpenExamplesOptions {
   maxLength: number;
   map?: RowMap;
   /** Filter of the conversations of dumps; null: all that ended by themselves. */
-  keep: string | null;
+  keep: Filter | null;
   /** Names in errors: the key of `keep`, and that of `maxLength`. */
   keys: { keep: string; maxLength: string };
   onProgress?: (done: number, total: number) => void;
@@ -26,21 +26,19 @@ export interface OpenExamplesOptions {
 
 /**
  * Reads the conversations of files or addresses, and tokenizes them with masks.
- * @throws ConfigError for a wrong filter; DataError as `readExamples`.
+ * @throws DataError as `readExamples`.
  */
 export async function openExamples(
   files: readonly string[],
   folder: string,
   tokenizer: DeltaTokenizer,
-  { keep, keys, onNote, ...options }: OpenExamplesOptions,
+  { keys, onNote, ...options }: OpenExamplesOptions,
 ): Promise<SftExample[]> {
-  const filter = keep === null ? null : parseFilter(keep, keys.keep);
   const { format } = probeModel(tokenizer);
   const { parse } = format === null ? noCalls : getToolFormat(format);
   const { examples, dropped, unsplit, unusable } = await readExamples(await resolveFiles(files, folder), tokenizer, {
     ...options,
     keys,
-    keep: filter,
     parse,
   });
   if (dropped > 0) onNote?.(`${dropped} longer than ${keys.maxLength} left out`);
