@@ -1,5 +1,6 @@
 import { codeOf, nameWeights, type TermTokens, TOKEN_KIND } from "@cria/algorithms/internal";
-import { type LossTotals, makeUniform, type TrainSequence } from "@cria/core";
+import type { LossTotals, TrainSequence } from "@cria/core";
+import { shuffleIndices } from "@cria/core/internal";
 import { countOnes } from "./flat-tokens.js";
 
 /** Weights of a row in the terms of the loss, by their names; terms that are not named have weight 1. */
@@ -69,16 +70,8 @@ function countTokens(
 
 /** Draws the demonstrations of an optimizer step. */
 export function drawDemonstrations({ sequences, size }: Demonstrations, seed: number): Demonstrations["sequences"] {
-  const random = makeUniform(seed);
-  const left = [...sequences.keys()];
-  const drawn: Demonstrations["sequences"][number][] = [];
-  while (drawn.length < size && left.length > 0) {
-    const at = Math.floor(random() * left.length);
-    drawn.push(sequences[left[at]!]!);
-    left[at] = left.at(-1)!;
-    left.pop();
-  }
-  return drawn;
+  const drawn = shuffleIndices(sequences.length, seed).slice(-size).reverse();
+  return Array.from(drawn, (index) => sequences[index]!);
 }
 
 /** The loss mask with observed tokens added, and the kind of each token. */
