@@ -67,6 +67,13 @@ describe("files that the build writes", () => {
     expect(readFileSync(join(packageFolder, path), "utf8") === makeReferenceFiles()[path]).toBe(true);
   });
 
+  // The build before a whole run writes the files: only git tells that a change of the code came without them.
+  it.each(Object.keys(makeReferenceFiles()))("%s is in git as the build writes it: `git add` it", (path) => {
+    const file = relative(root, join(packageFolder, path));
+    const inGit = execFileSync("git", ["show", `:${file}`], { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
+    expect(inGit === makeReferenceFiles()[path]).toBe(true);
+  });
+
   it("every key has a description, which is a sentence", () => {
     const keys = configFiles.flatMap(({ schema }) => listKeys(schema));
     expect(keys.length).toBeGreaterThan(200);
