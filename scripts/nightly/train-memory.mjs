@@ -12,11 +12,10 @@ import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { estimateMemory, readModelShape } from "../../apps/trainer/src/doctor/estimate-memory.ts";
 import { getModelFile } from "../../benchmarks/models/index.ts";
 import { makeBatch, policyGradient, toSequences } from "../../benchmarks/train/batch.ts";
 import { loadModel, readGguf } from "../../packages/engine/src/index.ts";
-import { checkConfig, trainConfigSchema } from "../../packages/trainer/src/internal.ts";
+import { checkConfig, estimateMemory, readModelShape, trainConfigSchema } from "../../packages/trainer/src/internal.ts";
 
 const { values } = parseArgs({
   options: {
