@@ -13,6 +13,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   cluster: () => import("./cluster/index.js"),
   decode: () => import("./decode/index.js"),
   images: () => import("./images/index.js"),
+  length: () => import("./length/index.js"),
   learning: () => import("./learning/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
   quick: () => import("./quick/index.js"),

@@ -1,7 +1,7 @@
 /**
  * Ways to learn against plain GRPO, at equal sampled tokens: how many tokens a policy samples until 0.5 and 0.9 of the
  * held-out rows are solved, greedily, on tasks of which most are hard for GRPO. The teacher is an adapter that GRPO
- * trained with larger groups and another seed. `CRIA_LEARNING_SEEDS` (5) makes it shorter.
+ * trained with larger groups and another seed, or the policy itself with the answer as a hint. `CRIA_LEARNING_SEEDS` (5) makes it shorter.
  */
 import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -17,27 +17,36 @@ import { distraction } from "./tasks/distraction.js";
 import type { Learned, LearningTask } from "./tasks/learning-task.js";
 import { twoPlayers } from "./tasks/nim.js";
 import { path } from "./tasks/path.js";
+import { toolChoice } from "./tasks/tool-choice.js";
 
 const SEEDS = Number(process.env.CRIA_LEARNING_SEEDS ?? 5);
 const SHARES = [0.5, 0.9];
 /** Right conversations, which methods with {examples} learn from beside rewards. */
 const EXAMPLES = 16;
-/** Steps between validations. */
+/** Steps between validations, where a task does not say it. */
 const EVERY = 5;
 
-const tasks: readonly LearningTask[] = [path, distraction, codeGame, twoPlayers];
+const tasks: readonly LearningTask[] = [path, distraction, codeGame, twoPlayers, toolChoice];
 const grpo: Method = { name: "GRPO", overrides: [] };
 
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
   const rows: LearningRow[] = [];
   for (const task of tasks) {
-    const isFor = ({ tasks: own, overrides }: Method) =>
-      (own?.includes(task.name) ?? task.teacherSteps !== null) &&
-      (task.examples !== undefined || !overrides.some((text) => text.includes("{examples}")));
-    const chosen = methods.filter((method) => isFor(method) && includes(describe(task, method)));
-    if (chosen.length > 0) rows.push(...(await measure(task, chosen, log)));
+    const chosen = methods.filter((method) => isFor(task, method) && includes(describe(task, method)));
+    if (chosen.length === 0) continue;
+    const missing = await task.findMissing?.();
+    if (missing) log(`${task.name}: ${missing}`);
+    else rows.push(...(await measure(task, chosen, log)));
   }
   return { rows };
+}
+
+/** True if a method is tried on a task, which has what its overrides name. */
+function isFor(task: LearningTask, { name, tasks: own, overrides }: Method): boolean {
+  const names = (what: string) => overrides.some((text) => text.includes(what));
+  if (names("{examples}") && task.examples === undefined) return false;
+  if (names("{teacher}") && task.teacherSteps === null) return false;
+  return task.methods?.includes(name) ?? own?.includes(task.name) ?? true;
 }
 
 const describe = (task: LearningTask, method: Method) => `${task.name}: ${method.name}`;
@@ -55,10 +64,7 @@ async function measure(
     if (task.examples)
       writeFileSync(
         examples,
-        task
-          .examples(EXAMPLES)
-          .map((example) => `${JSON.stringify(example)}\n`)
-          .join(""),
+        (await task.examples(EXAMPLES)).map((example) => `${JSON.stringify(example)}\n`).join(""),
       );
     if (task.teacherSteps !== null) await makeTeacher(task, folder, made, teacher, log);
     // Methods take turns, so that a change of the machine meets all.
@@ -67,7 +73,7 @@ async function measure(
       for (const { name, overrides: own } of [grpo, ...chosen]) {
         const given = own.map((text) => text.replace("{teacher}", teacher).replace("{examples}", examples));
         const overrides = [...made, ...given];
-        const learned = await task.learn({ folder, seed, steps: task.steps, overrides, every: EVERY });
+        const learned = await task.learn({ folder, seed, steps: task.steps, overrides, every: task.every ?? EVERY });
         runs.set(name, [...(runs.get(name) ?? []), learned]);
         const found = SHARES.map((share) => findTokens(learned, share));
         log(

@@ -4,7 +4,7 @@ export interface Method {
   name: string;
   /** Overrides of the config, where the adapter of the teacher is {teacher}, and a file of right examples {examples}. */
   overrides: readonly string[];
-  /** Tasks that it is for, by name; left out: all that have a teacher. */
+  /** Tasks that it is for, by name; left out: all. */
   tasks?: readonly string[];
 }
 
@@ -35,6 +35,15 @@ export const methods: readonly Method[] = [
   {
     name: "teacher alone (forward KL, 32 tokens)",
     overrides: [...taught, `${loss}.use_task_rewards=false`, `${loss}.loss_mode=forward_kl_topk`, `${loss}.topk=32`],
+  },
+  {
+    name: "the policy with the answer as a hint (forward KL, 32 tokens)",
+    overrides: [
+      "distillation.enabled=true",
+      "distillation.teacher_models={ hinted: { weights: live, hint_key: hint } }",
+      ...[`${loss}.use_task_rewards=false`, `${loss}.loss_mode=forward_kl_topk`, `${loss}.topk=32`],
+    ],
+    tasks: ["tool choice with a published model"],
   },
   {
     name: "teacher plays half of the turns at first",

@@ -36,6 +36,8 @@ function describe(name: string, shape: ModelShape): Record<string, GgufValue> {
     [key("feed_forward_length")]: u32(shape.feedForward),
     [key("attention.head_count")]: u32(shape.heads),
     [key("attention.head_count_kv")]: u32(shape.kvHeads),
+    [key("attention.key_length")]: u32(shape.headSize),
+    [key("attention.value_length")]: u32(shape.headSize),
     [key("rope.dimension_count")]: u32(shape.headSize),
     [key("rope.freq_base")]: f32(shape.ropeBase),
     [key("attention.layer_norm_rms_epsilon")]: f32(shape.normEpsilon),
@@ -80,6 +82,10 @@ function planTensors(shape: ModelShape): LazyGgufTensor[] {
       vector(name("attn_q.bias"), heads * headSize, 0, 0.3);
       vector(name("attn_k.bias"), kvHeads * headSize, 0, 0.3);
       vector(name("attn_v.bias"), kvHeads * headSize, 0, 0.1);
+    }
+    if (shape.headNorms) {
+      vector(name("attn_q_norm.weight"), headSize, 1, 0.1);
+      vector(name("attn_k_norm.weight"), headSize, 1, 0.1);
     }
     linear("attn_output", heads * headSize, embedding);
     vector(name("ffn_norm.weight"), embedding, 1, 0.1);

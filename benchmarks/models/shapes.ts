@@ -1,6 +1,6 @@
 /** Shapes of real models, from their public configurations. */
 export interface ModelShape {
-  architecture: "qwen2" | "llama";
+  architecture: "qwen2" | "qwen3" | "llama";
   embedding: number;
   layers: number;
   heads: number;
@@ -13,6 +13,8 @@ export interface ModelShape {
   normEpsilon: number;
   /** Biases of q, k and v. */
   biases: boolean;
+  /** Norms of each head's queries and keys. */
+  headNorms?: boolean;
   /** `models/ggml-vocab-<name>.gguf` of llama.cpp's source; it has exactly `vocabulary` tokens. */
   bundledVocabulary: string;
 }
@@ -31,6 +33,22 @@ export const shapes = {
     ropeBase: 1_000_000,
     normEpsilon: 1e-6,
     biases: true,
+    bundledVocabulary: "qwen2",
+  },
+  "qwen3-4b": {
+    architecture: "qwen3",
+    embedding: 2560,
+    layers: 36,
+    heads: 32,
+    kvHeads: 8,
+    headSize: 128,
+    feedForward: 9728,
+    vocabulary: 151_936,
+    context: 40_960,
+    ropeBase: 1_000_000,
+    normEpsilon: 1e-6,
+    biases: false,
+    headNorms: true,
     bundledVocabulary: "qwen2",
   },
   // Its own vocabulary is not in llama.cpp's source; StarCoder's has the same 49,152 tokens and the same kind of BPE.

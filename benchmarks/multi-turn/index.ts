@@ -13,6 +13,7 @@ import type { Measured, Row } from "../row.js";
 import { type Best, listSettings, measureBest } from "../settings.js";
 import { type Fresh, openContenders, type Side, type TalkContender } from "./contenders.js";
 import type { Workload } from "./conversations.js";
+import { measureFewSlots } from "./few-slots.js";
 
 interface Case {
   title: string;
@@ -23,11 +24,12 @@ interface Case {
 }
 
 const shape = { groups: 4, groupSize: 8, turns: 6 };
+const embedded: Workload = { ...shape, promptTokens: 200, toolTokens: 80, responseTokens: 24 };
 const cases: Case[] = [
   {
     title: "embedded policy, F32",
     getPath: async () => embeddedPolicyPath,
-    workload: { ...shape, promptTokens: 200, toolTokens: 80, responseTokens: 24 },
+    workload: embedded,
     small: true,
   },
   {
@@ -39,9 +41,10 @@ const cases: Case[] = [
   },
 ];
 
-export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
+export async function run(options: BenchmarkOptions): Promise<Measured> {
   const rows: Row[] = [];
-  for (const one of cases) if (includes(one.title)) rows.push(...(await runCase(one, log)));
+  for (const one of cases) if (options.includes(one.title)) rows.push(...(await runCase(one, options.log)));
+  rows.push(...(await measureFewSlots(embedded, options)));
   return { rows };
 }
 

@@ -36,6 +36,7 @@ const presentations: Record<string, Presentation> = {
   decode: { title: "Decode", formatTable: formatDecode },
   "multi-turn": { title: "Multi-turn", shows: ["sampled tokens"] },
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
+  length: { title: "Length" },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
   busy: { title: "Beside busy processes" },
   serve: { title: "Serve" },

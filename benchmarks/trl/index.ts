@@ -9,15 +9,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { exportModel } from "@cria/engine";
 import type { BenchmarkOptions } from "../benchmark.js";
-import { cached } from "../cache.js";
 import { median } from "../measure.js";
 import { TrlPeer } from "../peers/trl/trl-peer.js";
+import { findRealModel, writeRealModel } from "../real-model.js";
 import type { Measured, Row } from "../row.js";
 import { THREADS } from "../settings.js";
 import { type ExampleRow, example, loadTools, openAnswers, readRows } from "./answers.js";
-import { findRealModel } from "./real-model.js";
 import type { OurAnswers, OurRequest } from "./requests.js";
 
 const config = join(example, "config.yaml");
@@ -92,7 +90,7 @@ async function measure(size: Size, { log }: BenchmarkOptions): Promise<Row[]> {
   const folder = await mkdtemp(join(tmpdir(), "cria-trl-"));
   try {
     const models = Object.fromEntries(
-      await Promise.all(size.models.map(async (type) => [type, await makeModel(realModel, type)] as const)),
+      await Promise.all(size.models.map(async (type) => [type, await writeRealModel(realModel, type)] as const)),
     );
     const trainRows = readRows("train.jsonl").slice(0, size.rows * size.steps);
     const values = join(folder, "start");
@@ -224,11 +222,6 @@ const describeTrl = (size: Size, seed: number, bf16: boolean, steps: number) => 
   ...{ temperature: 1, top_p: 1, top_k: 0, max_completion_length: limits.response },
   generation_kwargs: { max_new_tokens: limits.turn },
 });
-
-async function makeModel(realModel: { path: string; file: string }, type: "F32" | "Q8_0"): Promise<string> {
-  const name = `${realModel.file.replace(".gguf", "")}.as.${type}.gguf`;
-  return cached(name, (output) => exportModel({ base: realModel.path, output, quantize: type }).then(() => undefined));
-}
 
 async function askOurs<R extends OurRequest>(request: R): Promise<OurAnswers[R["do"]]> {
   const script = join(import.meta.dirname, "ours.ts");

@@ -1,16 +1,16 @@
-// Measures the peak memory of a LoRA step, and compares it with the estimate of `cria doctor`: a model of
-// SmolLM2-135M's shape with random weights, sampled from and then trained on one micro-batch of the given tokens. Each
-// has a separate process: high-water marks never fall.
+// Measures the peak memory of a LoRA step, and compares it with the estimate of `cria doctor`: a model of a real shape
+// with random weights, sampled from and then trained on one micro-batch of the given tokens. Each has a separate
+// process: high-water marks never fall.
 //
 //   node --conditions=cria-source --import tsx scripts/nightly/train-memory.mjs [--lengths 1024,4096,16384/8] [--out scripts/nightly/train-memory]
+//   ... --model qwen3-4b --type Q4_K_M --lengths 1024 --limit 12 (GiB; the file takes 8 GB of disk while it is made)
 //
 // "16384/8" is eight conversations of 2,048 tokens in one micro-batch: it has as many activations as one conversation,
-// but an eighth of the attention, which would take two cores an hour. With --out it writes <out>.json. The exit code is
-// 1 when an estimate is more than 15 % off.
+// but an eighth of the attention, which would take two cores an hour. With --out it writes <out>.json, in which
+// the rows of other models stay. The exit code is 1 when an estimate is more than 15 % off, or the limit is exceeded.
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { getModelFile } from "../../benchmarks/models/index.ts";
 import { makeBatch, policyGradient, toSequences } from "../../benchmarks/train/batch.ts";
@@ -19,13 +19,16 @@ import { checkConfig, estimateMemory, readModelShape, trainConfigSchema } from "
 
 const { values } = parseArgs({
   options: {
+    model: { type: "string", default: "smollm2-135m" },
+    type: { type: "string", default: "Q8_0" },
     lengths: { type: "string", default: "1024,4096,16384/8" },
+    limit: { type: "string" },
     out: { type: "string" },
     child: { type: "string" },
   },
 });
 const rank = 16;
-const path = await getModelFile("smollm2-135m", "Q8_0");
+const path = await getModelFile(values.model, values.type);
 
 if (values.child) {
   const [length, conversations = 1] = values.child.split("/").map(Number);
@@ -48,7 +51,8 @@ if (values.child) {
     };
     const items = estimateMemory(shape, checkConfig(trainConfigSchema, settings, "train-memory"));
     const estimated = items.reduce((sum, { bytes }) => sum + bytes, 0);
-    const args = [...process.execArgv, process.argv[1], "--child", text];
+    const own = ["--model", values.model, "--type", values.type, "--child", text];
+    const args = [...process.execArgv, process.argv[1], ...own];
     const measured = Number(execFileSync(process.execPath, args, { encoding: "utf8" }));
     const off = estimated / measured - 1;
     console.log(
@@ -56,6 +60,7 @@ if (values.child) {
     );
     for (const { name, bytes, detail } of items) console.log(`  ${mega(bytes)} MB ${name}: ${detail}`);
     return {
+      model: `${values.model} ${values.type}`,
       tokens: length,
       conversations,
       measured: mega(measured),
@@ -63,10 +68,18 @@ if (values.child) {
       off: Math.round(1000 * off) / 1000,
     };
   });
-  const model = "smollm2-135m Q8_0";
-  const result = { date: new Date().toISOString(), cpu: cpus()[0].model, model, rank, unit: "MB", rows, shape };
-  if (values.out) writeFileSync(join(`${values.out}.json`), `${JSON.stringify(result, null, 2)}\n`);
-  process.exitCode = rows.some(({ off }) => Math.abs(off) > 0.15) ? 1 : 0;
+  if (values.out) {
+    const file = `${values.out}.json`;
+    const known = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { rows: [], shapes: {} };
+    const result = {
+      ...{ date: new Date().toISOString(), cpu: cpus()[0].model, rank, unit: "MB" },
+      rows: [...known.rows.filter(({ model }) => model !== rows[0].model), ...rows],
+      shapes: { ...known.shapes, [rows[0].model]: shape },
+    };
+    writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`);
+  }
+  const limit = values.limit === undefined ? Number.POSITIVE_INFINITY : mega(Number(values.limit) * 2 ** 30);
+  process.exitCode = rows.some(({ off, measured }) => Math.abs(off) > 0.15 || measured > limit) ? 1 : 0;
 }
 
 function mega(bytes) {

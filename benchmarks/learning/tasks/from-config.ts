@@ -12,7 +12,7 @@ const small = [
   "actor_rollout_ref.actor.optim.lr_scheduler_type=constant",
 ];
 
-export interface ConfigTask extends Pick<LearningTask, "name" | "steps" | "teacherSteps" | "prepare" | "examples"> {
+export interface ConfigTask extends Omit<LearningTask, "learn"> {
   /** The path of its config. */
   config: string;
   /** "key.path=value" of what differs from the config. */

@@ -17,7 +17,7 @@ export interface PolicyRecipe {
   rows: () => Record<"train" | "val", object[]>;
 }
 
-const writeLines = (path: string, rows: readonly object[]) =>
+export const writeLines = (path: string, rows: readonly object[]) =>
   writeFileSync(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 
 /**

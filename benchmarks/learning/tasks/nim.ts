@@ -23,6 +23,7 @@ export const twoPlayers: LearningTask = {
   name: "two players",
   steps: 240,
   teacherSteps: null,
+  methods: ["a baseline for each player (RAE)"],
   prepare: async () => [],
   async learn({ folder, seed, steps, overrides, every }) {
     const { nim } = (await import(pathToFileURL(example).href)) as { nim: Nim };

@@ -1,0 +1,81 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type ChatMessage, runSft } from "cria";
+import { loadConfig, sftConfigSchema } from "cria/config";
+import { cached } from "../../cache.js";
+import { findRealModel, writeRealModel } from "../../real-model.js";
+import { taskFromConfig } from "./from-config.js";
+import { writeLines } from "./make-policy.js";
+
+const example = join(import.meta.dirname, "..", "..", "..", "examples", "tool-choice");
+const needs = ["one", "two", "none"] as const;
+
+/** As examples/tool-choice/generator.ts says it. */
+interface Generator {
+  makeQuestion(seed: number, split: "train" | "seen" | "unseen", need: (typeof needs)[number]): object;
+  makeRow(question: object): object;
+  makeDemonstration(question: object): ChatMessage[];
+}
+
+/** Numbers of the first question of each file. */
+const first = { demonstrations: 0, shown: 500_000, train: 1_000_000, seen: 2_000_000, unseen: 3_000_000 };
+
+const loadGenerator = () => import(pathToFileURL(join(example, "generator.ts")).href) as Promise<Generator>;
+
+async function makeQuestions(part: keyof typeof first, count: number): Promise<object[]> {
+  const { makeQuestion } = await loadGenerator();
+  const split = part === "seen" || part === "unseen" ? part : "train";
+  return Array.from({ length: count }, (_, i) => makeQuestion(first[part] + i, split, needs[i % needs.length]!));
+}
+
+async function demonstrate(part: keyof typeof first, count: number) {
+  const { makeDemonstration } = await loadGenerator();
+  const questions = await makeQuestions(part, count);
+  return questions.map((question) => ({ messages: makeDemonstration(question), tools: [] }));
+}
+
+/** Rows, each with a right conversation as the hint of a teacher. */
+async function makeRows(part: keyof typeof first, count: number): Promise<object[]> {
+  const { makeRow, makeDemonstration } = await loadGenerator();
+  return (await makeQuestions(part, count)).map((question) => {
+    const said = makeDemonstration(question).filter(({ role }) => role === "assistant");
+    return { ...makeRow(question), hint: `Say this:\n${said.map(({ content }) => content).join("\n")}` };
+  });
+}
+
+/** SmolLM2-135M-Instruct after 50 steps of demonstrations: which tool, if any, and with which arguments. */
+export const toolChoice = taskFromConfig({
+  name: "tool choice with a published model",
+  config: join(example, "config.yaml"),
+  settings: ["data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4"],
+  steps: 60,
+  every: 10,
+  teacherSteps: null,
+  methods: ["16 examples beside the rewards (0.1)", "the policy with the answer as a hint (forward KL, 32 tokens)"],
+  findMissing: async () => (await findRealModel()).missingModel,
+  examples: (count) => demonstrate("shown", count),
+  prepare: async () => {
+    const model = await writeRealModel((await findRealModel()).realModel, "Q8_0");
+    const folder = await cached("learning-tool-choice-1", async (output) => {
+      mkdirSync(output, { recursive: true });
+      writeLines(join(output, "demonstrations.jsonl"), await demonstrate("demonstrations", 480));
+      writeLines(join(output, "train.jsonl"), await makeRows("train", 2000));
+      writeLines(join(output, "val.jsonl"), [...(await makeRows("seen", 32)), ...(await makeRows("unseen", 32))]);
+      const { values } = loadConfig(sftConfigSchema, join(example, "sft.yaml"), [
+        `model.path=${model}`,
+        `data.train_files=${join(output, "demonstrations.jsonl")}`,
+        `trainer.default_local_dir=${join(output, "runs")}`,
+        `trainer.output_path=${join(output, "sft.gguf")}`,
+        "trainer.logger=[file]",
+      ]);
+      await runSft(values, example);
+    });
+    return [
+      `actor_rollout_ref.model.path=${model}`,
+      `actor_rollout_ref.model.lora_adapter_path=${join(folder, "sft.gguf")}`,
+      `data.train_files=${join(folder, "train.jsonl")}`,
+      `data.val_files=${join(folder, "val.jsonl")}`,
+    ];
+  },
+});
