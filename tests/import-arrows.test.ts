@@ -126,7 +126,7 @@ describe.each(consumers)("%s", (folder) => {
 
 /** Folders and files of packages, from the top: each imports only those below it. */
 const floors: Record<string, readonly string[]> = {
-  records: ["index", "replay", "filter", "dump"],
+  records: ["index", "live", "replay", "filter", "dump"],
   rollout: ["index", "testing", "agents", "loops", "chat", "rewards", "tracing"].concat(
     ["data", "images", "plain-data", "run-with-deadline"],
     ["copy-data", "is-fatal", "take-turn"],

@@ -26,8 +26,7 @@ export type {
   WarningEvent,
   WorkName,
 } from "./events.js";
-export { type ClusterView, clusterViewSchema } from "./live/cluster-view.js";
-export { type LivePhase, type LiveState, readLiveState } from "./live/live-state.js";
+export { readLiveState } from "./live/live-state.js";
 export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "./policy/batch.js";
 export { Generation } from "./policy/generation.js";
 export type { LoadPolicyOptions } from "./policy/load-policy.js";

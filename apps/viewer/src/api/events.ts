@@ -1,4 +1,5 @@
-import type { LiveState, RunSummary } from "./runs.js";
+import type { LiveState } from "@cria/records";
+import type { RunSummary } from "./runs.js";
 
 /**
  * `GET /api/events`: server-sent events, each one of these as JSON. After a pause in the connection the app requests

@@ -1,4 +1,4 @@
-export * from "./cluster.js";
+export type { ClusterView, CountsByKind, LiveState, WorkerState, WorkerView } from "@cria/records";
 export * from "./events.js";
 export * from "./lists.js";
 export * from "./model.js";

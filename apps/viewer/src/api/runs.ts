@@ -1,4 +1,4 @@
-import type { ClusterView } from "./cluster.js";
+import type { LiveState } from "@cria/records";
 
 /** The viewer server's data about runs. Times are milliseconds since 1970; shares and successes are between 0 and 1. */
 
@@ -107,39 +107,4 @@ export interface Evidence {
   dump: string;
   filter: string | null;
   conversations: { uid: string; sample: number }[];
-}
-
-/**
- * The present work of a running training: `live.json` in its folder, written about once a second. `GET
- * /api/runs/:run/live`
- */
-export interface LiveState {
-  at: number;
-  process: number;
-  step: number;
-  total: number;
-  phase: "loading" | "rollout" | "scoring" | "training" | "validation" | "saving" | "idle";
-  /** Conversations of the current step. */
-  conversations: { done: number; generating: number; waitingForTools: number; total: number };
-  /** Sampled tokens per second over the last seconds; in supervised fine-tuning trained ones. */
-  tokensPerSecond: number;
-  /**
-   * Seconds of the run so far. While a step waits for its conversations: `decoding`, one of them generates;
-   * `waitingForTools`, none of any step generates, and some wait for tools; `waitingForGroups`, the rest.
-   */
-  seconds: {
-    decoding: number;
-    waitingForTools: number;
-    waitingForGroups: number;
-    scoring: number;
-    training: number;
-    validation: number;
-    other: number;
-  };
-  /** Updates between the policy that samples the current step and the one that learns from it; 0 without a lag. */
-  staleness: number;
-  /** Seconds until the last step; null before anything is known. */
-  eta: number | null;
-  /** Null: one process does all the work. */
-  cluster: ClusterView | null;
 }

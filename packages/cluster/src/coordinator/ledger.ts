@@ -1,4 +1,5 @@
-import type { ClusterView, StepMetrics } from "@cria/trainer";
+import type { ClusterView } from "@cria/records";
+import type { StepMetrics } from "@cria/trainer";
 import type { BusStats, JobKindName, WorkerInfo } from "../bus/job-bus.js";
 
 type Counts = Record<JobKindName, number>;

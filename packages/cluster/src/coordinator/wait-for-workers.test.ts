@@ -1,4 +1,5 @@
-import type { ClusterView, RunEvent } from "@cria/trainer";
+import type { ClusterView } from "@cria/records";
+import type { RunEvent } from "@cria/trainer";
 import { expect, it } from "vitest";
 import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
 import { waitForWorkers } from "./wait-for-workers.js";

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ClusterView, CoordinatedRun } from "@cria/trainer";
+import type { ClusterView } from "@cria/records";
+import type { CoordinatedRun } from "@cria/trainer";
 import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
 
 const LOOK_MS = 200;

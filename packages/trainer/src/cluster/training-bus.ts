@@ -1,8 +1,8 @@
 import type { Trajectory } from "@cria/core";
+import type { ClusterView } from "@cria/records";
 import type { RolloutOptions } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
-import type { ClusterView } from "../live/cluster-view.js";
 import type { Policy } from "../policy/policy.js";
 import type { PolicyScoreOptions } from "../policy/token-scores.js";
 import type { UpdateOptions } from "../policy/update-policy.js";

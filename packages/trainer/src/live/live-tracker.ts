@@ -1,10 +1,9 @@
 import type { PolicyEngine, Trajectory } from "@cria/core";
 import { LlamaModel } from "@cria/engine";
+import type { ClusterView, LivePhase, LiveState } from "@cria/records";
 import type { StepMetrics } from "../step-metrics.js";
 import { ConversationStates } from "../timing/conversation-states.js";
 import { kindsOfWork, type StepTimes } from "../timing/step-times.js";
-import type { ClusterView } from "./cluster-view.js";
-import type { LivePhase, LiveState } from "./live-state.js";
 
 /** Seconds over which the speed is measured. */
 const SPEED_SECONDS = 5;

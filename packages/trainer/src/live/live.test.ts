@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeEngine } from "@cria/core/testing";
 import { TinyModels } from "@cria/engine/testing";
+import type { LiveState } from "@cria/records";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { runTraining } from "../run/run-training.js";
 import { openTinyTraining } from "../testing/tiny-training.js";
-import { formatLiveState, type LiveState, readLiveState } from "./live-state.js";
+import { formatLiveState, readLiveState } from "./live-state.js";
 import { LiveTracker } from "./live-tracker.js";
 import { LiveWriter } from "./live-writer.js";
 

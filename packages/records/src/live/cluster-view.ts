@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 const count = z.number().int().nonnegative();
+/** Numbers of the three kinds of jobs: conversations, logprobs, gradients. */
 const byKind = z.object({ rollout: count, score: count, gradient: count });
 
 /** Form of `cluster` in live.json. */
@@ -14,7 +15,7 @@ export const clusterViewSchema = z.object({
   /** Class of the coordinator's own bits. */
   class: z.string(),
   policy: z.object({
-    /** Number of optimizer steps before it. */
+    /** Number of optimizer steps before the weights that were sent last. */
     version: count,
     bytes: count,
     /** Duration of sending it, in seconds. */
@@ -25,14 +26,17 @@ export const clusterViewSchema = z.object({
     z.object({
       id: z.string(),
       host: z.string(),
+      /** Workers of one class compute the same bits. */
       class: z.string(),
       /**
-       * "failing": it failed too often, and pauses. "stuck": others finished its last jobs sooner, and it gets no
-       * more.
+       * ready: takes jobs. failing: it failed too often, and pauses. stuck: others finished its last jobs sooner, and
+       * it gets no more. draining: finishes the jobs in hand. shut-out: gets no more jobs, because its results were
+       * wrong. gone: left, or silent.
        */
       state: z.enum(["ready", "failing", "stuck", "draining", "shut-out", "gone"]),
       /** Reason of being shut out, or missing parts; null: neither. */
       reason: z.string().nullable(),
+      /** Jobs that it does at once. */
       slots: byKind,
       /** Jobs in hand. */
       doing: byKind,
@@ -63,3 +67,9 @@ export const clusterViewSchema = z.object({
 
 /** A training on many machines, as its coordinator sees it. */
 export type ClusterView = z.infer<typeof clusterViewSchema>;
+
+export type CountsByKind = z.infer<typeof byKind>;
+
+/** A worker as the coordinator sees it. Its texts come from another machine. */
+export type WorkerView = ClusterView["workers"][number];
+export type WorkerState = WorkerView["state"];
