@@ -171,8 +171,10 @@ void find_feed_forward(TensorTable & table, const std::string & block, const Arc
 
 ExpertWeights find_experts(TensorTable & table, const std::string & block) {
     const auto need = [&](const char * name) { return table.need(block + name); };
+    const auto find = [&](const char * name) { return table.find(block + name); };
     return {need("ffn_gate_inp.weight"), need("ffn_gate_exps.weight"), need("ffn_up_exps.weight"),
-        need("ffn_down_exps.weight")};
+        need("ffn_down_exps.weight"), find("ffn_gate_inp.bias"), find("ffn_gate_exps.bias"), find("ffn_up_exps.bias"),
+        find("ffn_down_exps.bias")};
 }
 
 }  // namespace
@@ -258,6 +260,8 @@ Architecture describe_architecture(llama_model * model, const std::vector<Weight
         w.bq = table.find(p + "attn_q.bias");
         w.bk = table.find(p + "attn_k.bias");
         w.bv = table.find(p + "attn_v.bias");
+        w.bo = table.find(p + "attn_output.bias");
+        w.sinks = table.find(p + "attn_sinks.weight");
         w.q_norm = table.find(p + "attn_q_norm.weight");
         w.k_norm = table.find(p + "attn_k_norm.weight");
         if (!w.q_norm != !w.k_norm) throw refuse("a norm of queries or keys without the other");

@@ -13,8 +13,13 @@ struct llama_model;
 
 namespace cria {
 
-// The function of a feed-forward block's gate; GELU in its form with tanh.
-enum class Activation { silu, gelu };
+// A feed-forward block's gate. silu, gelu: act(gate) * up, GELU in its form with tanh. clamped_silu: gpt-oss's, with x
+// = min(gate, 7) and y = up within -7 and 7, x sigmoid(1.702 x) (y + 1) (arXiv:2508.10925, section 2.1).
+enum class Activation { silu, gelu, clamped_silu };
+
+// The weights of a token's experts: their part of the softmax over all experts, divided by their sum, or the softmax
+// over the logits of the chosen ones. Both are the same numbers, but for rounding.
+enum class ExpertGating { divided_softmax, softmax_of_chosen };
 
 // Mathematics that may differ by layer.
 struct LayerMath {
@@ -53,13 +58,17 @@ struct ExpertWeights {
     ggml_tensor * router;  // [d, experts]; null: the layer has no experts
     ggml_tensor *gate, *up;  // [d, ff, experts]
     ggml_tensor * down;  // [ff, d, experts]
+    ggml_tensor * router_bias;  // [experts], or null
+    ggml_tensor *gate_bias, *up_bias, *down_bias;  // [ff, experts], [ff, experts], [d, experts], or null
 };
 
 struct LayerWeights {
     ggml_tensor * attn_norm;  // [d], of attention's or the convolution's input
     WeightRows wq, wk, wv;  // [d, heads*hd] (twice with gates), [d, kv*hd], [d, kv*hd]
     ggml_tensor * wo;  // [heads*hd, d]
-    ggml_tensor *bq, *bk, *bv;  // or null
+    ggml_tensor *bq, *bk, *bv, *bo;  // or null
+    // [heads], a logit that each head's softmax counts beside those of its keys (arXiv:2309.17453), or null.
+    ggml_tensor * sinks;
     ggml_tensor *q_norm, *k_norm;  // [hd], or null
     // A gated short convolution in place of attention, whose weights are then null; else null.
     ggml_tensor *conv, *conv_in, *conv_out;  // [taps, d], the last for the token itself; [d, 3d], [d, d]
@@ -89,6 +98,7 @@ struct Architecture {
     int64_t conv_taps = 0;  // tokens that a short convolution sees, the token itself included; 0: no layer has one
     StateShape state{};  // of layers with a state in place of attention; no heads: no layer has one
     int64_t experts_used = 0;  // of each token; 0: no layer has experts
+    ExpertGating gating = ExpertGating::divided_softmax;
     bool gates_queries = false;  // behind each head's queries, wq has a gate of its output
     int64_t no_rope_step = 0;  // each layer whose number, counted from 1, this divides has no RoPE; 0: all have it
     // A query at position p is multiplied by 1 + query_growth * ln(1 + floor(p / query_step)); 0: none is.

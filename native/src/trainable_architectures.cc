@@ -75,8 +75,8 @@ const char * describe_granite_hybrid(const llama_model & model, Architecture & a
     return check_states(model, a.state);
 }
 
-// qwen3 with experts. Their weights are the softmax over those that a token chose.
-const char * describe_qwen3moe(const llama_model & model, Architecture & a) {
+// qwen3 with experts, or what every mixture of experts has.
+const char * describe_experts(const llama_model & model, Architecture & a) {
     const auto & hp = model.hparams;
     if (hp.n_expert_groups > 1) return "groups of experts";
     a.experts_used = hp.n_expert_used();
@@ -84,6 +84,16 @@ const char * describe_qwen3moe(const llama_model & model, Architecture & a) {
         if (hp.n_expert_used(il) != hp.n_expert_used()) return "numbers of experts that differ by layer";
     if (hp.n_expert_used() < 1 || hp.n_expert_used() > hp.n_expert) return "more experts for a token than there are";
     return nullptr;
+}
+
+// Experts with biases, behind attention with sinks, whose windows, in every other layer, are hyper-parameters of all
+// architectures as YaRN's numbers are.
+const char * describe_gpt_oss(const llama_model & model, Architecture & a) {
+    if (a.rope_dims != a.head_size) return "heads that RoPE turns in part";
+    a.ffn_norm_name = "post_attention_norm.weight";
+    a.activation = Activation::clamped_silu;
+    a.gating = ExpertGating::softmax_of_chosen;
+    return describe_experts(model, a);
 }
 
 // Attention's and the feed-forward's input matrices are one tensor each. llama.cpp leaves the sliding window out.
@@ -119,7 +129,8 @@ const std::vector<TrainableArchitecture> & trainable_architectures() {
         {"mistral3", describe_mistral3},
         {"qwen35", describe_qwen35},
         {"granitehybrid", describe_granite_hybrid},
-        {"qwen3moe", describe_qwen3moe},
+        {"qwen3moe", describe_experts},
+        {"gpt-oss", describe_gpt_oss},
     };
     return list;
 }

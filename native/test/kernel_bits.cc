@@ -184,7 +184,7 @@ Digest run_rows(const RowKernel & kernel) {
         double weighted = 0.0;
         results.push_back(float(kernel.sum_exp(x.data(), n, 0.7f, max)));
         std::vector<float> a = x, b = x, c = x, d = x, e = x, f(x.size()), g(x.size()), h(x.size()), i(x.size()),
-                           j(x.size());
+                           j(x.size()), k(x.size()), l(x.size());
         results.push_back(kernel.replace_by_exp(a.data(), n, 0.7f, max));
         results.push_back(float(kernel.replace_by_exp_times(b.data(), n, 0.7f, max, weighted)));
         results.push_back(float(weighted));
@@ -196,7 +196,8 @@ Digest run_rows(const RowKernel & kernel) {
         kernel.swiglu_gradient(x.data(), up.data(), p.data(), f.data(), g.data(), n);
         kernel.geglu(x.data(), up.data(), h.data(), n);
         kernel.geglu_gradient(x.data(), up.data(), p.data(), i.data(), j.data(), n);
-        for (const auto & values : {results, a, b, c, d, e, f, g, h, i, j}) digest.add(values);
+        kernel.clamped_gradient(x.data(), x.data(), p.data(), k.data(), l.data(), n);
+        for (const auto & values : {results, a, b, c, d, e, f, g, h, i, j, k, l}) digest.add(values);
     }
     return digest;
 }

@@ -126,8 +126,9 @@ bool check_products() {
     return ok;
 }
 
-// Two rows, one of them with nested branches, and padding; two query heads for each of two KV heads.
-bool check_attention() {
+// Two rows, one of them with nested branches, and padding; two query heads for each of two KV heads. `sinks` may be
+// null.
+bool check_attention(const float * sinks) {
     const int64_t rows = 2, length = 24, size = 16, heads = 4, kv_heads = 2, tokens = rows * length;
     std::vector<int32_t> ends(static_cast<size_t>(tokens), int32_t(length));
     for (int64_t i = 0; i < length; i++)
@@ -135,15 +136,16 @@ bool check_attention() {
     const AttentionPlan plan = plan_attention(ends, rows, length, 0);
     auto q = draw(tokens * heads * size), k = draw(tokens * kv_heads * size), v = draw(tokens * kv_heads * size),
          d_out = draw(tokens * heads * size);
-    return is_same_in_parts("attention", [&](int parts) {
+    return is_same_in_parts(sinks ? "attention with sinks" : "attention", [&](int parts) {
         const auto filled = [&](int64_t n) { return std::vector<float>(size_t(tokens * n), 9.0f); };
         std::vector<std::vector<float>> out = {filled(heads * size), filled(heads), filled(heads * size),
-            filled(kv_heads * size), filled(kv_heads * size)};
+            filled(kv_heads * size), filled(kv_heads * size), filled(heads)};
         const auto many = [&](std::vector<float> & x) { return HeadVectors{x.data(), heads, heads * size}; };
         const auto few = [&](std::vector<float> & x) { return HeadVectors{x.data(), kv_heads, kv_heads * size}; };
         const AttentionTensors tensors{
-            size, 0.25f, many(q), few(k), few(v), many(out[0]), {out[1].data(), heads, heads}};
-        const AttentionGradients gradients{many(d_out), many(out[2]), few(out[3]), few(out[4])};
+            size, 0.25f, many(q), few(k), few(v), many(out[0]), {out[1].data(), heads, heads}, sinks};
+        const AttentionGradients gradients{many(d_out), many(out[2]), few(out[3]), few(out[4]),
+            sinks ? HeadVectors{out[5].data(), heads, heads} : HeadVectors{}};
         run_at_once(parts, [&](int part, int) {
             AttentionWorkspace workspace;
             run_attention(plan, tensors, part, parts, workspace);
@@ -180,9 +182,11 @@ void race_head() {
 }  // namespace
 
 bool check_kernel_parts() {
-    const bool products = check_products(), attention = check_attention();
+    const std::vector<float> sinks = draw(4);
+    const bool products = check_products(), attention = check_attention(nullptr),
+               with_sinks = check_attention(sinks.data());
     race_head();
-    return products && attention;
+    return products && attention && with_sinks;
 }
 
 }  // namespace cria

@@ -1,6 +1,7 @@
 #include "cpu/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 
@@ -180,7 +181,8 @@ void run_attention(
         for (int64_t r = 0; r < rows; r++) {
             float * line = w.scores.data() + r * keys.columns;
             const int64_t first = keys.seen_begin(b, r), seen = keys.seen_end(b, r);
-            *t.log_sums.at(b.query + r, head, 1) = softmax_in_place(line + first, int(seen - first), t.scale);
+            *t.log_sums.at(b.query + r, head, 1) =
+                softmax_in_place(line + first, int(seen - first), t.scale, t.sinks ? t.sinks + head : nullptr);
             std::fill(line, line + first, 0.0f);
             std::fill(line + seen, line + keys.columns, 0.0f);
         }
@@ -198,7 +200,10 @@ void run_attention(
 void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g,
     int thread, int threads, AttentionWorkspace & w) {
     const int64_t D = t.head_size, group = t.q.heads / t.k.heads, rows_of_batch = int64_t(plan.rows.size()) - 1;
-    for (int64_t row = thread; row < rows_of_batch; row += threads) zero_padding(plan, row, g.d_q, D);
+    for (int64_t row = thread; row < rows_of_batch; row += threads) {
+        zero_padding(plan, row, g.d_q, D);
+        if (g.d_sinks.data) zero_padding(plan, row, g.d_sinks, 1);
+    }
     // All queries of one row and KV head add to the same keys' gradients, so one thread takes them all.
     for (int64_t unit = thread; unit < rows_of_batch * t.k.heads; unit += threads) {
         const int64_t row = unit / t.k.heads, kv = unit % t.k.heads;
@@ -230,7 +235,9 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
                     for (int64_t j = 0; j < D; j++) delta += o[j] * d_o[j];
                     float * line = p + r * keys.columns;
                     float * d_line = d + r * keys.columns;
-                    softmax_again(line + from, int(seen - from), t.scale, *t.log_sums.at(first + r, head, 1));
+                    const float log_sum = *t.log_sums.at(first + r, head, 1);
+                    if (g.d_sinks.data) *g.d_sinks.at(first + r, head, 1) = -std::exp(t.sinks[head] - log_sum) * delta;
+                    softmax_again(line + from, int(seen - from), t.scale, log_sum);
                     softmax_backward(d_line + from, line + from, int(seen - from), t.scale, delta);
                     std::fill(line, line + from, 0.0f);
                     std::fill(d_line, d_line + from, 0.0f);

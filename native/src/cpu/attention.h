@@ -53,10 +53,12 @@ struct AttentionTensors {
     float scale;
     HeadVectors q, k, v, out;
     HeadVectors log_sums;  // one float per head
+    const float * sinks = nullptr;  // one for each head of q: a further logit, which has no value; null: none
 };
 
 struct AttentionGradients {
     HeadVectors d_out, d_q, d_k, d_v;  // the first two per query, the others per token
+    HeadVectors d_sinks{};  // each query's part, one float per head; without data it is not computed
 };
 
 struct AttentionWorkspace {

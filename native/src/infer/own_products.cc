@@ -123,12 +123,12 @@ int64_t count_visible(const ggml_tensor * mask, int64_t tokens, int64_t stream) 
     return count;
 }
 
-// Whether the node is ggml's softmax of our scores with a mask that only hides cells.
+// Whether the node is ggml's softmax of our scores with a mask that only hides cells, and perhaps a sink for each head.
 bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
-    const ggml_tensor * mask = node->src[1];
+    const ggml_tensor *mask = node->src[1], *sinks = node->src[2];
     if (node->op != GGML_OP_SOFT_MAX || !mask || !is_replaced_by(node->src[0], scores)) return false;
-    const bool plain =
-        mask->type == GGML_TYPE_F32 && mask->ne[2] == 1 && !node->src[2] && read_float(node, sizeof(float)) == 0.0f;
+    const bool plain = mask->type == GGML_TYPE_F32 && mask->ne[2] == 1 && (!sinks || is_float_matrix(sinks)) &&
+                       read_float(node, sizeof(float)) == 0.0f;
     return plain && has_float_rows(node->src[0]) && has_float_rows(node);
 }
 
@@ -252,7 +252,7 @@ void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, v
 
 // Softmax over the cells that a token sees, computed as in the trainer; the other cells have weight zero.
 void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void *) {
-    const ggml_tensor *scores = node->src[0], *mask = node->src[1];
+    const ggml_tensor *scores = node->src[0], *mask = node->src[1], *sinks = node->src[2];
     const float scale = read_float(node, kScaleOffset);
     const int64_t cells = node->ne[0], rows = node->ne[1] * node->ne[3];
     for (int64_t i = rows * thread / threads; i < rows * (thread + 1) / threads; i++) {
@@ -270,7 +270,8 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
             } else {
                 for (int64_t cell = first; cell < seen; cell++) out[cell] = in[cell] * scale + hides[cell];
             }
-            if (seen > first) softmax_in_place(out + first, int(seen - first), all ? scale : 1.0f);
+            const float * sink = sinks ? static_cast<const float *>(sinks->data) + head : nullptr;
+            if (seen > first) softmax_in_place(out + first, int(seen - first), all ? scale : 1.0f, sink);
             std::fill(out, out + first, 0.0f);
             std::fill(out + seen, out + cells, 0.0f);
         }

@@ -7,6 +7,9 @@
 
 namespace cria {
 
+// Of clamped gates: x sigmoid(kGateSlope x) (y + 1), with x = min(gate, kGateLimit) and y = up within both limits.
+constexpr float kGateSlope = 1.702f, kGateLimit = 7.0f;
+
 // GELU by tanh's approximation is x sigmoid(z) with z = c x + d x^3, because tanh(z / 2) = 2 sigmoid(z) - 1.
 constexpr float kGeluC = 2.0f * 0.79788456080286535588f, kGeluD = kGeluC * 0.044715f;
 
@@ -43,6 +46,9 @@ struct RowKernel {
     // x becomes -p (c + e (log p + entropy)) scale for p = exp(z - offset).
     void (*gradient)(float * x, int n, float scale, float offset, float entropy, float c, float e);
     void (*swiglu_gradient)(
+        const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
+    // The gradient of clamped gates.
+    void (*clamped_gradient)(
         const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
     // out = gelu(gate) up, by tanh's approximation, and its gradient.
     void (*geglu)(const float * gate, const float * up, float * out, int64_t n);

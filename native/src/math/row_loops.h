@@ -189,6 +189,21 @@ void swiglu_gradient(const float * gate, const float * up, const float * dy, flo
     });
 }
 
+// A clamped value has no gradient.
+void clamped_gradient(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n) {
+    const Vec one = splat<Vec>(1.0f), limit = splat<Vec>(kGateLimit);
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        const Vec whole = load(gate + i, count), other = load(up + i, count), d = load(dy + i, count);
+        const Vec x = whole > limit ? limit : whole, below = other > limit ? limit : other,
+                  y = below < -limit ? -limit : below;
+        // Fused with a zero for the reason of gelu_sigmoid.
+        const Vec z = fuse(x, splat<Vec>(kGateSlope), Vec{}), e = fast_exp(z < Vec{} ? z : -z),
+                  sigmoid = (z < Vec{} ? e : one) / (one + e);
+        store(d_up + i, y == other ? d * x * sigmoid : Vec{}, count);
+        store(d_gate + i, x == whole ? d * (y + one) * sigmoid * fuse(z, one - sigmoid, one) : Vec{}, count);
+    });
+}
+
 CRIA_INLINE Vec gelu_sigmoid(Vec x) {
     // fast_exp adds z, so it is fused with a sum, of zero: kernels have no rounded products that are added.
     const Vec one = splat<Vec>(1.0f), z = fuse(x, fuse(x * x, splat<Vec>(kGeluD), splat<Vec>(kGeluC)), Vec{});
@@ -320,6 +335,7 @@ void state_gradient(
 }  // namespace
 
 const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, exp_of, replace_by_exp, replace_by_exp_times, scale_row,
-    add_products, backward, gradient, swiglu_gradient, geglu, geglu_gradient, state_step, state_gradient};
+    add_products, backward, gradient, swiglu_gradient, clamped_gradient, geglu, geglu_gradient, state_step,
+    state_gradient};
 
 }  // namespace cria

@@ -73,9 +73,11 @@ void softmax_probabilities(const float * logits, int n, float scale, const RowSt
     row_kernel().exp_of(logits, n, scale, float(double(stats.max) + stats.log_sum), probabilities);
 }
 
-float softmax_in_place(float * x, int n, float scale) {
-    const float max = row_kernel().largest(x, n, scale);
-    const float sum = row_kernel().replace_by_exp(x, n, scale, max);
+float softmax_in_place(float * x, int n, float scale, const float * sink) {
+    float max = row_kernel().largest(x, n, scale);
+    if (sink) max = std::max(max, *sink);
+    float sum = row_kernel().replace_by_exp(x, n, scale, max);
+    if (sink) sum += std::exp(*sink - max);
     row_kernel().scale_row(x, n, 1.0f / sum);
     return max + std::log(sum);
 }

@@ -62,8 +62,9 @@ inline float row_logprob(const RowStats & stats, float logit, float scale) {
 // probabilities[j] = exp(logits[j] * scale - max - log_sum).
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities);
 
-// Replaces x by softmax(x * scale); returns log sum exp(x * scale). n > 0.
-float softmax_in_place(float * x, int n, float scale);
+// Replaces x by softmax(x * scale); returns log sum exp(x * scale). n > 0. With `sink`, both count it as one more
+// entry, which is not scaled.
+float softmax_in_place(float * x, int n, float scale, const float * sink = nullptr);
 
 // Replaces x by exp(x * scale - log_sum): recomputes the softmax from the result of softmax_in_place.
 void softmax_again(float * x, int n, float scale, float log_sum);

@@ -10,11 +10,12 @@ HeadVectors head_vectors(const ggml_tensor * t, int64_t heads, int64_t first_flo
     return {static_cast<float *>(t->data) + first_float, heads, int64_t(t->nb[1] / sizeof(float))};
 }
 
+// `sinks` may be null.
 AttentionTensors describe_for_cpu(const Architecture & arch, const ggml_tensor * q, const ggml_tensor * k,
-    const ggml_tensor * v, const ggml_tensor * kept) {
+    const ggml_tensor * v, const ggml_tensor * kept, const ggml_tensor * sinks) {
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     return {D, arch.attention_scale, head_vectors(q, H), head_vectors(k, KV), head_vectors(v, KV),
-        head_vectors(kept, H), head_vectors(kept, H, D * H)};
+        head_vectors(kept, H), head_vectors(kept, H, D * H), sinks ? static_cast<const float *>(sinks->data) : nullptr};
 }
 
 ggml_tensor * view_rows(Graph & g, ggml_tensor * t, int64_t first, int64_t count) {
@@ -120,36 +121,50 @@ bool is_blockwise(const Compute & compute, const Architecture & arch) {
     return kernels && arch.head_size <= kernels->attention_head_size() && arch.head_size % 8 == 0;
 }
 
-void attention_forward(
-    Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
+void attention_forward(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs,
+    const Vector & sinks, AttentionState & a) {
     if (inputs.mask) return forward_by_products(g, arch, s, inputs.mask, a);
     if (!g.on_cpu()) return forward_by_kernel(g, arch, s, inputs, a);
     const int64_t D = arch.head_size, H = arch.n_head;
     const AttentionPlan * plan = inputs.plan;
-    a.kept = g.custom({D * H + H, a.q->ne[1]}, {a.q, a.k, a.v},
+    std::vector<ggml_tensor *> sources = {a.q, a.k, a.v};
+    if (sinks.weight) sources.push_back(sinks.weight);
+    a.kept = g.custom({D * H + H, a.q->ne[1]}, sources,
         [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
-        run_attention(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node), thread, threads,
-            compute.workspace(thread));
+        run_attention(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node, node->src[3]),
+            thread, threads, compute.workspace(thread));
     });
     a.out = view_rows(g, a.kept, 0, D * H);
 }
 
 AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & s,
-    const AttentionInputs & inputs, const AttentionState & a, ggml_tensor * d_out) {
+    const AttentionInputs & inputs, const Vector & sinks, const AttentionState & a, ggml_tensor * d_out) {
     if (inputs.mask) return backward_by_products(g, arch, s, a, d_out);
     if (!g.on_cpu()) return backward_by_kernel(g, arch, s, inputs, a, d_out);
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     const AttentionPlan * plan = inputs.plan;
-    ggml_tensor * all = g.custom({D * (H + 2 * KV), s.tokens()}, {a.q, a.k, a.v, a.kept, d_out},
-        [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
+    const bool trains_sinks = sinks.d_weight != nullptr;
+    std::vector<ggml_tensor *> sources = {a.q, a.k, a.v, a.kept, d_out};
+    if (sinks.weight) sources.push_back(sinks.weight);
+    ggml_tensor * all = g.custom({D * (H + 2 * KV) + (trains_sinks ? H : 0), s.tokens()}, sources,
+        [&arch, plan, trains_sinks](ggml_tensor * node, int thread, int threads, Compute & compute) {
         const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
         const AttentionGradients gradients{head_vectors(node->src[4], H), head_vectors(node, H),
-            head_vectors(node, KV, D * H), head_vectors(node, KV, D * (H + KV))};
-        run_attention_backward(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node->src[3]),
-            gradients, thread, threads, compute.workspace(thread));
+            head_vectors(node, KV, D * H), head_vectors(node, KV, D * (H + KV)),
+            trains_sinks ? head_vectors(node, H, D * (H + 2 * KV)) : HeadVectors{}};
+        run_attention_backward(*plan,
+            describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node->src[3], node->src[5]), gradients,
+            thread, threads, compute.workspace(thread));
     });
     // There are at most as many queries as tokens.
-    return {ggml_view_2d(g.ctx(), all, D * H, a.q->ne[1], all->nb[1], 0), view_rows(g, all, D * H, D * KV),
+    const auto of_queries = [&](int64_t first, int64_t count) {
+        return ggml_view_2d(g.ctx(), all, count, a.q->ne[1], all->nb[1], size_t(first) * sizeof(float));
+    };
+    if (trains_sinks) {
+        ggml_tensor * by_query = ggml_cont(g.ctx(), of_queries(D * (H + 2 * KV), H));
+        g.accumulate(ggml_repeat_back(g.ctx(), by_query, sinks.weight), sinks.d_weight);
+    }
+    return {of_queries(0, D * H), view_rows(g, all, D * H, D * KV),
         ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
 }
 

@@ -5,6 +5,7 @@
 #include "architecture.h"
 #include "cpu/attention.h"
 #include "train/compute.h"
+#include "train/parameters.h"
 
 namespace cria {
 
@@ -34,15 +35,17 @@ struct AttentionState {
     ggml_tensor * kept;
 };
 
-// Fills state.out and state.kept from q, k and v, after RoPE.
+// Fills state.out and state.kept from q, k and v, after RoPE. `sinks` [H] may have no weight; on the CPU only, they may
+// have one: each is a further logit of its head's softmax, without a value (arXiv:2309.17453).
 void attention_forward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs,
-    AttentionState & state);
+    const Vector & sinks, AttentionState & state);
 
 struct AttentionGradient {
     ggml_tensor *q, *k, *v;  // of the shapes above; columns may be strided
 };
 
+// Adds the gradient of the sinks, where they are trained.
 AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape,
-    const AttentionInputs & inputs, const AttentionState & state, ggml_tensor * d_out);
+    const AttentionInputs & inputs, const Vector & sinks, const AttentionState & state, ggml_tensor * d_out);
 
 }  // namespace cria

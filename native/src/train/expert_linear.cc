@@ -111,9 +111,36 @@ ggml_tensor * expert_linear_forward(
     Graph & g, const Linear & layer, const ExpertChoice & choice, ggml_tensor * x, bool adapter) {
     ggml_context * c = g.ctx();
     ggml_tensor * y = multiply_forward(g, choice, layer.weight, x);
-    if (!adapter || !layer.lora_a) return y;
-    ggml_tensor * added = multiply_forward(g, choice, layer.lora_b, multiply_forward(g, choice, layer.lora_a, x));
-    return ggml_add(c, y, ggml_scale(c, added, layer.lora_scale));
+    if (adapter && layer.lora_a) {
+        ggml_tensor * added = multiply_forward(g, choice, layer.lora_b, multiply_forward(g, choice, layer.lora_a, x));
+        y = ggml_add(c, y, ggml_scale(c, added, layer.lora_scale));
+    }
+    if (!layer.bias) return y;
+    const int64_t out = y->ne[0], rows = y->ne[1], used = choice.experts->ne[0];
+    y = ggml_add_id(c, ggml_reshape_3d(c, y, out, used, rows / used), layer.bias, choice.experts);
+    return ggml_reshape_2d(c, y, out, rows);
+}
+
+void expert_bias_backward(
+    Graph & g, const Linear & layer, const ExpertChoice & choice, ggml_tensor * dy, ggml_tensor * weights) {
+    if (!layer.d_bias) return;
+    std::vector<ggml_tensor *> inputs = {dy, choice.rows};
+    if (weights) inputs.push_back(weights);
+    g.expand(g.custom_inplace(g.ref(layer.d_bias), inputs, [](ggml_tensor * node, int thread, int threads, Compute &) {
+        const int64_t experts = node->ne[1], n = node->ne[0];
+        const ExpertRows rows = rows_in(node->src[2], experts);
+        const RowVectors dy = vectors(node->src[1], rows.count);
+        const float * weights = node->src[3] ? static_cast<const float *>(node->src[3]->data) : nullptr;
+        // In the order of an expert's rows, by one thread.
+        for (int64_t expert = thread; expert < experts; expert += threads) {
+            float * sum = static_cast<float *>(node->data) + expert * floats(node->nb[1]);
+            for (int64_t i = rows.begins[expert]; i < rows.begins[expert + 1]; i++) {
+                const float * d = dy.at(rows.rows[i]);
+                const float weight = weights ? weights[rows.rows[i]] : 1.0f;
+                for (int64_t j = 0; j < n; j++) sum[j] += d[j] * weight;
+            }
+        }
+    }));
 }
 
 ggml_tensor * expert_linear_backward(Graph & g, const Linear & layer, const ExpertChoice & choice, ggml_tensor * x,

@@ -52,11 +52,15 @@ double dot(const float * a, const float * b, int64_t n) {
 }
 
 // The gradient of the router's logits [experts, T]. Weights are the softmax over the logits of the chosen experts, and
-// the gradient of a weight is the product of an expert's inner values [ff, R] with their gradient before the weight.
-ggml_tensor * route_backward(Graph & g, const ExpertState & s, int64_t experts, ggml_tensor * d_unweighted) {
-    return g.custom({experts, s.weights->ne[1]}, {s.weights, s.mid, d_unweighted, s.choice.rows},
-        [](ggml_tensor * node, int thread, int threads, Compute &) {
-        const ggml_tensor *weights = node->src[0], *mid = node->src[1], *d_mid = node->src[2];
+// the gradient of a weight is the product of an expert's inner values [ff, R] with their gradient before the weight,
+// and of its bias [d, experts], which may be null, with dy [d, T].
+ggml_tensor * route_backward(Graph & g, const ExpertState & s, int64_t experts, ggml_tensor * d_unweighted,
+    ggml_tensor * bias, ggml_tensor * dy) {
+    std::vector<ggml_tensor *> inputs = {s.weights, s.mid, d_unweighted, s.choice.rows};
+    if (bias) inputs.insert(inputs.end(), {bias, dy});
+    return g.custom({experts, s.weights->ne[1]}, inputs, [](ggml_tensor * node, int thread, int threads, Compute &) {
+        const ggml_tensor *weights = node->src[0], *mid = node->src[1], *d_mid = node->src[2], *bias = node->src[4],
+                          *dy = node->src[5];
         const int64_t used = weights->ne[0], experts = node->ne[0];
         const ExpertRows rows = read_rows(static_cast<const int32_t *>(node->src[3]->data), experts, mid->ne[1]);
         for (int64_t token = thread; token < node->ne[1]; token += threads) {
@@ -65,7 +69,9 @@ ggml_tensor * route_backward(Graph & g, const ExpertState & s, int64_t experts, 
             std::fill_n(out, experts, 0.0f);
             const auto d_weight = [&](int64_t choice) {
                 const int64_t row = token * used + choice;
-                return dot(column(mid, row), column(d_mid, row), mid->ne[0]);
+                const double product = dot(column(mid, row), column(d_mid, row), mid->ne[0]);
+                return bias ? product + dot(column(bias, rows.experts_of[row]), column(dy, token), bias->ne[0])
+                            : product;
             };
             double mean = 0.0;
             for (int64_t choice = 0; choice < used; choice++) {
@@ -89,11 +95,14 @@ ggml_tensor * experts_forward(
     const int64_t experts = p.router.weight->ne[1], used = arch.experts_used, T = x->ne[1];
 
     // By llama.cpp's operations, so that equal probabilities are ordered as there.
-    ggml_tensor * probabilities = ggml_soft_max(c, linear_forward(g, p.router, x, adapter));
-    ggml_tensor * chosen = ggml_argsort_top_k(c, probabilities, int(used));
-    ggml_tensor * weights = ggml_get_rows(c, ggml_reshape_3d(c, probabilities, 1, experts, T), chosen);
+    const bool divides = arch.gating == ExpertGating::divided_softmax;
+    ggml_tensor * logits = linear_forward(g, p.router, x, adapter);
+    ggml_tensor * ranked = divides ? ggml_soft_max(c, logits) : logits;
+    ggml_tensor * chosen = ggml_argsort_top_k(c, ranked, int(used));
+    ggml_tensor * weights = ggml_get_rows(c, ggml_reshape_3d(c, ranked, 1, experts, T), chosen);
     weights = ggml_reshape_2d(c, weights, used, T);
-    s.weights = ggml_div(c, weights, ggml_clamp(c, ggml_sum_rows(c, weights), kLeastSum, INFINITY));
+    s.weights = divides ? ggml_div(c, weights, ggml_clamp(c, ggml_sum_rows(c, weights), kLeastSum, INFINITY))
+                        : ggml_soft_max(c, weights);
     s.choice = {chosen, group_by_expert(g, chosen, experts)};
 
     s.up = expert_linear_forward(g, p.up, s.choice, x, adapter);
@@ -110,8 +119,11 @@ ggml_tensor * experts_backward(Graph & g, const Architecture & arch, const Exper
     const bool trains_down = down.d_weight || down.d_lora_a || down.d_lora_b;
     ggml_tensor * d_unweighted =
         expert_linear_backward(g, down, s.choice, trains_down ? weigh_rows(g, s.mid, s.weights) : s.mid, dy);
-    ggml_tensor * d_logits = route_backward(g, s, p.router.weight->ne[1], d_unweighted);
+    ggml_tensor * d_logits = route_backward(g, s, p.router.weight->ne[1], d_unweighted, down.bias, dy);
     const GateGradient d = gate_backward(g, arch.activation, s.gate, s.up, weigh_rows(g, d_unweighted, s.weights));
+    expert_bias_backward(g, down, s.choice, dy, s.weights);
+    expert_bias_backward(g, p.gate, s.choice, d.gate);
+    expert_bias_backward(g, p.up, s.choice, d.up);
     ggml_tensor * d_rows = expert_linear_backward(g, p.gate, s.choice, x, d.gate);
     d_rows = expert_linear_backward(g, p.up, s.choice, x, d.up, d_rows);
     ggml_tensor * dx = sum_choices(g, d_rows, s.weights->ne[0], nullptr);

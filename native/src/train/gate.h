@@ -1,4 +1,4 @@
-// The gate of a feed-forward block, y = act(gate) * up, and its gradient.
+// The gate of a feed-forward block (Activation), and its gradient. clamped_silu has one on the CPU only.
 #pragma once
 
 #include "architecture.h"

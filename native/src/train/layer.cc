@@ -125,7 +125,7 @@ ggml_tensor * attend_forward(Graph & g, const Architecture & arch, const LayerPa
     q = scale_queries(g, arch, scale_by_position(g, inputs, rope(g, arch, p.math, q, query_positions, false)));
     a.attention.q = ggml_reshape_2d(c, q, D * H, Q);
     a.attention.k = ggml_reshape_2d(c, rope(g, arch, p.math, k, inputs.positions, false), D * KV, T);
-    attention_forward(g, arch, s, inputs.attention, a.attention);
+    attention_forward(g, arch, s, inputs.attention, p.sinks, a.attention);
     return linear_forward(g, p.o, gate_output(g, a), adapter);
 }
 
@@ -137,7 +137,7 @@ ggml_tensor * attend_backward(Graph & g, const Architecture & arch, const LayerP
 
     ggml_tensor * d_gated = linear_backward(g, p.o, gate_output(g, a), d_o);
     ggml_tensor * d_out = a.query_gate ? ggml_mul(c, d_gated, ggml_sigmoid(c, a.query_gate)) : d_gated;
-    const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
+    const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, p.sinks, a.attention, d_out);
     ggml_tensor * d_q = rope(g, arch, p.math, scale_by_position(g, inputs, view_heads(g, d.q, 0, D, H)),
         inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
     d_q = scale_queries(g, arch, d_q);

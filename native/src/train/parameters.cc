@@ -13,6 +13,11 @@ namespace {
 
 bool is_matrix(const ggml_tensor * t) { return ggml_n_dims(t) >= 2 && t->ne[0] > 1; }
 
+// Weight decay pulls matrices. Those of experts' biases are vectors, one for each expert.
+bool has_decay(const std::string & name, const ggml_tensor * t) {
+    return is_matrix(t) && name.find("norm") == std::string::npos && name.find(".bias") == std::string::npos;
+}
+
 }  // namespace
 
 ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool value_head) {
@@ -45,7 +50,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         if (index_.count(value)) continue;
         const std::vector<int64_t> shape(value->ne, value->ne + GGML_MAX_DIMS);
         Parameter p{name, value, pool_->add(GGML_TYPE_F32, shape), pool_->add(GGML_TYPE_F32, shape),
-            pool_->add(GGML_TYPE_F32, shape), is_matrix(value) && name.find("norm") == std::string::npos};
+            pool_->add(GGML_TYPE_F32, shape), has_decay(name, value)};
         index_[value] = parameters_.size();
         parameters_.push_back(p);
     }
@@ -70,7 +75,8 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         l.q = make_linear(model, w.wq, w.bq);
         l.k = make_linear(model, w.wk, w.bk);
         l.v = make_linear(model, w.wv, w.bv);
-        l.o = make_linear(model, w.wo, nullptr);
+        l.o = make_linear(model, w.wo, w.bo);
+        if (w.sinks) l.sinks = {w.sinks, gradient_of(w.sinks)};
         if (w.conv) l.conv = {w.conv, gradient_of(w.conv)};
         l.conv_in = make_linear(model, w.conv_in, nullptr);
         l.conv_out = make_linear(model, w.conv_out, nullptr);
@@ -157,8 +163,8 @@ MambaParameters ParameterSet::make_mamba(const Model & model, const MambaWeights
 }
 
 ExpertParameters ParameterSet::make_experts(const Model & model, const ExpertWeights & w) const {
-    const auto linear = [&](ggml_tensor * t) { return make_linear(model, t, nullptr); };
-    return {linear(w.router), linear(w.gate), linear(w.up), linear(w.down)};
+    return {make_linear(model, w.router, w.router_bias), make_linear(model, w.gate, w.gate_bias),
+        make_linear(model, w.up, w.up_bias), make_linear(model, w.down, w.down_bias)};
 }
 
 const Parameter * ParameterSet::find(const std::string & name) const {

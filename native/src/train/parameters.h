@@ -61,7 +61,7 @@ struct MambaParameters {
 // In place of gate, up and down, if the router has a weight.
 struct ExpertParameters {
     Linear router;
-    Linear gate, up, down;  // with one matrix for each expert (expert_linear.h)
+    Linear gate, up, down;  // with one matrix, and bias, for each expert (expert_linear.h)
 };
 
 struct LayerParameters {
@@ -72,6 +72,7 @@ struct LayerParameters {
     DeltaParameters delta;
     MambaParameters mamba;
     ExpertParameters experts;
+    Vector sinks;  // of attention, if it has them
     LayerMath math;
 };
 

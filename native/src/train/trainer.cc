@@ -115,9 +115,12 @@ struct Trainer::Impl {
 
     // Checks, before any computation, that the device holds all weights and has every operation of a training step.
     void check_device() {
-        if (arch.state.value_heads > 0 || arch.experts_used > 0) {
-            const std::string what = arch.experts_used > 0 ? "experts" : "layers with a state in place of attention";
-            throw Error("unsupported-architecture", what + " train on the CPU only")
+        const char * what = arch.experts_used > 0        ? "experts"
+                            : arch.state.value_heads > 0 ? "layers with a state in place of attention"
+                            : arch.layers.front().sinks  ? "sinks of attention"
+                                                         : nullptr;
+        if (what) {
+            throw Error("unsupported-architecture", std::string(what) + " train on the CPU only")
                 .subject(model->options().path)
                 .received(ggml_backend_name(compute.backend()))
                 .remedy("train on the CPU (device \"cpu\")");

@@ -49,7 +49,7 @@ const FIRST: Record<string, string> = {
   granitehybrid: "ssm_in",
 };
 /** Linear layers, if not seven a layer: half of some models' layers have others in place of attention's four. */
-const LINEAR: Record<string, number> = { lfm2: 6, phi3: 4, qwen35: 7.5, granitehybrid: 6, qwen3moe: 8 };
+const LINEAR: Record<string, number> = { lfm2: 6, phi3: 4, qwen35: 7.5, granitehybrid: 6, qwen3moe: 8, "gpt-oss": 8 };
 
 // Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {

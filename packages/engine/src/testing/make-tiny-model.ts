@@ -15,6 +15,7 @@ export const textArchitectures = [
   "qwen35",
   "granitehybrid",
   "qwen3moe",
+  "gpt-oss",
 ] as const;
 
 /**
@@ -45,15 +46,16 @@ export interface TinyModelOptions {
   ropeFactors?: boolean;
   /**
    * For phi3: tokens beyond which its factors of RoPE for long contexts apply; default 256. For mistral3: queries grow
-   * whenever so many tokens are passed, and YaRN began with so many; default 8.
+   * whenever so many tokens are passed, and YaRN began with so many; default 8. For gpt-oss: YaRN began with so many;
+   * default 4096, which puts a head's 16 dimensions on both sides of llama.cpp's bounds and between them.
    */
   originalContext?: number;
   /**
-   * For gemma3: most tokens that a token sees in every other layer, itself included; default 6. For phi3, of all
-   * layers; default none.
+   * For gemma3 and gpt-oss: most tokens that a token sees in every other layer, itself included; default 6. For phi3, of
+   * all layers; default none.
    */
   slidingWindow?: number;
-  /** For qwen3moe: experts of every layer, and how many of them a token chooses. Default 4 and 2. */
+  /** For qwen3moe and gpt-oss: experts of every layer, and how many of them a token chooses. Default 4 and 2. */
   experts?: { count: number; used: number };
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
@@ -171,7 +173,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     merges = [],
     deepLayers = DEEP_LAYERS,
     ropeFactors = false,
-    originalContext = architecture === "mistral3" ? 8 : 256,
+    originalContext = ({ mistral3: 8, "gpt-oss": 4096 } as Record<string, number>)[architecture] ?? 256,
     slidingWindow = architecture === "phi3" ? 0 : 6,
     experts = { count: 4, used: 2 },
     seed = 1,
@@ -187,7 +189,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     // Norms, biases, convolutions, routers and numbers of heads stay F32, as in every real file.
     tensors.push({
       name,
-      type: shape.length >= 2 && !/\.conv\.|conv1d|norm|ssm_[ad]$|ffn_gate_inp/.test(name) ? type : "f32",
+      type: shape.length >= 2 && !/\.conv\.|conv1d|norm|ssm_[ad]$|ffn_gate_inp|bias/.test(name) ? type : "f32",
       shape,
       data,
     });
@@ -201,7 +203,8 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const hasDeltaNet = (layer: number) => architecture === "qwen35" && layer % 2 === 0;
   const deltaHeads = embedding < 256 ? 4 : 16; // of values; their numbers divide into blocks of every type
   const hasMamba = (layer: number) => architecture === "granitehybrid" && layer % 2 === 0;
-  const hasExperts = architecture === "qwen3moe";
+  const isGptOss = architecture === "gpt-oss";
+  const hasExperts = architecture === "qwen3moe" || isGptOss;
   const hasAttention = (layer: number) => !hasConvolution(layer) && !hasDeltaNet(layer) && !hasMamba(layer);
   const inner = 2 * embedding; // values of a layer of Mamba-2, as llama.cpp demands
   const mambaHeads = inner / MAMBA.valueSize;
@@ -245,7 +248,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       linear("attn_k.weight", embedding, kvHeads * headSize);
       linear("attn_v.weight", embedding, kvHeads * headSize);
     }
-    if (architecture.startsWith("qwen2")) {
+    if (architecture.startsWith("qwen2") || isGptOss) {
       add(name("attn_q.bias"), [heads * headSize], 0.3);
       add(name("attn_k.bias"), [kvHeads * headSize], 0.3);
       add(name("attn_v.bias"), [kvHeads * headSize], 0.3);
@@ -256,18 +259,28 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       add(name("attn_k_norm.weight"), [headSize], 0.1, 1);
     }
     if (hasAttention(i)) linear("attn_output.weight", heads * headSize, embedding);
+    if (isGptOss) {
+      add(name("attn_output.bias"), [embedding], 0.3);
+      add(name("attn_sinks.weight"), [heads], 1);
+    }
     if (architecture === "gemma3") {
       add(name("post_attention_norm.weight"), [embedding], 0.1, 1);
       add(name("post_ffw_norm.weight"), [embedding], 0.1, 1);
     }
-    add(name(architecture === "qwen35" ? "post_attention_norm.weight" : "ffn_norm.weight"), [embedding], 0.1, 1);
+    const isPost = architecture === "qwen35" || isGptOss;
+    add(name(isPost ? "post_attention_norm.weight" : "ffn_norm.weight"), [embedding], 0.1, 1);
     if (hasExperts) {
-      const linears = (part: string, inputs: number, outputs: number) =>
-        add(name(part), [inputs, outputs, experts.count], 1.2 / Math.sqrt(inputs));
+      // gpt-oss's clamps begin at 7: weights are larger, so that some values pass it.
+      const scale = isGptOss ? 3.5 : 1.2;
+      const linears = (part: string, inputs: number, outputs: number) => {
+        add(name(`${part}.weight`), [inputs, outputs, experts.count], (outputs === embedding ? 1.2 : scale) / Math.sqrt(inputs));
+        if (isGptOss) add(name(`${part}.bias`), [outputs, experts.count], 0.3);
+      };
       linear("ffn_gate_inp.weight", embedding, experts.count);
-      linears("ffn_gate_exps.weight", embedding, feedForward);
-      linears("ffn_up_exps.weight", embedding, feedForward);
-      linears("ffn_down_exps.weight", feedForward, embedding);
+      if (isGptOss) add(name("ffn_gate_inp.bias"), [experts.count], 0.3);
+      linears("ffn_gate_exps", embedding, feedForward);
+      linears("ffn_up_exps", embedding, feedForward);
+      linears("ffn_down_exps", feedForward, embedding);
     } else {
       if (architecture !== "phi3") linear("ffn_gate.weight", embedding, feedForward);
       linear("ffn_up.weight", embedding, architecture === "phi3" ? 2 * feedForward : feedForward);
@@ -340,16 +353,23 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
           [key("attention.sliding_window")]: u32(slidingWindow),
           [key("attention.sliding_window_pattern")]: u32(WINDOW_PATTERN),
         }
-      : {};
+      : isGptOss
+        ? { [key("attention.sliding_window")]: u32(slidingWindow) }
+        : {};
   const float = (value: number): GgufValue => ({ type: "float32", value });
+  const ofYarn: Record<string, GgufValue> =
+    architecture === "mistral3" || isGptOss
+      ? {
+          [key("rope.scaling.type")]: { type: "string", value: "yarn" },
+          [key("rope.scaling.factor")]: float(16),
+          [key("rope.scaling.original_context_length")]: u32(originalContext),
+        }
+      : {};
   // Bounds between which a head of 16 dimensions has frequencies of all kinds.
   const ofMistral: Record<string, GgufValue> =
     architecture === "mistral3"
       ? {
           [key("attention.temperature_scale")]: float(0.5),
-          [key("rope.scaling.type")]: { type: "string", value: "yarn" },
-          [key("rope.scaling.factor")]: float(16),
-          [key("rope.scaling.original_context_length")]: u32(originalContext),
           [key("rope.scaling.yarn_beta_fast")]: float(4),
           [key("rope.scaling.yarn_beta_slow")]: float(0.01),
           [key("rope.scaling.yarn_log_multiplier")]: float(0.5),
@@ -395,6 +415,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       ...ofWindows,
       ...ofScales,
       ...ofPhi,
+      ...ofYarn,
       ...ofMistral,
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
