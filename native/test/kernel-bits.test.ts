@@ -52,7 +52,7 @@ describe(`kernels ${kernels.join(", ")}`, () => {
       for (const type of types) expect(lines.map((line) => line.name)).toContain(`backward ${type}`);
       const count = (start: string) => lines.filter((line) => line.name.startsWith(start)).length;
       for (const type of ["f32", "f16", "bf16"]) expect(count(`forward ${type} `)).toBeGreaterThan(2);
-      const stored = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "q4_K", "q5_K", "q6_K"];
+      const stored = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4", "q4_K", "q5_K", "q6_K"];
       for (const type of stored) expect(count(`stored ${type} `)).toBe(kernel === "portable" ? 0 : 3);
     });
   }

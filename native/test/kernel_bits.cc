@@ -100,6 +100,7 @@ void check_forward(ggml_type type, int64_t n, int64_t k) {
 
 // Where the blocks of a type have F16 scales.
 std::vector<size_t> list_scales(ggml_type type) {
+    if (type == GGML_TYPE_MXFP4) return {};
     if (type == GGML_TYPE_Q6_K) return {208};
     if (type == GGML_TYPE_Q4_1 || type == GGML_TYPE_Q5_1 || type == GGML_TYPE_Q4_K || type == GGML_TYPE_Q5_K)
         return {0, 2};
@@ -115,6 +116,7 @@ std::vector<uint8_t> draw_blocks(ggml_type type, int64_t rows, int64_t columns) 
             const ggml_fp16_t scale = ggml_fp32_to_fp16(draw(1, 0.01f)[0]);
             std::memcpy(data.data() + block + place, &scale, sizeof scale);
         }
+        if (type == GGML_TYPE_MXFP4) data[block] = uint8_t(119 + random_bits() % 4);  // 2^-9 to 2^-6
     }
     return data;
 }
@@ -295,7 +297,7 @@ int main() {
     }
     // Two blocks of the sum and a remainder; columns in eights, and not.
     for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1,
-             GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+             GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
         const int64_t block = ggml_blck_size(type), k = block == 32 ? 1312 : 1280;
         if (!has_integer_weights(type)) continue;
         for (const auto & [n, size] : {std::pair<int64_t, int64_t>{72, k}, {75, k}, {16, block}})

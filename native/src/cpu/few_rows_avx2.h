@@ -31,6 +31,17 @@ inline __m256 read_halves(const uint8_t * w, int64_t w_row) {
     return _mm256_cvtph_ps(_mm_set_epi16(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0)));
 }
 
+// The scales of eight columns' blocks.
+template <ggml_type type>
+inline __m256 read_scales(SmallBlock<type>, const uint8_t * w, int64_t w_row) {
+    return read_halves(w, w_row);
+}
+
+inline __m256 read_scales(SmallBlock<GGML_TYPE_MXFP4> block, const uint8_t * w, int64_t w_row) {
+    const auto at = [&](int j) { return read_scale(block, w + j * w_row); };
+    return _mm256_set_ps(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
+}
+
 // sum += exact * (x_scale * w_scales)
 inline void add_block(__m256i exact, float x_scale, __m256 w_scales, __m256 & sum) {
     sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact), _mm256_mul_ps(_mm256_set1_ps(x_scale), w_scales), sum);
@@ -72,7 +83,7 @@ void multiply_few(
                     _mm256_madd_epi16(high, _mm256_loadu_si256(in + 1)));
             }
         }
-        const __m256 scales = read_halves(w, w_row);
+        const __m256 scales = read_scales(Block{}, w, w_row);
         for (int i = 0; i < M; i++) {
             const float x_scale = x.scales[i * blocks + b];
             add_block(add_across(products[i]), x_scale, scales, sums[i]);

@@ -75,7 +75,7 @@ inline void pack_panel(
                 const __m256i values = Block::read(block);
                 low[i] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(values));
                 high[i] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(values, 1));
-                out.scales[j + i] = _cvtsh_ss(read_half(block));
+                out.scales[j + i] = read_scale(Block{}, block);
                 if (Block::kMins) {
                     out.min_scales[j + i] = _cvtsh_ss(read_half(block + 2));
                     out.mins[2 * (j + i)] = 1;

@@ -1,6 +1,6 @@
-// Reads quantized weights as integers. In small blocks, of 32, a weight is d * q, or d * q + m. In large blocks, of
-// 256, every 16 weights have an integer scale s of their own, and the weight is d * s * q, or for every 32 d * s * q -
-// m * (an integer). The layouts are those of ggml-common.h. AVX2.
+// Reads quantized weights as integers. In small blocks, of 32, a weight is d * q, or d * q + m; d is F16, or a power of
+// two. In large blocks, of 256, every 16 weights have an integer scale s of their own, and the weight is d * s * q, or
+// for every 32 d * s * q - m * (an integer). The layouts are those of ggml-common.h. AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -91,6 +91,31 @@ struct SmallBlock<GGML_TYPE_IQ4_NL> {
         return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), read_nibbles(block + 2));
     }
 };
+
+template <>
+struct SmallBlock<GGML_TYPE_MXFP4> {
+    static constexpr int kBytes = 17;
+    static constexpr bool kMins = false;
+    static __m256i read(const uint8_t * block) {
+        // Twice the values, which the scale makes up for.
+        const __m128i values = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), read_nibbles(block + 1));
+    }
+};
+
+// A block's scale d.
+template <ggml_type type>
+inline float read_scale(SmallBlock<type>, const uint8_t * block) {
+    return _cvtsh_ss(read_half(block));
+}
+
+// 2^(e - 128), as ggml computes it: the two smallest are subnormal.
+inline float read_scale(SmallBlock<GGML_TYPE_MXFP4>, const uint8_t * block) {
+    const uint32_t bits = *block < 2 ? 0x00200000u << *block : (uint32_t(*block) - 1) << 23;
+    float scale;
+    std::memcpy(&scale, &bits, sizeof scale);
+    return scale;
+}
 
 // kBytes; kScale: the place of d; kMins: whether every 32 values have a minimum, whose d stands behind the first;
 // kOffset: to subtract from values; read<s>(): 32 unsigned bytes, the s-th of eight; read_scales(): integers for each
@@ -193,6 +218,8 @@ inline void with_blocks(ggml_type type, const Use & use) {
             return use(SmallBlock<GGML_TYPE_Q5_1>{});
         case GGML_TYPE_IQ4_NL:
             return use(SmallBlock<GGML_TYPE_IQ4_NL>{});
+        case GGML_TYPE_MXFP4:
+            return use(SmallBlock<GGML_TYPE_MXFP4>{});
         case GGML_TYPE_Q4_K:
             return use(LargeBlock<GGML_TYPE_Q4_K>{});
         case GGML_TYPE_Q5_K:
