@@ -26,6 +26,7 @@ describe("stock llama.cpp", () => {
     "qwen35",
     "granitehybrid",
     "qwen3moe",
+    "gpt-oss",
   ] as const)("speaks as a trained %s does, by its adapter and merged", async (family) => {
     const architecture = family === "llama3" ? "llama" : family;
     const ropeFactors = family === "llama3";
@@ -38,7 +39,7 @@ describe("stock llama.cpp", () => {
       embeddingScale: ["lfm2", "qwen35"].includes(family) ? 0.3 : 0.1,
     });
     const experts = ["ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"];
-    const targets = family === "qwen3moe" ? ["attn_q", "attn_v", ...experts] : undefined;
+    const targets = family === "qwen3moe" || family === "gpt-oss" ? ["attn_q", "attn_v", ...experts] : undefined;
     const ours = await models.load({}, { path, lora: { rank: 4, alpha: 32, targets } });
     const prompt = [72, 101, 108, 108, 111, 44, 32, 119, 111, 114];
     const speak = async () => {

@@ -36,6 +36,10 @@ const families = {
     tokens: ["<|user|>", "<|assistant|>", "<|system|>", "<|end|>", "<|tool|>", "<|/tool|>"],
   },
   mistral3: { template: own("ministral-3"), tokens: ["<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[ARGS]"] },
+  "gpt-oss": {
+    template: readBundledTemplate("openai-gpt-oss-120b"),
+    tokens: ["<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>"],
+  },
   qwen3moe: { template: readBundledTemplate("Qwen-Qwen3-0.6B"), tokens: qwen },
   qwen35: { template: readBundledTemplate("Qwen3.5-4B"), tokens: qwen },
 };

@@ -160,7 +160,7 @@ function setType(tensor, type, draw) {
 
 /** Those of the second line have layers with a state or a convolution in place of attention. */
 const families = [
-  ...["llama", "qwen2", "qwen3", "qwen3moe"].map((architecture) => ({ architecture })),
+  ...["llama", "qwen2", "qwen3", "qwen3moe", "gpt-oss"].map((architecture) => ({ architecture })),
   ...["lfm2", "qwen35", "granitehybrid"].map((architecture) => ({ architecture, layers: 2 })),
 ];
 

@@ -114,11 +114,14 @@ it.each([
   ["qwen3moe", "f32", 2],
   ["qwen3moe", "f16", 2],
   ["qwen3moe", "q8_0", 2],
+  ["gpt-oss", "f32", 2],
+  ["gpt-oss", "f16", 2],
+  ["gpt-oss", "mxfp4", 2],
 ] as const)(
-  "%s %s, with windows, without RoPE, with scales, convolutions and experts: the same",
+  "%s %s, with windows, sinks, without RoPE, with scales, convolutions and experts: the same",
   async (architecture, type, layers) => {
-    const targets =
-      architecture === "qwen3moe" ? ["attn_q", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"] : undefined;
+    const hasExperts = architecture === "qwen3moe" || architecture === "gpt-oss";
+    const targets = hasExperts ? ["attn_q", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"] : undefined;
     const model = await models.load(
       { ...shapeFor(type), architecture, type, layers },
       { maxSequences: 64, contextSize: 64, lora: { rank: 4, alpha: 8, targets } },

@@ -132,7 +132,7 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     await cpu.dispose();
   });
 
-  it.each(["qwen35", "granitehybrid", "qwen3moe"] as const)(
+  it.each(["qwen35", "granitehybrid", "qwen3moe", "gpt-oss"] as const)(
     "%s's states or experts are refused before the first step",
     async (architecture) => {
       const path = await write({ architecture });

@@ -39,8 +39,15 @@ async function converse(model: LlamaModel, seed: number, turns: number) {
   return { results, length: whole.length };
 }
 
+type Case = [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]];
+const isPortable = process.env.CRIA_CPU_KERNEL === "portable" || process.arch !== "x64";
+const mxfp4Experts: Case = [
+  "gpt-oss mxfp4",
+  { architecture: "gpt-oss", type: "mxfp4", embedding: 64, feedForward: 64, embeddingScale: 0.3 },
+  { kvType: "f32" },
+];
 const wide = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
-const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
+const cases: Case[] = [
   ["f32", { type: "f32" }, { kvType: "f32" }],
   ["f32, one KV head for each query head", { heads: 2, kvHeads: 2 }, { kvType: "f32" }],
   ["llama with factors of RoPE", { architecture: "llama", ropeFactors: true }, { kvType: "f32" }],
@@ -50,6 +57,9 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["phi3", { architecture: "phi3", embeddingScale: 0.3 }, { kvType: "f32" }],
   ["granite", { architecture: "granite", embeddingScale: 0.3 }, { kvType: "f32" }],
   ["qwen3moe", { architecture: "qwen3moe", embeddingScale: 0.3 }, { kvType: "f32" }],
+  ["gpt-oss", { architecture: "gpt-oss", embeddingScale: 0.3 }, { kvType: "f32" }],
+  // Without AVX2 ggml multiplies by these experts, whose rows then depend on their batch: prompts share whole chunks only.
+  ...(isPortable ? [] : [mxfp4Experts]),
   [
     "gemma3 q8_0 with an adapter",
     { architecture: "gemma3", type: "q8_0", embedding: 64, feedForward: 64 },

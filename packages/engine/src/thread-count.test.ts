@@ -74,6 +74,7 @@ const cases: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][
   ["Q8_0, LoRA", 2, { ...small, type: "q8_0" }, { lora }],
   ["Q4_K, LoRA", 2, { ...blocks, type: "q4_K" }, { lora }],
   ["experts in F32, full", 1, { ...small, architecture: "qwen3moe" }, { trainable: "full" }],
+  ["experts with biases, and sinks, full", 1, { ...small, architecture: "gpt-oss" }, { trainable: "full" }],
   ["experts in Q8_0, LoRA", 1, { ...small, type: "q8_0", architecture: "qwen3moe" }, { lora: { rank: 4 } }],
 ];
 

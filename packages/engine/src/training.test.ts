@@ -83,6 +83,7 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["granitehybrid, full", { architecture: "granitehybrid", layers: 3 }, { trainable: "full" }],
     ["phi3, LoRA", { architecture: "phi3" }, { lora: { rank: 4, alpha: 8 } }],
     ["qwen3moe, full", { architecture: "qwen3moe" }, { trainable: "full" }],
+    ["gpt-oss, full", { architecture: "gpt-oss" }, { trainable: "full" }],
     [
       "qwen3moe, LoRA of experts",
       { architecture: "qwen3moe" },
@@ -227,6 +228,13 @@ describe("gradients do not depend on how the batch is computed", () => {
     ["mistral3, full", 1e-5, { architecture: "mistral3", embeddingScale: 0.3 }, { trainable: "full" }],
     ["phi3, full", 1e-5, { architecture: "phi3", embeddingScale: 0.3 }, { trainable: "full" }],
     ["qwen3moe, full", 1e-5, { architecture: "qwen3moe", embeddingScale: 0.3 }, { trainable: "full" }],
+    ["gpt-oss, full", 1e-5, { architecture: "gpt-oss", embeddingScale: 0.3 }, { trainable: "full" }],
+    [
+      "gpt-oss, LoRA",
+      1e-5,
+      { architecture: "gpt-oss", layers: 3, embeddingScale: 0.3 },
+      { lora: { rank: 4, alpha: 8 } },
+    ],
     [
       "qwen3moe, LoRA",
       1e-5,

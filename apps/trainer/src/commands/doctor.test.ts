@@ -290,9 +290,11 @@ describe("the estimate", () => {
     });
     expect(nets.linear.map(({ name }) => name)).toContain("ssm_beta");
     // A token chooses two of four experts.
-    const mixed = readModelShape(await readGguf(await models.write({ architecture: "qwen3moe", layers: 1 })));
-    expect(mixed).toMatchObject({ experts: { used: 2, feedForward: 48 } });
-    expect(mixed.linear.at(-1)).toEqual({ name: "ffn_down_exps", inputs: 48, outputs: 32, experts: 4 });
+    for (const architecture of ["qwen3moe", "gpt-oss"] as const) {
+      const mixed = readModelShape(await readGguf(await models.write({ architecture, layers: 1 })));
+      expect(mixed).toMatchObject({ experts: { used: 2, feedForward: 48 } });
+      expect(mixed.linear.at(-1)).toEqual({ name: "ffn_down_exps", inputs: 48, outputs: 32, experts: 4 });
+    }
     const fused = readModelShape(await readGguf(await models.write({ architecture: "phi3" })));
     expect(fused).toMatchObject({ kvLayers: 2, kvHeads: 2, headSize: 16, feedForward: 48 });
     expect(fused.linear.slice(0, 3)).toEqual([

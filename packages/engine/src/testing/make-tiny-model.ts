@@ -270,17 +270,17 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     const isPost = architecture === "qwen35" || isGptOss;
     add(name(isPost ? "post_attention_norm.weight" : "ffn_norm.weight"), [embedding], 0.1, 1);
     if (hasExperts) {
-      // gpt-oss's clamps begin at 7: weights are larger, so that some values pass it.
-      const scale = isGptOss ? 3.5 : 1.2;
-      const linears = (part: string, inputs: number, outputs: number) => {
-        add(name(`${part}.weight`), [inputs, outputs, experts.count], (outputs === embedding ? 1.2 : scale) / Math.sqrt(inputs));
+      // Beyond gpt-oss's clamps, at 7, lie some values of larger weights.
+      const gates = isGptOss ? 3.5 : 1.2;
+      const linears = (part: string, inputs: number, outputs: number, scale: number) => {
+        add(name(`${part}.weight`), [inputs, outputs, experts.count], scale / Math.sqrt(inputs));
         if (isGptOss) add(name(`${part}.bias`), [outputs, experts.count], 0.3);
       };
       linear("ffn_gate_inp.weight", embedding, experts.count);
       if (isGptOss) add(name("ffn_gate_inp.bias"), [experts.count], 0.3);
-      linears("ffn_gate_exps", embedding, feedForward);
-      linears("ffn_up_exps", embedding, feedForward);
-      linears("ffn_down_exps", feedForward, embedding);
+      linears("ffn_gate_exps", embedding, feedForward, gates);
+      linears("ffn_up_exps", embedding, feedForward, gates);
+      linears("ffn_down_exps", feedForward, embedding, 1.2);
     } else {
       if (architecture !== "phi3") linear("ffn_gate.weight", embedding, feedForward);
       linear("ffn_up.weight", embedding, architecture === "phi3" ? 2 * feedForward : feedForward);

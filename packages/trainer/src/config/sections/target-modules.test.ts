@@ -47,6 +47,7 @@ it("names of the feed-forward's layers are those of experts too, which an adapte
   expect(await adapt(["gate_proj"])).toBe(4 * 2 * (32 + 48));
   expect(await adapt(["gate_proj", "up_proj", "down_proj"])).toBe(3 * 4 * 2 * (32 + 48));
   expect(await adapt(["gate"])).toBe(2 * (32 + 4));
+  expect(await adapt(["router"])).toBe(2 * (32 + 4));
 });
 
 it("llama.cpp's names stay, and a layer that two names mean counts once", () => {
