@@ -40,7 +40,7 @@ describe("LoRA over quantized weights has the gradients of the same weights in F
     ["qwen3moe", "q6_K", 0.35, 9e-2],
     ["qwen3moe", "mxfp4", 0.2, 7e-2],
     ["qwen3moe", "iq3_s", 0.4, 9e-2],
-    // Larger gates, some of which a rounded activation moves over their clamp.
+    // Some of larger gates are moved over their clamp by a rounded activation.
     ["gpt-oss", "f16", 1e-2, 1.3e-2],
     ["gpt-oss", "mxfp4", 0.2, 0.16],
   ] as const)("experts of %s in %s", async (architecture, type, logprobs, gradients) => {

@@ -61,7 +61,10 @@ export function checkToolCalls(tokenizer: DeltaTokenizer): Finding[] {
       "nothing for rollouts, which keep sampled tokens; demonstrations lose their calls with this template";
     return [other("not supported", CALLS, `${probe.format}: the template does not print calls`, remedy)];
   }
-  const compare = (list: readonly Record<string, unknown>[]) => findDifference(tokenizer, probe.format!, list) ?? [];
+  const compare = (list: readonly Record<string, unknown>[]) => {
+    const difference = findDifference(tokenizer, probe.format!, list);
+    return difference === null ? [] : [difference];
+  };
   const alone = ARGUMENTS.flatMap((given) => compare([given]));
   // Llama 3's templates, for example, raise an error.
   const isPairRefused = !canRender(tokenizer, ARGUMENTS);

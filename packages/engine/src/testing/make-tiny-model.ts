@@ -271,7 +271,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     add(name(isPost ? "post_attention_norm.weight" : "ffn_norm.weight"), [embedding], 0.1, 1);
     if (hasExperts) {
       // Beyond gpt-oss's clamps, at 7, lie some values of larger weights.
-      const gates = isGptOss ? 3.5 : 1.2;
+      const gates = isGptOss ? 2.5 : 1.2;
       const linears = (part: string, inputs: number, outputs: number, scale: number) => {
         add(name(`${part}.weight`), [inputs, outputs, experts.count], scale / Math.sqrt(inputs));
         if (isGptOss) add(name(`${part}.bias`), [outputs, experts.count], 0.3);
