@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { LossFunction, TrainSequence } from "@cria/core";
-import { inspectCuda, type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
+import { inspectBackend, type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
 import {
   checkGradients,
   loadEmulated,
@@ -271,7 +271,7 @@ const commands: Record<string, () => Promise<void>> = {
   decode,
   train,
   parts: async () => {
-    for (const part of inspectCuda()) print({ part: part.name, found: part.found, problem: part.problem });
+    for (const part of inspectBackend("cuda")) print({ part: part.name, found: part.found, problem: part.problem });
   },
 };
 const command = commands[positionals[0] ?? ""];

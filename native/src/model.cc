@@ -14,7 +14,7 @@
 #include "check_model_header.h"
 #include "check_tensors.h"
 #include "cpu/tensor_products.h"
-#include "cria/cuda.h"
+#include "cria/backends.h"
 #include "cria/error.h"
 #include "cria/gguf_file.h"
 #include "cria/runtime.h"

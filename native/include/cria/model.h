@@ -47,7 +47,7 @@ struct EmulatedDevice {
 
 struct ModelOptions {
     std::string path;
-    std::string device = "auto";  // "auto" | "cpu" | "cuda"
+    std::string device = "auto";  // "auto" | "cpu" | "cuda" | "vulkan"
     int gpu_layers = -1;  // -1: all
     int threads = 0;  // 0: all physical cores that the process may use
     Trainable trainable = Trainable::none;
@@ -98,7 +98,7 @@ class Model {
     const ModelOptions & options() const { return options_; }
     bool on_cpu() const { return on_cpu_; }
     ggml_backend_device * device() const { return device_; }
-    // "cpu", or the lowercase name of ggml's backend, such as "cuda".
+    // "cpu", or the lowercase name of ggml's backend: "cuda" or "vulkan".
     std::string device_kind() const;
     // A message for the user about how this model runs, for example that "auto" does not use the GPU or that kernels do
     // not run; else empty.

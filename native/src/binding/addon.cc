@@ -8,7 +8,7 @@
 #include "binding/environment.h"
 #include "binding/native_model.h"
 #include "binding/native_projector.h"
-#include "cria/cuda.h"
+#include "cria/backends.h"
 #include "cria/file_lock.h"
 #include "cria/gguf_file.h"
 #include "cria/quantize_file.h"
@@ -129,16 +129,16 @@ Napi::Value runtime_info(const Napi::CallbackInfo & info) {
     });
 }
 
-// loadCuda({ folder?, search }): [{ name, found, problem }]
-Napi::Value load_cuda(const Napi::CallbackInfo & info) {
+// loadBackend({ name, folder?, search }): [{ name, found, problem }]
+Napi::Value load_backend(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         start_runtime();
-        const OptionReader o(info[0], "loadCuda");
+        const OptionReader o(info[0], "loadBackend");
         const auto text_or_null = [&](const std::string & text) {
             return text.empty() ? info.Env().Null() : Napi::Value(Napi::String::New(info.Env(), text));
         };
         Napi::Array list = Napi::Array::New(info.Env());
-        for (const CudaPart & part : load_cuda_backend(o.text("folder", ""), o.texts("search"))) {
+        for (const BackendPart & part : cria::load_backend(o.text("name", ""), o.text("folder", ""), o.texts("search"))) {
             Napi::Object entry = Napi::Object::New(info.Env());
             entry.Set("name", part.name);
             entry.Set("found", text_or_null(part.found));
@@ -377,7 +377,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     environment.model_class = Napi::Persistent(NativeModel::define(env));
     environment.projector_class = Napi::Persistent(NativeProjector::define(env));
     exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
-    exports.Set("loadCuda", Napi::Function::New(env, load_cuda));
+    exports.Set("loadBackend", Napi::Function::New(env, load_backend));
     exports.Set("loadVision", Napi::Function::New(env, load_vision));
     exports.Set("tryProjector", Napi::Function::New(env, try_projector_file));
     exports.Set("loadModel", Napi::Function::New(env, load_model));

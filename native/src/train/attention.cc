@@ -1,5 +1,6 @@
 #include "train/attention.h"
 
+#include "train/backward.h"
 #include "train/matmul.h"
 
 namespace cria {
@@ -65,7 +66,7 @@ AttentionGradient backward_by_products(
     ggml_tensor * d_mixed = ggml_reshape_4d(c, split_heads(g, d_out, s, D, H), D, S * (H / KV), KV, B);
     ggml_tensor * d_probs = multiply(g, heads.v, d_mixed);  // [S, S*G, KV, B]
     ggml_tensor * d_v = outer_sum(g, d_mixed, a.kept);  // [D, S, KV, B]
-    ggml_tensor * d_scores = ggml_soft_max_ext_back(c, d_probs, a.kept, arch.attention_scale, 0.0f);
+    ggml_tensor * d_scores = soft_max_backward(g, d_probs, a.kept, arch.attention_scale);
     ggml_tensor * d_q = multiply(g, ggml_transpose(c, heads.k), d_scores);  // [D, S*G, KV, B]
     ggml_tensor * d_k = outer_sum(g, heads.q, d_scores);  // [D, S, KV, B]
     return {merge_heads(g, d_q, s, D, H), merge_heads(g, d_k, s, D, KV), merge_heads(g, d_v, s, D, KV)};

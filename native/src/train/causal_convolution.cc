@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "math/row_kernel.h"
+#include "train/backward.h"
 
 namespace cria {
 
@@ -88,7 +89,7 @@ ggml_tensor * causal_convolution_backward(
         ggml_tensor * part = taps.input_gradient(k, ggml_mul(c, dy, taps.weight(k)));
         dx = dx ? ggml_add(c, dx, part) : part;
         if (!convolution.d_weight) continue;
-        ggml_tensor * column = ggml_repeat_back(c, ggml_mul(c, dy, taps.input(k)), taps.weight(k));
+        ggml_tensor * column = repeat_backward(g, ggml_mul(c, dy, taps.input(k)), taps.weight(k));
         d_weight = d_weight ? ggml_concat(c, d_weight, column, 1) : column;
     }
     if (d_weight) g.accumulate(ggml_cont(c, ggml_transpose(c, d_weight)), convolution.d_weight);

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "cria/cuda.h"
+#include "cria/backends.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "ggml-impl.h"
@@ -53,7 +53,7 @@ Compute::Compute(const Model & model)
     if (const auto & emulated = model.options().emulated_device) {
         refused_ = emulated->refused;
         library = emulated->kernels;
-    } else if (!on_cpu_) {
+    } else if (model.device_kind() == "cuda") {
         library = find_kernels_library();
     }
     if (!library.empty()) kernels_ = DeviceKernels::load(library, device_number(model.device()), problem);
@@ -65,6 +65,7 @@ Compute::Compute(const Model & model)
     backend_.reset(ggml_backend_dev_init(model.device(), nullptr));
     if (!backend_) throw Error("no-device", "the GPU cannot be started for training").subject("device");
     cpu_backend_ = make_cpu_backend(pool_, &abort_);
+    needs_own_sets_ = std::string(ggml_backend_dev_description(model.device())).rfind("llvmpipe", 0) == 0;
 }
 
 bool Compute::supports(const ggml_tensor * node) const {
@@ -104,6 +105,10 @@ void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind
 
 ggml_status Compute::compute(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind) {
     const bool is_device = cpu_backend_ && backend != cpu_backend_.get();
+    if (is_device && needs_own_sets_) {
+        const BackendPtr own(ggml_backend_dev_init(ggml_backend_get_device(backend), nullptr));
+        return own ? ggml_backend_graph_compute(own.get(), graph) : GGML_STATUS_ALLOC_FAILED;
+    }
     if (is_device) return ggml_backend_graph_compute(backend, graph);
     set_threads(backend, choice_.choose(kind, threads_));
     using Clock = std::chrono::steady_clock;

@@ -82,6 +82,10 @@ class Compute {
     BackendPtr backend_;
     std::vector<AttentionWorkspace> workspaces_;
     int runs_ = 0;  // graphs that the device has computed
+    // Vulkan on a CPU, by Mesa 22.3: it reads descriptors that a shader has no use for. ggml fills sets of them again and
+    // again, and leaves in them what the last shader had more: buffers that may have been freed, and the heap is damaged.
+    // Each graph then runs by a backend, and sets, of its own. (Mesa 25 reads what the shader uses.)
+    bool needs_own_sets_ = false;
     BackendPtr cpu_backend_;  // for parallel() when the weights are on another device
 };
 
@@ -116,6 +120,8 @@ class Graph {
     ggml_tensor * ref(ggml_tensor * tensor);
     void write(ggml_tensor * value, ggml_tensor * target);
     void accumulate(ggml_tensor * value, ggml_tensor * target);
+    // Whether the device has the operation of this node.
+    bool supports(const ggml_tensor * node) const { return compute_.supports(node); }
     void expand(ggml_tensor * node) { ggml_build_forward_expand(graph_, node); }
     // A node that our own code computes, on the CPU. Every thread calls `work` with its number and their count.
     using Work = std::function<void(ggml_tensor * node, int thread, int threads, Compute & compute)>;

@@ -2,6 +2,7 @@
 
 #include "cpu/shared_range.h"
 #include "math/row_kernel.h"
+#include "train/backward.h"
 
 namespace cria {
 
@@ -47,7 +48,7 @@ ggml_tensor * gate_forward(Graph & g, Activation activation, ggml_tensor * gate,
 GateGradient gate_backward(Graph & g, Activation activation, ggml_tensor * gate, ggml_tensor * up, ggml_tensor * dy) {
     ggml_context * c = g.ctx();
     if (!g.on_cpu() && activation == Activation::gelu) return gelu_backward_by_ggml(g, gate, up, dy);
-    if (!g.on_cpu()) return {ggml_silu_back(c, ggml_mul(c, dy, up), gate), ggml_mul(c, dy, ggml_silu(c, gate))};
+    if (!g.on_cpu()) return {silu_backward(g, ggml_mul(c, dy, up), gate), ggml_mul(c, dy, ggml_silu(c, gate))};
     // One pass over memory instead of four; both gradients in one tensor, one behind the other.
     const int64_t ff = gate->ne[0], T = gate->ne[1];
     ggml_tensor * both =

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "train/backward.h"
 #include "train/matmul.h"
 #include "train/weight_products.h"
 
@@ -34,7 +35,7 @@ ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, b
 ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy, InputGradient input) {
     ggml_context * c = g.ctx();
     if (layer.d_weight) accumulate_outer(g, x, dy, layer.d_weight);
-    if (layer.d_bias) g.accumulate(ggml_repeat_back(c, dy, layer.bias), layer.d_bias);
+    if (layer.d_bias) g.accumulate(repeat_backward(g, dy, layer.bias), layer.d_bias);
     ggml_tensor * dx = input.wanted ? add_transposed(g, input.sum, layer.weight, dy) : nullptr;
     if (layer.lora_a) {
         ggml_tensor * d_hidden =
@@ -55,9 +56,9 @@ ggml_tensor * norm_backward(Graph & g, const Norm & norm, ggml_tensor * x, ggml_
     ggml_context * c = g.ctx();
     if (norm.d_weight) {
         ggml_tensor * products = ggml_mul(c, dy, ggml_rms_norm(c, x, epsilon));
-        g.accumulate(ggml_repeat_back(c, products, norm.weight), norm.d_weight);
+        g.accumulate(repeat_backward(g, products, norm.weight), norm.d_weight);
     }
-    return ggml_rms_norm_back(c, ggml_mul(c, dy, norm.weight), x, epsilon);
+    return rms_norm_backward(g, ggml_mul(c, dy, norm.weight), x, epsilon);
 }
 
 }  // namespace cria

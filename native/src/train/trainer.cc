@@ -10,6 +10,7 @@
 #include "architecture.h"
 #include "cria/error.h"
 #include "llama-model.h"
+#include "train/backward.h"
 #include "train/compute.h"
 #include "train/head.h"
 #include "train/layer.h"
@@ -424,12 +425,8 @@ struct Trainer::Impl {
         } else {
             head.backward(compute, session.picked, session.d_picked, scored, gradients);
         }
-        {
-            Graph g(compute);
-            g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.d_last)),
-                session.d_last);
-            g.run(scratch.get());
-        }
+        ggml_backend_tensor_memset(session.d_last, 0, 0, ggml_nbytes(session.d_last));
+        add_picked_columns(compute, scratch.get(), session.d_picked, session.sources, session.d_last);
         for (int64_t il = arch.n_layer - 1; il >= 0; il--) {
             // Recomputed layers share one tape, that of the first layer, which is then not kept itself.
             Tape & tape = il >= session.first_kept_layer ? tapes[size_t(il)] : tapes[0];
@@ -447,11 +444,12 @@ struct Trainer::Impl {
             const size_t column = session.dy->nb[1];
             for (const auto & [start, ids] : session.vectors)
                 ggml_backend_tensor_memset(session.dy, 0, size_t(start) * column, ids.size() * column);
-            Graph g(compute);
-            g.accumulate(ggml_get_rows_back(
-                             g.ctx(), scale_embedding(g, g.ref(session.dy)), g.ref(session.tokens), g.ref(d_embd)),
-                d_embd);
-            g.run(scratch.get());
+            if (arch.embedding_scale != 1.0f) {
+                Graph g(compute);
+                g.write(scale_embedding(g, g.ref(session.dy)), session.dy);
+                g.run(scratch.get());
+            }
+            add_picked_columns(compute, scratch.get(), session.dy, session.tokens, d_embd);
         }
         parameters.end_micro_batch(compute);
     }

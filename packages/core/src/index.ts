@@ -1,4 +1,5 @@
 export { contentText, findLastAnswer, listImages } from "./content.js";
+export { type Device, devices } from "./device.js";
 export { ClusterError } from "./errors/cluster-error.js";
 export { ConfigError } from "./errors/config-error.js";
 export { CriaError, type ErrorDetails } from "./errors/cria-error.js";

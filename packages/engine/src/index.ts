@@ -1,5 +1,5 @@
 export { resolveModel } from "@cria/hub";
-export { type CudaPart, inspectCuda } from "./cuda.js";
+export { type BackendName, type BackendPart, inspectBackend } from "./backends.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";
 export { listQuantizeTypes, type QuantizeOptions, quantizeModel } from "./gguf-files/quantize-model.js";
 export { type GgufEntry, type GgufHeader, type GgufTensorInfo, readGguf } from "./gguf-files/read-gguf.js";

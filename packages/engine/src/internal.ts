@@ -2,6 +2,7 @@
 // users' programs need.
 
 export { resolveProjector } from "@cria/hub/internal";
+export { listBackends, listMissingParts } from "./backends.js";
 export { readTensorBytes } from "./gguf-files/read-gguf.js";
 export { estimateLargestEncoding, readTowerShape, type TowerShape } from "./images/encoding-memory.js";
 export { defaultImageMemory } from "./images/open-images.js";

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
-import { ConfigError } from "@cria/core";
+import { ConfigError, type Device } from "@cria/core";
 import { resolveModel } from "@cria/hub";
-import { prepareDevice } from "./cuda.js";
+import { prepareDevice } from "./backends.js";
 import { callNative, getAddon } from "./native.js";
 import type { NativeLoadOptions, NativeModel } from "./native-types.js";
 
@@ -29,11 +29,12 @@ export interface LoadModelOptions {
   path: string;
   /**
    * "auto" (default) uses CUDA if its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are
-   * available and the model can be trained there as requested, else the CPU. `inspectCuda()` reports the missing parts.
-   * Over F32 weights the gradients of a GPU differ by 1e-3 to 4e-3, because it multiplies TF32; over quantised ones by
+   * available and the model can be trained there as requested, else the CPU. "vulkan" needs a driver of Vulkan and the
+   * package @node-llama-cpp/linux-x64-vulkan; "auto" never takes it. `inspectBackend` reports the missing parts.
+   * Over F32 weights the gradients of CUDA differ by 1e-3 to 4e-3, because it multiplies TF32; over quantised ones by
    * more (docs/devices.md).
    */
-  device?: "auto" | "cpu" | "cuda";
+  device?: Device;
   /** Number of layers on the GPU; default all, which training requires. */
   gpuLayers?: number;
   /**

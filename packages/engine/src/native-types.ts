@@ -305,9 +305,10 @@ export interface NativeModel {
 export interface NativeAddon {
   runtimeInfo(): NativeRuntimeInfo;
   /**
-   * Looks for the parts that CUDA needs, in order. When all exist, loads libggml-cuda from a folder into this process.
+   * Looks for the parts that a backend needs, in order. When all exist, loads its library from a folder into this process.
    */
-  loadCuda(options: {
+  loadBackend(options: {
+    name: string;
     folder?: string;
     /** Folders of libraries to try after the system's own. */
     search: string[];

@@ -1,5 +1,5 @@
 import { existsSync, statSync } from "node:fs";
-import type { ChatMessage } from "@cria/core";
+import type { ChatMessage, Device } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 import { type MultiTurnOptions, readRecords, type SamplingParams } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -29,7 +29,7 @@ export interface OpenChatOptions extends FindSubjectOptions {
   seed?: number;
   /** Tokens of the conversation. */
   context?: number;
-  device?: "auto" | "cpu" | "cuda";
+  device?: Device;
   threads?: number;
 }
 

@@ -1,6 +1,7 @@
 import { allChecks } from "./all-checks.js";
 import { GENERATES, LORA } from "./checks/load.js";
 import { type Finding, other } from "./finding.js";
+import { readKind } from "./list-devices.js";
 import type { CheckJob, ModelCheck } from "./model-check.js";
 import type { CheckEvents, RunCheck } from "./run-check.js";
 
@@ -80,7 +81,7 @@ async function runOne(
   const gpu = /^CUDA(\d+)$/.exec(device)?.[1];
   const job: CheckJob = {
     path,
-    device: device === "CPU" ? "cpu" : "cuda",
+    device: readKind(device),
     gpu: gpu === undefined ? null : Number(gpu),
     threads,
     lora,

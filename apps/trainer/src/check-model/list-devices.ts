@@ -1,11 +1,18 @@
-import { getRuntimeInfo, inspectCuda } from "@cria/engine";
+import type { Device } from "@cria/core";
+import { getRuntimeInfo } from "@cria/engine";
+import { listBackends, listMissingParts } from "@cria/engine/internal";
 
 /**
- * Devices of this machine, by llama.cpp's names: "CPU", and "CUDA0" where the engine finds everything that a GPU needs.
+ * Devices of this machine, by llama.cpp's names: "CPU", and "CUDA0" or "Vulkan0" where the engine finds everything that
+ * a GPU needs. Of Vulkan's only the first: GGML_VK_VISIBLE_DEVICES counts by other numbers than their names.
  */
 export function listDevices(): string[] {
   // Only a loaded GPU backend can name its devices.
-  const missing = inspectCuda().some(({ name, problem }) => problem !== null && name !== "kernels");
-  const gpus = missing ? [] : getRuntimeInfo().devices.filter((name) => name.startsWith("CUDA"));
-  return ["CPU", ...gpus];
+  const usable = listBackends().filter((name) => listMissingParts(name).length === 0);
+  const found = getRuntimeInfo().devices.filter((name) => usable.some((backend) => backend === readKind(name)));
+  return ["CPU", ...found.filter((name) => !/^Vulkan[1-9]/.test(name))];
 }
+
+/** The option of a device that llama.cpp names, such as "Vulkan0". */
+export const readKind = (device: string): Exclude<Device, "auto"> =>
+  device.toLowerCase().replace(/\d+$/, "") as Exclude<Device, "auto">;

@@ -1,3 +1,4 @@
+import type { Device } from "@cria/core";
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
 import type { Finding } from "./finding.js";
 
@@ -5,8 +6,7 @@ import type { Finding } from "./finding.js";
 export interface CheckJob {
   /** Path of the model's file. */
   path: string;
-  /** The device: "cpu" or "cuda". */
-  device: "cpu" | "cuda";
+  device: Exclude<Device, "auto">;
   /** Index of the GPU in CUDA's list, if there are several. */
   gpu: number | null;
   threads: number;

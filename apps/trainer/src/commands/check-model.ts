@@ -5,7 +5,7 @@ import { defineCommand } from "citty";
 import { checkModel, type ModelReport } from "../check-model/check-model.js";
 import type { Verdict } from "../check-model/finding.js";
 import { rememberModel } from "../check-model/known-models.js";
-import { listDevices } from "../check-model/list-devices.js";
+import { listDevices, readKind } from "../check-model/list-devices.js";
 import { runInChild } from "../check-model/run-in-child.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatSeconds, Progress } from "../terminal/progress.js";
@@ -20,7 +20,7 @@ const args = {
     description: "A GGUF file, or its address as hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
     required: true,
   },
-  device: { type: "string", description: "auto, cpu or cuda (default: every device)" },
+  device: { type: "string", description: "auto, cpu, cuda or vulkan (default: every device)" },
   threads: { type: "string", description: "Threads (default: all cores)" },
   ...commonArgs,
 } as const;
@@ -37,8 +37,9 @@ export const checkModelCommand = defineCommand({
       const threads = readNumber("threads", given.threads, { whole: true, least: 1 }) ?? availableParallelism();
       const report = showEvents({ silent: given.json });
       const path = resolve(await fetchModel(checkArgument("model", given.model), { report, signal }));
-      const devices = listDevices().filter((name) => asked === "auto" || (asked === "cpu") === (name === "CPU"));
-      if (devices.length === 0) devices.push("CUDA");
+      const devices = listDevices().filter((name) => asked === "auto" || readKind(name) === asked);
+      // Loading the model then says what is missing.
+      if (devices.length === 0) devices.push(asked);
       const progress = new Progress({ label: "check-model", total: 1, silent: given.json, format: formatSeconds });
       const result = await checkModel({
         path,

@@ -42,15 +42,17 @@ export const doctorCommand = defineCommand({
 
 const marks: Record<Verdict, string> = { ok: pc.green("ok"), warning: pc.yellow("hm"), problem: pc.red("no") };
 
-function print({ checks, memory, cuda }: Diagnosis): void {
+function print({ checks, memory, cuda, vulkan }: Diagnosis): void {
   for (const { name, verdict, found, remedy } of checks) {
     console.log(`${marks[verdict]}  ${name.padEnd(12)} ${found}`);
     if (remedy) console.log(`${" ".repeat(17)}${pc.bold("try:")} ${remedy}`);
   }
   // Without a driver there is probably no GPU: the other parts only matter to users who asked for one.
-  if (cuda[0]?.found || checks.some(({ name, verdict }) => name === "GPU" && verdict !== "ok")) {
-    console.log(`\n${pc.bold("what a GPU needs")}`);
-    for (const { name, found, problem } of cuda)
+  const isAsked = checks.some(({ name, verdict }) => name === "GPU" && verdict !== "ok");
+  for (const [title, parts] of Object.entries({ CUDA: cuda, Vulkan: vulkan })) {
+    if (!parts[0]?.found && !isAsked) continue;
+    console.log(`\n${pc.bold(`what a GPU needs by ${title}`)}`);
+    for (const { name, found, problem } of parts)
       console.log(`  ${name.padEnd(10)} ${found ?? pc.dim(problem ?? "not reached")}`);
   }
   if (!memory) return;

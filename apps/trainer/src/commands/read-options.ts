@@ -1,4 +1,4 @@
-import { ConfigError } from "@cria/core";
+import { ConfigError, type Device, devices } from "@cria/core";
 import { checkArgument, type FetchAddressesOptions, fetchProjector } from "@cria/trainer/internal";
 
 /**
@@ -22,8 +22,8 @@ export function readNumber(
 }
 
 /** @throws ConfigError for another word. */
-export function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | undefined {
-  return readWord("device", text, ["auto", "cpu", "cuda"]);
+export function readDevice(text: string | undefined): Device | undefined {
+  return readWord("device", text, devices);
 }
 
 /** @throws ConfigError for another word. */

@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { EngineError } from "@cria/core";
-import { type CudaPart, getRuntimeInfo, inspectCuda, inspectVision } from "@cria/engine";
+import { type BackendName, type BackendPart, getRuntimeInfo, inspectBackend, inspectVision } from "@cria/engine";
 import { defaultImageMemory } from "@cria/engine/internal";
 import type { LoadedConfig, TrainConfig } from "@cria/trainer";
 import {
@@ -22,25 +22,26 @@ export interface Diagnosis {
   /** Shape of the config's model; null without a config, or for an unreadable file. */
   model: ModelShape | null;
   memory: MemoryNeed | null;
-  /** The requirements of device "cuda", in order; empty when the addon does not load. */
-  cuda: CudaPart[];
+  /** What the devices "cuda" and "vulkan" need, in order; empty when the addon does not load. */
+  cuda: BackendPart[];
+  vulkan: BackendPart[];
 }
 
 /** Examines this machine, and a config's demands on it. It loads only the native libraries. */
 export async function examine(loaded: LoadedConfig<TrainConfig> | null): Promise<Diagnosis> {
   const config = loaded?.values ?? null;
-  const cuda = listCudaParts();
-  const checks = [checkNode(), checkLibraries(), checkKernels(), checkProcessors(config), checkCuda(cuda, config)];
+  const parts = { cuda: listParts("cuda"), vulkan: listParts("vulkan") };
+  const checks = [checkNode(), checkLibraries(), checkKernels(), checkProcessors(config), checkGpu(parts, config)];
   checks.push(checkVision());
   const available = readAvailableMemory();
   checks.push(ok("memory", `${formatBytes(available)} available of ${formatBytes(totalmem())}`));
-  if (!loaded || !config) return { checks, model: null, memory: null, cuda };
+  if (!loaded || !config) return { checks, model: null, memory: null, ...parts };
   checks.push(await checkDisk(config));
   for (const { message } of listMissingTrainPaths(loaded, ["actor_rollout_ref.model.path"]))
     checks.push(bad("problem", "files", message, "check the path"));
   const examined = await examineConfig(config, loaded.folder, available);
   checks.push(...examined.checks);
-  return { checks, model: examined.model, memory: examined.memory, cuda };
+  return { checks, model: examined.model, memory: examined.memory, ...parts };
 }
 
 function checkNode(): Check {
@@ -81,27 +82,28 @@ function checkProcessors(config: TrainConfig | null): Check {
     : ok("processors", found);
 }
 
-function listCudaParts(): CudaPart[] {
+function listParts(device: BackendName): BackendPart[] {
   try {
-    return inspectCuda();
+    return inspectBackend(device);
   } catch {
     // checkLibraries reports why the addon does not load.
     return [];
   }
 }
 
-/** An unusable GPU matters where one is requested, or where there is one. */
-function checkCuda(parts: CudaPart[], config: TrainConfig | null): Check {
+/** An unusable GPU matters where one is requested, or where there is one. "auto" means CUDA. */
+function checkGpu(all: Record<BackendName, BackendPart[]>, config: TrainConfig | null): Check {
   const name = "GPU";
+  const device = config?.trainer.device;
+  const parts = device === "vulkan" ? all.vulkan : all.cuda;
   const missing = parts.filter((part) => part.problem !== null && part.name !== "kernels");
-  const asked = config?.trainer.device === "cuda";
   if (parts.length > 0 && missing.length === 0) {
     const found = parts.find((part) => part.name === "device")?.found ?? "";
-    return config?.trainer.device === "cpu" ? ok(name, `${found}; trainer.device does not use it`) : ok(name, found);
+    return device === "cpu" ? ok(name, `${found}; trainer.device does not use it`) : ok(name, found);
   }
-  const found = `CUDA cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
+  const found = `${device === "vulkan" ? "Vulkan" : "CUDA"} cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
   const remedy = missing.map((part) => part.remedy).join("; ");
-  if (asked) return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
+  if (device === "cuda" || device === "vulkan") return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
   // Only the driver shows a GPU; without one the other parts are irrelevant.
   if (parts[0]?.found) return bad("warning", name, found, remedy);
   return ok(name, "no NVIDIA driver that can be used; the CPU computes");

@@ -1,4 +1,5 @@
 import { basename } from "node:path";
+import type { Device } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 import type { ChatSampling } from "@cria/rollout";
 import { type ServedModel, serveEngine } from "@cria/serve";
@@ -20,7 +21,7 @@ export interface OpenServedOptions extends FindSubjectOptions {
   imageMaxTokens?: number;
   /** Conversations at once. */
   parallel?: number;
-  device?: "auto" | "cpu" | "cuda";
+  device?: Device;
   threads?: number;
   /** True if equal seeds give equal answers regardless of concurrent work. */
   deterministic: boolean;

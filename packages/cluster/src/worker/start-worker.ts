@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
+import type { Device } from "@cria/core";
 import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
-import type { LoadModelOptions } from "@cria/engine";
 import type { Report, Task } from "@cria/trainer";
 import type { JobBus, JobKindName, PublishedPolicy, Worker } from "../bus/job-bus.js";
 import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
@@ -20,7 +20,7 @@ export interface StartWorkerOptions {
   /** Threads of the model. Default: all cores. */
   threads?: number;
   /** Default "auto". */
-  device?: LoadModelOptions["device"];
+  device?: Device;
   /**
    * Folder in which models are searched and stored. Default: the hub's cache and the working directory; the user's
    * cache.

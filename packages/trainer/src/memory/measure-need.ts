@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
-import { inspectCuda, readGguf } from "@cria/engine";
-import { readTowerShape } from "@cria/engine/internal";
+import { readGguf } from "@cria/engine";
+import { listMissingParts, readTowerShape } from "@cria/engine/internal";
 import { isAddress, readHubSettings, resolveProjector } from "@cria/hub/internal";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -42,9 +42,10 @@ export async function measureNeed(
 
 /** True if the GPU's memory is the limit. */
 export function usesGpu(config: TrainConfig): boolean {
-  if (config.trainer.device === "cpu") return false;
+  const { device } = config.trainer;
+  if (device === "cpu") return false;
   try {
-    return inspectCuda().every(({ name, problem }) => problem === null || name === "kernels");
+    return listMissingParts(device === "auto" ? "cuda" : device).length === 0;
   } catch {
     // The libraries do not load, which loading the model reports.
     return false;

@@ -1,3 +1,4 @@
+import type { Device } from "@cria/core";
 import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -27,8 +28,8 @@ export interface LoadPolicyOptions {
   maxSequences?: number;
   /** Seed of sampling and of a new adapter's initial values; default 0. */
   seed?: number;
-  /** "auto" (default), "cpu" or "cuda". */
-  device?: LoadModelOptions["device"];
+  /** "auto" (default), "cpu", "cuda" or "vulkan". */
+  device?: Device;
   /** Number of CPU threads; default: all cores. */
   threads?: number;
   /** True if the same seed must give the same bits however conversations are batched; default true. */

@@ -1,4 +1,5 @@
 import type { AdvantageEstimator, EstimatorName, PolicyLossOptions } from "@cria/algorithms";
+import type { Device } from "@cria/core";
 import type { RowPicker, RowSamplerClass } from "@cria/rollout";
 import type { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
@@ -192,8 +193,8 @@ export interface TrainOptions<Row extends object = object> {
   trackers?: readonly (string | Tracker)[];
   /** Number of CPU threads; default: all cores. */
   threads?: number;
-  /** "auto" (default), "cpu" or "cuda". */
-  device?: TrainConfig["trainer"]["device"];
+  /** "auto" (default), "cpu", "cuda" or "vulkan". */
+  device?: Device;
   /**
    * Machines that share the work: `await openNatsBus({ servers, role: "coordinator" })`. The result is bit for bit that
    * of one machine. Default: this process does all the work.

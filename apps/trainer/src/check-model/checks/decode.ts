@@ -1,7 +1,7 @@
 import type { GenerateResult } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 import { type Finding, fine, judge, other } from "../finding.js";
-import type { CheckContext, ModelCheck } from "../model-check.js";
+import type { CheckContext, CheckJob, ModelCheck } from "../model-check.js";
 import { fillAdapter, samplePrompts } from "../sample-text.js";
 
 const SCORE = "decoding and score agree";
@@ -100,7 +100,7 @@ async function compareWithScore(
  * The bound of the roughest type among the weights. A GPU's tensor cores round operands of F32 to ten bits, as those of
  * F16.
  */
-export function findBound(types: Readonly<Record<string, number>>, device: "cpu" | "cuda"): number {
+export function findBound(types: Readonly<Record<string, number>>, device: CheckJob["device"]): number {
   const least = device === "cpu" ? 0 : scoreBounds.f16!;
   return Math.max(least, ...Object.keys(types).map((type) => scoreBounds[type] ?? QUANTIZED_BOUND));
 }

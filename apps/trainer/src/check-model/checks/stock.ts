@@ -94,7 +94,7 @@ async function decodeThere(
   prompts: readonly Int32Array[],
 ): Promise<number[][]> {
   const { threads } = context;
-  const gpu = context.device === "cuda" ? "cuda" : false;
+  const gpu = context.device === "cpu" ? false : context.device;
   const llama = await getLlama({ gpu, build: "never", logLevel: LlamaLogLevel.error, maxThreads: threads });
   try {
     const model = await llama.loadModel({ modelPath: context.path, ignoreMemorySafetyChecks: true });

@@ -1,3 +1,4 @@
+import { devices } from "@cria/core";
 import { z } from "zod";
 import { environmentOptions } from "../options/environment.js";
 
@@ -108,10 +109,10 @@ export const trainerSection = z.strictObject({
     .default(0)
     .describe("Steps in which the critic learns before the actor's first update."),
   device: z
-    .enum(["auto", "cpu", "cuda"])
+    .enum(devices)
     .default("auto")
     .describe(
-      "Device of the models. auto: a GPU if all of its parts are installed (`cria doctor` lists them), else the CPU. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
+      "Device of the models. auto: a GPU by CUDA if all of its parts are installed (`cria doctor` lists them), else the CPU; never Vulkan, which has not run on a GPU yet. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
     ),
   threads: z
     .int()

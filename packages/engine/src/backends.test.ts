@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { EngineError } from "@cria/core";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { unpackLlamaSource } from "../../../native/scripts/llama-paths.mjs";
-import { inspectCuda, loadModel } from "./index.js";
+import { inspectBackend, loadModel } from "./index.js";
 import { makeTinyModel } from "./testing/index.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-cuda-"));
@@ -62,10 +62,10 @@ const registeringBackend = `
   __attribute__((section(".nv_fatbin"), used)) extern const char kernels[] = "kernels";`;
 
 /** The addon's report, from a child process, because libraries stay loaded. */
-function inspect(options: { folder?: string; search: string[] }): Record<string, string> {
+function inspect(options: { folder?: string; search: string[] }, name = "cuda"): Record<string, string> {
   const native = createRequire(import.meta.url).resolve("@cria/native");
   const program = `const addon = require(${JSON.stringify(native)}).loadAddon();
-    console.log(JSON.stringify(addon.loadCuda(${JSON.stringify(options)})))`;
+    console.log(JSON.stringify(addon.loadBackend(${JSON.stringify({ ...options, name })})))`;
   const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], { encoding: "utf8" });
   expect(stderr).toBe("");
   const parts = JSON.parse(stdout) as { name: string; found: string | null; problem: string | null }[];
@@ -151,12 +151,12 @@ describe.skipIf(hasDriver)(title, () => {
     mkdirSync(bins, { recursive: true });
     writeFileSync(join(folder, "package", "package.json"), '{"version":"3.0.0"}');
     vi.stubEnv("CRIA_CUDA_BACKEND", bins);
-    const part = inspectCuda().find(({ name }) => name === "package")!;
+    const part = inspectBackend("cuda").find(({ name }) => name === "package")!;
     expect(part).toMatchObject({ found: null, problem: expect.stringMatching(/^version 3\.0\.0 in .*, 3\.22\.1 is/) });
     writeFileSync(join(folder, "package", "package.json"), '{"version":"3.22.1"}');
     writeFileSync(join(bins, "libggml-cuda.so"), "");
     writeFileSync(join(bins, "libggml-base.so"), "another build");
-    const mismatch = inspectCuda().find(({ name }) => name === "package")!;
+    const mismatch = inspectBackend("cuda").find(({ name }) => name === "package")!;
     expect(mismatch.problem).toMatch(/^libggml-base\.so in .* is not that in /);
   });
 

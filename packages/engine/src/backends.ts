@@ -1,0 +1,168 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+import { type Device, EngineError } from "@cria/core";
+import { callNativeSync, getAddon } from "./native.js";
+import { getRuntimeInfo } from "./runtime-info.js";
+
+/** The one release of llama.cpp's backends that fits the addon. */
+const PACKAGE_VERSION = "3.22.1";
+
+/** A backend of llama.cpp for GPUs, by the name of the device. */
+export type BackendName = Exclude<Device, "auto" | "cpu">;
+
+/** One part that a backend needs. */
+export interface BackendPart {
+  /** Only `kernels` are optional: without them training on the GPU uses ggml's operations. Vulkan has four of these. */
+  name: "driver" | "cudart" | "cublas" | "package" | "backend" | "device" | "code" | "kernels";
+  /** Its path or its release; null when it is missing, or when an earlier part is missing. */
+  found: string | null;
+  /** The reason it is missing; null when it is found or was not reached. */
+  problem: string | null;
+  /** Steps that solve the problem. */
+  remedy: string | null;
+}
+
+interface Backend {
+  /** The optional peer that holds it is `@node-llama-cpp/<package>`. */
+  package: string;
+  library: string;
+  /** The environment variable that names another folder of it. */
+  folderVariable: string;
+  /** What the device needs, for its error. */
+  needs: string;
+  remedies: Partial<Record<BackendPart["name"], string>>;
+}
+
+const backends: Record<BackendName, Backend> = {
+  cuda: {
+    package: "linux-x64-cuda",
+    library: "libggml-cuda.so",
+    folderVariable: "CRIA_CUDA_BACKEND",
+    needs: "an NVIDIA driver, CUDA 13 with cuBLAS, a GPU, and llama.cpp's CUDA backend",
+    remedies: {
+      driver: "install an NVIDIA driver for CUDA 13.0 or newer (580 or newer)",
+      cudart: "install the CUDA 13 runtime, or name its folder in CRIA_CUDA_LIBRARIES",
+      cublas: "install cuBLAS of CUDA 13, or name its folder in CRIA_CUDA_LIBRARIES",
+      device: "check nvidia-smi, and that CUDA_VISIBLE_DEVICES does not hide the GPU",
+      // Published for compute capability 8.6, 8.9 and 12 as machine code, for others as PTX 9.1, which the driver compiles.
+      code: "install an NVIDIA driver for CUDA 13.1 or newer (590 or newer)",
+      kernels: "install nvcc of CUDA 13 and build the addon: pnpm --filter @cria/native build",
+    },
+  },
+  vulkan: {
+    package: "linux-x64-vulkan",
+    library: "libggml-vulkan.so",
+    folderVariable: "CRIA_VULKAN_BACKEND",
+    needs: "Vulkan's loader, a driver with a device that llama.cpp takes, and llama.cpp's Vulkan backend",
+    remedies: {
+      driver: "install Vulkan's loader and the GPU's driver (on Debian libvulkan1 and mesa-vulkan-drivers)",
+      device:
+        "start with GGML_VK_VISIBLE_DEVICES=<number of the device>: without it llama.cpp leaves out drivers that compute on the CPU, as lavapipe",
+    },
+  },
+};
+
+/** Names of the devices that need a backend. */
+export const listBackends = (): BackendName[] => Object.keys(backends) as BackendName[];
+
+function findRemedy(backend: Backend, part: BackendPart["name"]): string | null {
+  const address = `@node-llama-cpp/${backend.package}@${PACKAGE_VERSION}`;
+  if (part === "package") return `npm install ${address}`;
+  if (part === "backend") return `install ${address} again`;
+  return backend.remedies[part] ?? null;
+}
+
+/** Folder of a backend: the one that its variable names, else the installed package; null when there is neither. */
+function findFolder(backend: Backend): string | null {
+  const named = process.env[backend.folderVariable];
+  if (named) return named;
+  try {
+    const require = createRequire(import.meta.url);
+    const entry = require.resolve(`@node-llama-cpp/${backend.package}`);
+    return join(dirname(entry), "..", "bins", backend.package);
+  } catch {
+    return null;
+  }
+}
+
+/** Of libraries that were compared, by path: the process has loaded its own, and a load of a model asks each time. */
+const hashes = new Map<string, string>();
+
+function hashLibrary(path: string): string {
+  const known = hashes.get(path) ?? createHash("sha256").update(readFileSync(path)).digest("hex");
+  hashes.set(path, known);
+  return known;
+}
+
+/** The reason the backend in a folder does not fit the llama.cpp of this process; null when it fits. */
+function findMismatch(backend: Backend, folder: string): string | null {
+  const manifest = join(folder, "..", "..", "package.json");
+  if (existsSync(manifest)) {
+    const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
+    if (version !== PACKAGE_VERSION) return `version ${version} in ${folder}, ${PACKAGE_VERSION} is needed`;
+  }
+  // The backend uses this process's ggml, so it must have been built with exactly that one.
+  const base = "libggml-base.so";
+  const ours = getRuntimeInfo().librariesFolder;
+  if (!existsSync(join(folder, backend.library))) return `no ${backend.library} in ${folder}`;
+  if (!existsSync(join(folder, base)) || !existsSync(join(ours, base))) return null;
+  return hashLibrary(join(folder, base)) === hashLibrary(join(ours, base))
+    ? null
+    : `${base} in ${folder} is not that in ${ours}`;
+}
+
+/** Folders of CUDA libraries that the system's linker does not know. */
+function listCudaFolders(): string[] {
+  const named = (process.env.CRIA_CUDA_LIBRARIES ?? "").split(delimiter).filter(Boolean);
+  const roots = [process.env.CUDA_PATH, process.env.CUDA_HOME].filter((root) => root !== undefined);
+  if (existsSync("/usr/local"))
+    for (const name of readdirSync("/usr/local")) if (/^cuda(-13.*)?$/.test(name)) roots.push(join("/usr/local", name));
+  roots.push("/opt/cuda");
+  // Container runtimes mount the driver here.
+  const drivers = ["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
+  return [
+    ...named,
+    ...roots.flatMap((root) => [join(root, "lib64"), join(root, "targets/x86_64-linux/lib")]),
+    ...drivers,
+  ];
+}
+
+/**
+ * All parts that a device needs, in the order of the search. Loads its backend when all of them are found.
+ * @throws EngineError when the addon cannot be loaded.
+ */
+export function inspectBackend(device: BackendName): BackendPart[] {
+  const backend = backends[device];
+  const folder = findFolder(backend);
+  const mismatch = folder === null ? null : findMismatch(backend, folder);
+  const search = device === "cuda" ? listCudaFolders() : [];
+  const given = { name: device, folder: mismatch ? undefined : (folder ?? undefined), search };
+  return callNativeSync(() => getAddon().loadBackend(given)).map((part) => {
+    const name = part.name as BackendPart["name"];
+    const problem = name === "package" && mismatch ? mismatch : part.problem;
+    return { name, found: part.found, problem, remedy: problem === null ? null : findRemedy(backend, name) };
+  });
+}
+
+/** The parts without which a device cannot be used. */
+export function listMissingParts(device: BackendName): BackendPart[] {
+  return inspectBackend(device).filter(({ name, problem }) => problem !== null && name !== "kernels");
+}
+
+/** Loads the backend if a model may run on it. @throws EngineError when a requested device is unavailable. */
+export function prepareDevice(device: Device): void {
+  if (device === "cpu") return;
+  // The addon refuses other names.
+  if (device !== "auto" && !(device in backends)) return;
+  const missing = listMissingParts(device === "auto" ? "cuda" : device);
+  if (device === "auto" || missing.length === 0) return;
+  throw new EngineError("cannot be used", {
+    code: `engine/no-${device}`,
+    subject: `device "${device}"`,
+    expected: backends[device].needs,
+    received: missing.map(({ name, problem }) => `${name}: ${problem}`).join("; "),
+    remedy: `${missing.map(({ remedy }) => remedy).join("; ")}; or use device "cpu"`,
+  });
+}
