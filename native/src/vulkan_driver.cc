@@ -31,7 +31,8 @@ struct DeviceProperties {
 
 constexpr uint32_t kCpuType = 4;
 
-template <class F> bool find(void * loader, const char * name, F & function) {
+template <class F>
+bool find(void * loader, const char * name, F & function) {
     function = reinterpret_cast<F>(dlsym(loader, name));
     return function != nullptr;
 }

@@ -9,9 +9,9 @@ struct ggml_backend_device;
 
 namespace cria {
 
-// One part that a backend needs. `name`: of CUDA "driver", "cudart", "cublas", "package", "backend", "device", "code" or
-// "kernels"; of Vulkan "driver", "package", "backend" or "device". Only the kernels are optional: without them training
-// on the GPU uses ggml's operations.
+// One part that a backend needs. `name`: of CUDA "driver", "cudart", "cublas", "package", "backend", "device", "code"
+// or "kernels"; of Vulkan "driver", "package", "backend" or "device". Only the kernels are optional: without them
+// training on the GPU uses ggml's operations.
 struct BackendPart {
     std::string name;
     std::string found;  // its location or version; empty when it is missing

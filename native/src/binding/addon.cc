@@ -138,7 +138,8 @@ Napi::Value load_backend(const Napi::CallbackInfo & info) {
             return text.empty() ? info.Env().Null() : Napi::Value(Napi::String::New(info.Env(), text));
         };
         Napi::Array list = Napi::Array::New(info.Env());
-        for (const BackendPart & part : cria::load_backend(o.text("name", ""), o.text("folder", ""), o.texts("search"))) {
+        for (const BackendPart & part :
+            cria::load_backend(o.text("name", ""), o.text("folder", ""), o.texts("search"))) {
             Napi::Object entry = Napi::Object::New(info.Env());
             entry.Set("name", part.name);
             entry.Set("found", text_or_null(part.found));

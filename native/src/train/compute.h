@@ -82,9 +82,9 @@ class Compute {
     BackendPtr backend_;
     std::vector<AttentionWorkspace> workspaces_;
     int runs_ = 0;  // graphs that the device has computed
-    // Vulkan on a CPU, by Mesa 22.3: it reads descriptors that a shader has no use for. ggml fills sets of them again and
-    // again, and leaves in them what the last shader had more: buffers that may have been freed, and the heap is damaged.
-    // Each graph then runs by a backend, and sets, of its own. (Mesa 25 reads what the shader uses.)
+    // Vulkan on a CPU, by Mesa 22.3: it reads descriptors that a shader has no use for. ggml fills sets of them again
+    // and again, and leaves in them what the last shader had more: buffers that may have been freed, and the heap is
+    // damaged. Each graph then runs by a backend, and sets, of its own. (Mesa 25 reads what the shader uses.)
     bool needs_own_sets_ = false;
     BackendPtr cpu_backend_;  // for parallel() when the weights are on another device
 };

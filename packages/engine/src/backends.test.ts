@@ -62,11 +62,18 @@ const registeringBackend = `
   __attribute__((section(".nv_fatbin"), used)) extern const char kernels[] = "kernels";`;
 
 /** The addon's report, from a child process, because libraries stay loaded. */
-function inspect(options: { folder?: string; search: string[] }, name = "cuda"): Record<string, string> {
+function inspect(
+  options: { folder?: string; search: string[] },
+  name = "cuda",
+  env: NodeJS.ProcessEnv = {},
+): Record<string, string> {
   const native = createRequire(import.meta.url).resolve("@cria/native");
   const program = `const addon = require(${JSON.stringify(native)}).loadAddon();
     console.log(JSON.stringify(addon.loadBackend(${JSON.stringify({ ...options, name })})))`;
-  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], { encoding: "utf8" });
+  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+  });
   expect(stderr).toBe("");
   const parts = JSON.parse(stdout) as { name: string; found: string | null; problem: string | null }[];
   return Object.fromEntries(parts.map(({ name, found, problem }) => [name, found ?? problem ?? "not reached"]));
@@ -176,6 +183,16 @@ describe.skipIf(hasDriver)(title, () => {
     const model = await loadModel({ path, threads: 1 });
     expect(model.info.device).toBe("cpu");
     await model.dispose();
+  });
+
+  it('"vulkan" is refused with its missing parts too', async () => {
+    vi.stubEnv("CRIA_VULKAN_BACKEND", join(folder, "none"));
+    await expect(loadModel({ path: "none.gguf", device: "vulkan" })).rejects.toMatchObject({
+      code: "engine/no-vulkan",
+      subject: 'device "vulkan"',
+      received: expect.stringContaining("package: no libggml-vulkan.so in"),
+      remedy: expect.stringMatching(/npm install @node-llama-cpp\/linux-x64-vulkan@3\.22\.1; or use device "cpu"$/),
+    });
   });
 
   it("refuses an unknown device", async () => {

@@ -260,6 +260,47 @@ describe("differences of devices over quantised weights", () => {
   });
 });
 
+describe("a device that lacks operations of gradients", () => {
+  // Metal lacks the first four.
+  const refused = ["SOFT_MAX_BACK", "RMS_NORM_BACK", "GET_ROWS_BACK", "REPEAT_BACK", "SILU_BACK"];
+
+  const cases: [string, TinyModelOptions, Options][] = [
+    ["qwen3, full", { architecture: "qwen3" }, { trainable: "full" }],
+    ["qwen2, full", { architecture: "qwen2" }, { trainable: "full" }],
+    ["gemma3, full", { architecture: "gemma3" }, { trainable: "full" }],
+    ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
+  ];
+  it.each(cases)("%s: plain ones have the gradients of the CPU's own path", async (_, tiny, options) => {
+    const path = await write(tiny);
+    const ours = await loadEmulated({ path, ...small, ...options }, { refused });
+    const cpu = await loadModel({ path, ...small, ...options, device: "cpu" });
+    const differences = findDifferences(await readGradients(ours), await readGradients(cpu));
+    expect(Object.keys(differences).length).toBeGreaterThan(5);
+    expect(Object.entries(differences).filter(([, difference]) => !(difference < 2e-3))).toEqual([]);
+    await Promise.all([ours.dispose(), cpu.dispose()]);
+  });
+
+  it.each(refused)("%s has one: the gradients are those of ggml's operations", async (operation) => {
+    const path = await write({ architecture: "qwen2" });
+    const [with_, without] = [[], [operation]].map((refused) =>
+      loadEmulated({ path, ...small, trainable: "full" }, { refused }),
+    );
+    const differences = findDifferences(await readGradients(await without!), await readGradients(await with_!));
+    expect(Object.entries(differences).filter(([, difference]) => !(difference < 2e-5))).toEqual([]);
+    await Promise.all([(await with_!).dispose(), (await without!).dispose()]);
+  });
+
+  it("lfm2's convolution needs one within a layer, and is refused without it", async () => {
+    const path = await write({ architecture: "lfm2" });
+    await expect(
+      loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, { refused }),
+    ).rejects.toMatchObject({
+      code: "engine/unsupported-operation",
+      received: expect.stringContaining("GET_ROWS_BACK"),
+    });
+  });
+});
+
 describe("a device that lacks an operation", () => {
   const refused = ["SOFT_MAX"];
 
