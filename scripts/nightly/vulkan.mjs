@@ -82,7 +82,9 @@ async function runCase({ architecture, type, trainable }) {
       decode: worst(both(vulkan), both(cpu)),
       tokens: `${equalTokens} of ${cpu.decoded.tokenIds.length}`,
       gradient: findWorstGradient(vulkan.gradients, cpu.gradients),
-      loss: Math.max(...vulkan.losses.map((loss, step) => Math.abs(loss - cpu.losses[step]) / Math.abs(cpu.losses[step]))),
+      loss: Math.max(
+        ...vulkan.losses.map((loss, step) => Math.abs(loss - cpu.losses[step]) / Math.abs(cpu.losses[step])),
+      ),
     };
     if (type === "f32" || type === "f16") return row;
     // Over the same weights as F32 no device rounds activations.
@@ -126,7 +128,9 @@ for (const one of cases.filter(({ architecture }) => values.only === undefined |
     timeout: 1_800_000,
   }).then(
     ({ stdout }) => JSON.parse(stdout.trim().split("\n").at(-1)),
-    (error) => ({ error: `the process ended: ${error.signal ?? error.code}: ${error.stderr.trim().split("\n").at(-1)}` }),
+    (error) => ({
+      error: `the process ended: ${error.signal ?? error.code}: ${error.stderr.trim().split("\n").at(-1)}`,
+    }),
   );
   rows.push({ ...one, ...result, seconds: Math.round((performance.now() - began) / 1000) });
   console.log(JSON.stringify(rows.at(-1)));

@@ -292,12 +292,12 @@ describe("a device that lacks operations of gradients", () => {
 
   it("lfm2's convolution needs one within a layer, and is refused without it", async () => {
     const path = await write({ architecture: "lfm2" });
-    await expect(
-      loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, { refused }),
-    ).rejects.toMatchObject({
-      code: "engine/unsupported-operation",
-      received: expect.stringContaining("GET_ROWS_BACK"),
-    });
+    await expect(loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, { refused })).rejects.toMatchObject(
+      {
+        code: "engine/unsupported-operation",
+        received: expect.stringContaining("GET_ROWS_BACK"),
+      },
+    );
   });
 });
 

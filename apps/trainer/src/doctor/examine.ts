@@ -103,7 +103,8 @@ function checkGpu(all: Record<BackendName, BackendPart[]>, config: TrainConfig |
   }
   const found = `${device === "vulkan" ? "Vulkan" : "CUDA"} cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
   const remedy = missing.map((part) => part.remedy).join("; ");
-  if (device === "cuda" || device === "vulkan") return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
+  if (device === "cuda" || device === "vulkan")
+    return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
   // Only the driver shows a GPU; without one the other parts are irrelevant.
   if (parts[0]?.found) return bad("warning", name, found, remedy);
   return ok(name, "no NVIDIA driver that can be used; the CPU computes");

@@ -4,7 +4,7 @@ import type { RowPicker, RowSamplerClass } from "@cria/rollout";
 import type { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import type { DistillationOptions, TeacherModel } from "../config/options/distillation.js";
-import type { TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import type { trainConfigSchema } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import type { Task } from "../task/task.js";
 import type { Tracker } from "../trackers/tracker.js";
