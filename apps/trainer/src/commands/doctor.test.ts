@@ -133,7 +133,7 @@ describe("cria doctor", () => {
       expect(stdout).toMatch(/GPU +no NVIDIA driver that can be used; the CPU computes/);
       expect(stdout).not.toMatch(/what a GPU needs/);
       await runCitty(doctorCommand, { rawArgs: [join(folder, "config.yaml"), "trainer.device=cuda"] });
-      expect(stdout).toMatch(/what a GPU needs\n {2}driver/);
+      expect(stdout).toMatch(/what a GPU needs by CUDA\n {2}driver/);
       stdout = "";
       const diagnosis = await examine(join(folder, "config.yaml"), "trainer.device=cuda");
       expect(diagnosis.code).toBe(1);

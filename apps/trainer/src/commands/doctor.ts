@@ -49,8 +49,10 @@ function print({ checks, memory, cuda, vulkan }: Diagnosis): void {
   }
   // Without a driver there is probably no GPU: the other parts only matter to users who asked for one.
   const isAsked = checks.some(({ name, verdict }) => name === "GPU" && verdict !== "ok");
+  // Vulkan may have a driver that computes on the CPU.
+  const isThere = { CUDA: cuda[0]?.found, Vulkan: vulkan.at(-1)?.found };
   for (const [title, parts] of Object.entries({ CUDA: cuda, Vulkan: vulkan })) {
-    if (!parts[0]?.found && !isAsked) continue;
+    if (!isThere[title as keyof typeof isThere] && !isAsked) continue;
     console.log(`\n${pc.bold(`what a GPU needs by ${title}`)}`);
     for (const { name, found, problem } of parts)
       console.log(`  ${name.padEnd(10)} ${found ?? pc.dim(problem ?? "not reached")}`);
