@@ -29,7 +29,7 @@ const shapes = {
   q4_K: { embedding: 256, headSize: 64, feedForward: 256 },
 };
 /** The largest difference that is not a finding; of quantized weights beside the CPU's rounded activations. */
-const bounds = { f32: 1e-3, f16: 1e-2, q8_0: 0.15, q4_1: 0.15, q4_K: 0.15 };
+const bounds = { f32: 1e-2, f16: 3e-2, q8_0: 0.15, q4_1: 0.15, q4_K: 0.15 };
 /** Without F16 arithmetic, F32 weights have the CPU's numbers but for the order of sums. */
 const EXACT = 1e-4;
 
@@ -82,9 +82,7 @@ async function runCase({ architecture, type, trainable }) {
       decode: worst(both(vulkan), both(cpu)),
       tokens: `${equalTokens} of ${cpu.decoded.tokenIds.length}`,
       gradient: findWorstGradient(vulkan.gradients, cpu.gradients),
-      loss: Math.max(
-        ...vulkan.losses.map((loss, step) => Math.abs(loss - cpu.losses[step]) / Math.abs(cpu.losses[step])),
-      ),
+      loss: worst(vulkan.losses, cpu.losses) / Math.max(...cpu.losses.map(Math.abs)),
     };
     if (type === "f32" || type === "f16") return row;
     // Over the same weights as F32 no device rounds activations.
@@ -155,7 +153,7 @@ const lines = rows.map((row) => {
 const text = `# Vulkan beside the CPU
 
 Tiny random models. ${run.date}, ${run.commit}, ${run.cpu}, ${run.device}. Scores and decode: the worst token, in nats; tokens: greedy ones that are
-equal, of ${TOKENS}; gradient: by tensor, relative to its norm, the worst; loss: of ${STEPS} steps, relative, the worst. The last two: each device's
+equal, of ${TOKENS}; gradient: by tensor, relative to its norm, the worst; loss: of ${STEPS} steps, the worst, relative to the largest. The last two: each device's
 gradients beside the CPU's over the same weights as F32, which shows what rounded activations cost. "F16": shaders compute in F16 where they may
 (GGML_VK_DISABLE_F16 not set).
 
