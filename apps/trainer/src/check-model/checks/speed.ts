@@ -100,8 +100,8 @@ const describeSpeed = (tokens: number, started: number): string =>
 /** Compares the process's peak with the estimate, in bytes; on a GPU the model is in another memory. */
 export function judgeMemory(measured: number, estimated: number, device: string): Finding {
   if (device !== "cpu") {
-    const found = `${formatBytes(measured)} of the host at the peak, CUDA's libraries included; doctor estimates ${formatBytes(estimated)} for the model`;
-    return other("not checked", MEMORY, found, "nvidia-smi shows the GPU's own memory");
+    const found = `${formatBytes(measured)} of the host at the peak, the GPU's libraries included; doctor estimates ${formatBytes(estimated)} for the model`;
+    return other("not checked", MEMORY, found, "the GPU's own tool (nvidia-smi) shows its memory");
   }
   const share = measured / estimated;
   const found = `${formatBytes(measured)} at the peak, ${share.toFixed(2)} times what doctor estimates (${formatBytes(estimated)})`;
