@@ -191,7 +191,8 @@ describe.skipIf(hasDriver)(title, () => {
       code: "engine/no-vulkan",
       subject: 'device "vulkan"',
       received: expect.stringContaining("package: no libggml-vulkan.so in"),
-      remedy: expect.stringMatching(/npm install @node-llama-cpp\/linux-x64-vulkan@3\.22\.1; or use device "cpu"$/),
+      // Where another test of this process has loaded the backend, it also asks for a device.
+      remedy: expect.stringMatching(/npm install @node-llama-cpp\/linux-x64-vulkan@3\.22\.1; .*or use device "cpu"$/),
     });
   });
 

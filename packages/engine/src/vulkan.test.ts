@@ -83,7 +83,7 @@ describe.skipIf(skipped)(title, () => {
       })()`,
       visible,
     ) as string[];
-    const onCpu = ["qwen35", "granitehybrid", "qwen3moe"];
+    const onCpu = ["qwen35", "granitehybrid", "qwen3moe", "gpt-oss"];
     cases.forEach(({ path }, i) => {
       const architecture = textArchitectures[files.indexOf(path)] ?? "quantized";
       const expected = onCpu.includes(architecture) ? /train on the CPU only/ : /^vulkan$/;

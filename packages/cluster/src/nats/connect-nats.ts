@@ -27,7 +27,7 @@ export interface NatsServers {
   /** A certificate of this client, PEM, for servers that ask for one. */
   certFile?: string;
   keyFile?: string;
-  /** Milliseconds that connecting may take. Default: 10,000. */
+  /** Milliseconds that each of two attempts to connect may take. Default: 10,000. */
   connectMs?: number;
 }
 
@@ -44,8 +44,8 @@ export async function connectNats(options: NatsServers, role: Role, name: string
     authenticators.push(nkeyAuthenticator(new TextEncoder().encode(text.trim())));
   }
   const tls = await readTls(options);
-  try {
-    return await connect({
+  const tryOnce = () =>
+    connect({
       servers: [options.servers].flat(),
       name,
       inboxPrefix: inboxOf(role),
@@ -58,6 +58,12 @@ export async function connectNats(options: NatsServers, role: Role, name: string
       timeout: options.connectMs ?? 10_000,
       ...(authenticators.length > 0 && { authenticator: authenticators }),
       ...(tls && { tls }),
+    });
+  try {
+    // The time also passes while this process loads modules and cannot read an answer: a timeout is tried once more.
+    return await tryOnce().catch((cause: unknown) => {
+      if (!(cause instanceof errors.TimeoutError)) throw cause;
+      return tryOnce();
     });
   } catch (cause) {
     throw connectError(options.servers, cause);
