@@ -2,7 +2,7 @@
 import { type LlamaModel, loadModel } from "@cria/engine";
 import { type Contender, nameSetting, type Setting } from "../settings.js";
 import { openChatSessions } from "./chat-sessions.js";
-import { type Workload, writeConversations } from "./conversations.js";
+import { sizeContext, type Workload, writeConversations } from "./conversations.js";
 import { countNewTokens, countPromptTokens, prepareTalks, type RunResult, runKept, runWhole } from "./run-ours.js";
 
 export type Side = "off" | "kept" | "whole" | "free" | "sessions";
@@ -37,9 +37,7 @@ export async function openContenders(
 ): Promise<{ contenders: TalkContender[]; fresh: Fresh }> {
   const { path, workload } = task;
   const count = workload.groups * workload.groupSize;
-  // Words are tokens and delimiters a few more: room for them, and for tokens that a session renders differently.
-  const contextSize =
-    workload.promptTokens + workload.turns * (workload.toolTokens + workload.responseTokens + 32) + 128;
+  const contextSize = sizeContext(workload);
   const load = (options: { prefixReuse: boolean; deterministic: boolean }) =>
     loadModel({ path, contextSize, maxSequences: count, ...setting, ...options });
   const off = await load({ prefixReuse: false, deterministic: true });

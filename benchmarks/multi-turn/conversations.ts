@@ -19,6 +19,10 @@ export interface Conversation {
   toolTexts: string[];
 }
 
+/** Words are tokens and delimiters a few more: room for them, and for tokens that a session renders differently. */
+export const sizeContext = ({ promptTokens, turns, toolTokens, responseTokens }: Workload): number =>
+  promptTokens + turns * (toolTokens + responseTokens + 32) + 128;
+
 type CountTokens = (text: string) => number;
 
 export function writeConversations(workload: Workload, countTokens: CountTokens): Conversation[] {

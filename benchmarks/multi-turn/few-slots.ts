@@ -4,7 +4,7 @@ import { embeddedPolicyPath } from "@cria/models";
 import type { BenchmarkOptions } from "../benchmark.js";
 import type { Row } from "../row.js";
 import { THREADS } from "../settings.js";
-import { type Workload, writeConversations } from "./conversations.js";
+import { sizeContext, type Workload, writeConversations } from "./conversations.js";
 import { countNewTokens, prepareTalks, runKept } from "./run-ours.js";
 
 const SLOTS = 64;
@@ -16,10 +16,9 @@ export async function measureFewSlots(shape: Workload, { includes, log }: Benchm
     const title = `embedded policy, F32: ${count} conversations over ${SLOTS} slots`;
     if (!includes(title)) continue;
     const workload = { ...shape, groups: count / shape.groupSize };
-    const contextSize = workload.promptTokens + workload.turns * (workload.toolTokens + workload.responseTokens + 32);
     await using model = await loadModel({
       path: embeddedPolicyPath,
-      contextSize: contextSize + 128,
+      contextSize: sizeContext(workload),
       maxSequences: SLOTS,
       threads: THREADS,
     });

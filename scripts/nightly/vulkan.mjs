@@ -92,7 +92,8 @@ async function runCase({ architecture, type, trainable }) {
     const besideFloats = (given) => findWorstGradient(given.gradients, floats.gradients).error;
     return { ...row, vulkanBesideFloats: besideFloats(vulkan), cpuBesideFloats: besideFloats(cpu) };
   } catch (error) {
-    return { error: error.code ? `${error.code}: ${error.message}` : error.message };
+    const said = error.message.replaceAll(`${models.folder}/`, "");
+    return { error: error.code ? `${error.code}: ${said}` : said };
   } finally {
     await models.cleanUp();
   }
@@ -147,7 +148,7 @@ const small = (value) => (value === undefined ? "" : value === 0 ? "0" : value.t
 const run = { ...describeRun(), device: inspectBackend("vulkan").find(({ name }) => name === "driver")?.found };
 const lines = rows.map((row) => {
   const head = `| ${row.architecture} | ${row.type} | ${row.trainable} | ${row.f16 ? "yes" : "no"} |`;
-  if (row.error) return `${head} ${row.error.split("\n")[0].replaceAll(/\S*\/model-0\.gguf: /g, "")} | | | | | | |`;
+  if (row.error) return `${head} ${row.error.split("\n")[0].replace("model-0.gguf: ", "")} | | | | | | |`;
   return `${head} ${small(row.scores)} | ${small(row.decode)} | ${row.tokens} | ${small(row.gradient.error)} | ${small(row.loss)} | ${small(row.vulkanBesideFloats)} | ${small(row.cpuBesideFloats)} |`;
 });
 const text = `# Vulkan beside the CPU

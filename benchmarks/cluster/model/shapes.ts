@@ -16,14 +16,8 @@ export const shapes = {
     tied: true,
   },
   "4B": {
+    ...measured["qwen3-4b"],
     name: "4B",
-    embedding: 2560,
-    layers: 36,
-    heads: 32,
-    kvHeads: 8,
-    headSize: 128,
-    feedForward: 9728,
-    vocabulary: 151_936,
     tied: true,
   },
   "8B": {

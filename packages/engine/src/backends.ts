@@ -75,7 +75,8 @@ function findRemedy(backend: Backend, part: BackendPart["name"]): string | null 
 }
 
 /** Folder of a backend: the one that its variable names, else the installed package; null when there is neither. */
-function findFolder(backend: Backend): string | null {
+export function findBackendFolder(device: BackendName): string | null {
+  const backend = backends[device];
   const named = process.env[backend.folderVariable];
   if (named) return named;
   try {
@@ -135,7 +136,7 @@ function listCudaFolders(): string[] {
  */
 export function inspectBackend(device: BackendName): BackendPart[] {
   const backend = backends[device];
-  const folder = findFolder(backend);
+  const folder = findBackendFolder(device);
   const mismatch = folder === null ? null : findMismatch(backend, folder);
   const search = device === "cuda" ? listCudaFolders() : [];
   const given = { name: device, folder: mismatch ? undefined : (folder ?? undefined), search };

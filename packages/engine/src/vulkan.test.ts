@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { findBackendFolder } from "./backends.js";
 import { TinyModels, textArchitectures } from "./testing/index.js";
 
 // Vulkan on a machine without GPU, by Mesa's driver for CPUs. Computing compiles shaders for minutes, which
@@ -10,15 +11,7 @@ import { TinyModels, textArchitectures } from "./testing/index.js";
 const drivers = "/usr/share/vulkan/icd.d";
 const lavapipe = existsSync(drivers) ? readdirSync(drivers).find((name) => /^lvp_icd.*\.json$/.test(name)) : undefined;
 const require = createRequire(import.meta.url);
-const bins = findBins();
-
-function findBins(): string | null {
-  try {
-    return join(dirname(require.resolve("@node-llama-cpp/linux-x64-vulkan")), "..", "bins", "linux-x64-vulkan");
-  } catch {
-    return null;
-  }
-}
+const bins = findBackendFolder("vulkan");
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

@@ -95,16 +95,16 @@ function listParts(device: BackendName): BackendPart[] {
 function checkGpu(all: Record<BackendName, BackendPart[]>, config: TrainConfig | null): Check {
   const name = "GPU";
   const device = config?.trainer.device;
-  const parts = device === "vulkan" ? all.vulkan : all.cuda;
+  const examined = device === "vulkan" ? "vulkan" : "cuda";
+  const parts = all[examined];
   const missing = parts.filter((part) => part.problem !== null && part.name !== "kernels");
   if (parts.length > 0 && missing.length === 0) {
     const found = parts.find((part) => part.name === "device")?.found ?? "";
     return device === "cpu" ? ok(name, `${found}; trainer.device does not use it`) : ok(name, found);
   }
-  const found = `${device === "vulkan" ? "Vulkan" : "CUDA"} cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
+  const found = `${{ cuda: "CUDA", vulkan: "Vulkan" }[examined]} cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
   const remedy = missing.map((part) => part.remedy).join("; ");
-  if (device === "cuda" || device === "vulkan")
-    return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
+  if (device === examined) return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
   // Only the driver shows a GPU; without one the other parts are irrelevant.
   if (parts[0]?.found) return bad("warning", name, found, remedy);
   return ok(name, "no NVIDIA driver that can be used; the CPU computes");
