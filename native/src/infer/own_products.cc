@@ -148,6 +148,24 @@ bool OwnProducts::cover(const llama_model * model) {
     return true;
 }
 
+// Experts' factors are multiplied by the rows that chose them.
+bool OwnProducts::can_mix(const std::vector<ggml_tensor *> & factors) {
+    return std::all_of(factors.begin(), factors.end(),
+        [](const ggml_tensor * factor) { return factor->type == GGML_TYPE_F32 && cover(factor); });
+}
+
+MixedFactors::MixedFactors(
+    OwnProducts & products, const std::vector<ggml_tensor *> & factors, std::vector<FactorRows> rows)
+    : products_(products) {
+    if (products.factor_index_.empty()) {
+        for (size_t i = 0; i < factors.size(); i++) products.factor_index_[factors[i]] = i;
+    }
+    products.mixed_count_ = 0;
+    for (const FactorRows & run : rows) products.mixed_count_ += run.rows;
+    products.mixed_rows_ = std::move(rows);
+    products.missed_ = false;
+}
+
 bool OwnProducts::on_node(ggml_tensor * node, bool ask, void * self) {
     if (ask) static_cast<OwnProducts *>(self)->take(node);
     return false;
@@ -175,7 +193,8 @@ void OwnProducts::take(ggml_tensor * node) {
     }
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
     if (cover(node->src[0])) {
-        const int64_t least_rows = same_bits_ || has_integer_weights(node->src[0]->type) ? 1 : kLeastRows;
+        const bool always = same_bits_ || has_integer_weights(node->src[0]->type) || is_mixed(node->src[0]);
+        const int64_t least_rows = always ? 1 : kLeastRows;
         if (ggml_nrows(node) >= least_rows && has_equal_steps(node->src[1]) && has_equal_steps(node))
             replace(node, run_weight_product, this);
     } else if (is_attention(node)) {
@@ -195,7 +214,8 @@ void OwnProducts::run_geglu(ggml_tensor * node, int thread, int threads, void *)
 }
 
 void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads, void * self) {
-    Workspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)];
+    OwnProducts & own = *static_cast<OwnProducts *>(self);
+    Workspace & workspace = own.workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
     const int64_t rows = ggml_nrows(x);
     if (has_integer_weights(w->type)) {
@@ -205,6 +225,7 @@ void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads
     }
     Gemm gemm = describe_product(w, false, x, node, false);
     gemm.m = rows;
+    if (own.is_mixed(w)) return own.run_mixed_product(gemm, own.factor_index_.at(w), thread, threads);
     if (w->type == GGML_TYPE_F16) {
         // As ggml and the trainer do.
         workspace.rounded.resize(size_t(gemm.m * gemm.k));
@@ -214,6 +235,24 @@ void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads
         gemm.a_row = gemm.k;
     }
     run_gemm(gemm, thread, threads, workspace.gemm);
+}
+
+void OwnProducts::run_mixed_product(Gemm gemm, size_t factor, int thread, int threads) {
+    if (gemm.m != mixed_count_) {
+        missed_ = true;
+        return;
+    }
+    // Factors are narrow: threads that share the columns of a few rows wait for each other. They share the runs
+    // instead.
+    const bool shares_runs = mixed_rows_.size() >= 2 * size_t(threads);
+    for (size_t i = 0; i < mixed_rows_.size(); i++) {
+        gemm.m = mixed_rows_[i].rows;
+        gemm.b = (*mixed_rows_[i].values)[factor]->data;
+        if (!shares_runs) run_gemm(gemm, thread, threads, workspaces_[size_t(thread)].gemm);
+        else if (int(i % size_t(threads)) == thread) run_gemm(gemm, 0, 1, workspaces_[size_t(thread)].gemm);
+        gemm.a += gemm.m * gemm.a_row;
+        gemm.c += gemm.m * gemm.c_row;
+    }
 }
 
 // x [inputs, 1 or used, tokens], or one vector for all; the experts that each token chose [used, tokens].

@@ -7,6 +7,8 @@
 // ggml.
 #pragma once
 
+#include <atomic>
+#include <unordered_map>
 #include <vector>
 
 #include "cpu/gemm.h"
@@ -15,6 +17,12 @@ struct ggml_tensor;
 struct llama_model;
 
 namespace cria {
+
+// Consecutive rows of a batch that use one version of an adapter: its values of each factor.
+struct FactorRows {
+    int64_t rows;
+    const std::vector<ggml_tensor *> * values;
+};
 
 class OwnProducts {
    public:
@@ -28,6 +36,9 @@ class OwnProducts {
     static bool cover(const ggml_tensor * weight);
     static bool cover(const llama_model * model);
 
+    // Whether rows of one batch may use different values of these tensors, the factors of an adapter.
+    static bool can_mix(const std::vector<ggml_tensor *> & factors);
+
     // A ggml_backend_sched_eval_callback that never asks to be called back, so that the graph still runs in one piece;
     // `self` is the OwnProducts, which must outlive the context.
     static bool on_node(ggml_tensor * node, bool ask, void * self);
@@ -39,6 +50,8 @@ class OwnProducts {
         std::vector<int32_t> rows;  // by expert
     };
     void take(ggml_tensor * node);
+    bool is_mixed(const ggml_tensor * w) const { return !mixed_rows_.empty() && factor_index_.count(w) > 0; }
+    void run_mixed_product(Gemm gemm, size_t factor, int thread, int threads);
     static void run_geglu(ggml_tensor * node, int thread, int threads, void * self);
     static void run_weight_product(ggml_tensor * node, int thread, int threads, void * self);
     static void run_expert_rows(ggml_tensor * node, int thread, int threads, void * self);
@@ -48,6 +61,26 @@ class OwnProducts {
 
     bool same_bits_;
     std::vector<Workspace> workspaces_;  // one per thread
+    friend class MixedFactors;
+    std::unordered_map<const ggml_tensor *, size_t> factor_index_;
+    std::vector<FactorRows> mixed_rows_;
+    int64_t mixed_count_ = 0;
+    std::atomic<bool> missed_{false};
+};
+
+// While it exists, rows multiply with values of their own in place of an adapter's factors. What is evaluated must be
+// one physical batch with an output in each row, whose rows these are. The factors are the same ones each time.
+class MixedFactors {
+   public:
+    MixedFactors(OwnProducts & products, const std::vector<ggml_tensor *> & factors, std::vector<FactorRows> rows);
+    ~MixedFactors() { products_.mixed_rows_.clear(); }
+    MixedFactors(const MixedFactors &) = delete;
+    MixedFactors & operator=(const MixedFactors &) = delete;
+    // Whether a product had another number of rows: the results are wrong then.
+    bool missed() const { return products_.missed_; }
+
+   private:
+    OwnProducts & products_;
 };
 
 }  // namespace cria

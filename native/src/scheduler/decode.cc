@@ -7,19 +7,24 @@
 namespace cria {
 
 void Scheduler::Impl::decode() {
+    std::vector<std::shared_ptr<Sequence>> all;
     // Older versions first: training waits for their conversations.
-    std::map<PolicyVersion, std::vector<std::shared_ptr<Sequence>>> decoding;
+    std::map<PolicyVersion, std::vector<std::shared_ptr<Sequence>>> by_version;
     for (const auto & sequence : requests.running()) {
         if (sequence->tokens.size() - store.slot_of(*sequence).tokens.size() != 1) continue;
         if (model->vectors().is_vector(sequence->tokens.back())) continue;  // prefill() evaluates it
-        decoding[sequence->version].push_back(sequence);
+        all.push_back(sequence);
+        by_version[sequence->version].push_back(sequence);
     }
-    for (auto & [version, sequences] : decoding) {
-        if (!stopping) decode(std::move(sequences), version);
+    const bool mixes =
+        by_version.size() > 1 && evaluator.products() && model->adapter() && OwnProducts::can_mix(versions.stand_ins());
+    if (mixes && decode(std::move(all))) return;
+    for (auto & [version, sequences] : by_version) {
+        if (!stopping) decode(std::move(sequences));
     }
 }
 
-void Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding, PolicyVersion version) {
+bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     KvSlots & slots = store.slots();
     std::vector<bool> active(size_t(slots.count()));
     for (const auto & sequence : decoding) active[size_t(sequence->slot)] = true;
@@ -35,18 +40,32 @@ void Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding, Po
     const std::vector<int> padding = rules.rewinds ? plan_padding(active, least, rules.row_step) : std::vector<int>();
     DecodeBatch & batch = evaluator.start_batch();
     std::vector<Output> outputs;
+    std::vector<VersionRows> versions_of_rows;
+    int first = -1, last = -1;
+    const auto count_row = [&](int slot, PolicyVersion version) {
+        if (versions_of_rows.empty() || versions_of_rows.back().version != version)
+            versions_of_rows.push_back({version, 0});
+        versions_of_rows.back().count++;
+        if (first < 0) first = slot;
+        last = slot;
+    };
     size_t p = 0;
-    const auto pad_until = [&](int slot) {
-        for (; p < padding.size() && padding[p] < slot; p++)
+    const auto pad_until = [&](int slot, PolicyVersion version) {
+        for (; p < padding.size() && padding[p] < slot; p++) {
+            count_row(padding[p], version);
             batch.add(0, slots[padding[p]].next_position, padding[p], true);
+        }
     };
     for (const auto & sequence : decoding) {
-        pad_until(sequence->slot);
+        pad_until(sequence->slot, sequence->version);
+        count_row(sequence->slot, sequence->version);
         const int position = store.slot_of(*sequence).next_position;
         outputs.push_back({sequence, batch.add(sequence->tokens.back(), position, sequence->slot, true)});
     }
-    pad_until(slots.count());
-    const bool ok = evaluate(outputs, version);
+    pad_until(slots.count(), decoding.back()->version);
+    const bool is_one_batch = last - first + 1 == batch.size();
+    if (versions_of_rows.size() > 1 && !is_one_batch) return false;
+    const bool ok = evaluate(outputs, versions_of_rows);
     if (!padding.empty()) {
         for (const int slot : padding) slots.trim(slot, slots[slot].tokens.size());
         totals.padding_tokens += padding.size();
@@ -65,6 +84,7 @@ void Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding, Po
         }
         requests.accept(sequence, drawn);
     }
+    return true;
 }
 
 }  // namespace cria

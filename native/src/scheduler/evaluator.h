@@ -48,6 +48,8 @@ class Evaluator {
     llama_context * context() const { return context_.get(); }
     // Returns an empty batch, of tokens or of vectors, for the next evaluation.
     DecodeBatch & start_batch(bool vectors = false);
+    // Null on other devices than the CPU.
+    OwnProducts * products() const { return products_.get(); }
     // Evaluates the batch and draws from each output row. Reads no field of the sequences that other threads write.
     // Returns false if llama.cpp could not evaluate it. `seconds` is llama.cpp's time.
     bool run(std::vector<Output> & outputs, double & seconds);

@@ -66,7 +66,7 @@ void Scheduler::Impl::prefill() {
             if (vectors) model->vectors().read(sequence->tokens.data() + at, size_t(length), batch.vector(first));
             outputs.push_back({sequence, last ? first + length - 1 : -1});
         }
-        const bool ok = evaluate(outputs, version);
+        const bool ok = evaluate(outputs, {{version, batch.size()}});
         if (rows > length) totals.padding_tokens += size_t(rows - length) * outputs.size();
         for (auto & [sequence, row, drawn] : outputs) {
             if (!ok) {

@@ -32,6 +32,12 @@
 
 namespace cria {
 
+// Consecutive rows of a batch whose sequences are of one version.
+struct VersionRows {
+    PolicyVersion version;
+    int64_t count;
+};
+
 struct Scheduler::Impl {
     Impl(std::shared_ptr<Model> model, const SchedulerOptions & options);
     ~Impl();
@@ -82,14 +88,16 @@ struct Scheduler::Impl {
     // Evaluates sequences with more than one token to evaluate, or with vectors: chunks of one kind, equal lengths
     // together.
     void prefill() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // Evaluates one token for each sequence that has exactly one to evaluate.
+    // Evaluates one token for each sequence that has exactly one to evaluate: of all versions in one batch, or of one
+    // after the other.
     void decode() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // One token for each of these sequences, which are all of one version.
-    void decode(std::vector<std::shared_ptr<Sequence>> decoding, PolicyVersion version)
+    // One token for each of these sequences. Returns false, and evaluates nothing, if they are of several versions and
+    // would be more than one physical batch.
+    bool decode(std::vector<std::shared_ptr<Sequence>> decoding)
         CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // Evaluates the evaluator's batch, of sequences of one version, with the mutex released meanwhile. Returns false if
-    // the requests must fail.
-    bool evaluate(std::vector<Output> & outputs, PolicyVersion version)
+    // Evaluates the evaluator's batch, whose rows are of these versions, with the mutex released meanwhile. Returns
+    // false if the requests must fail.
+    bool evaluate(std::vector<Output> & outputs, const std::vector<VersionRows> & rows)
         CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     bool is_running_live() const CRIA_REQUIRES(mutex);
     void run_flushes() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "cria/error.h"
 #include "scheduler/scheduler_impl.h"
@@ -138,8 +139,15 @@ void Scheduler::Impl::admit() {
     }
 }
 
-bool Scheduler::Impl::evaluate(std::vector<Output> & outputs, PolicyVersion version) {
-    versions.select(version);
+bool Scheduler::Impl::evaluate(std::vector<Output> & outputs, const std::vector<VersionRows> & rows) {
+    std::optional<MixedFactors> mixed;
+    if (rows.size() == 1) {
+        versions.select(rows.front().version);
+    } else {
+        std::vector<FactorRows> factors;
+        for (const auto & [version, count] : rows) factors.push_back({count, &versions.values_of(version)});
+        mixed.emplace(*evaluator.products(), versions.stand_ins(), std::move(factors));
+    }
     bool ok = false;
     double seconds = 0;
     {
@@ -148,7 +156,7 @@ bool Scheduler::Impl::evaluate(std::vector<Output> & outputs, PolicyVersion vers
     }
     totals.llama_seconds += seconds;
     totals.decode_calls++;
-    return ok;
+    return ok && !(mixed && mixed->missed());
 }
 
 void Scheduler::Impl::run_flushes() {

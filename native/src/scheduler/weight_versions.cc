@@ -124,9 +124,13 @@ std::shared_ptr<const WeightVersions::Values> WeightVersions::share(PolicyVersio
     return kept->second;
 }
 
+const std::vector<ggml_tensor *> & WeightVersions::values_of(PolicyVersion version) const {
+    return version == kLivePolicy ? live_ : share(version)->tensors;
+}
+
 void WeightVersions::select(PolicyVersion version) {
     if (version == selected_) return;
-    point_at(version == kLivePolicy ? live_ : share(version)->tensors);
+    point_at(values_of(version));
     selected_ = version;
 }
 

@@ -36,6 +36,10 @@ class WeightVersions {
     void drop(PolicyVersion version);
     // What is evaluated from now on uses these values.
     void select(PolicyVersion version);
+    // The trained tensors that the context's graphs read, and a version's values of them in that order, which live
+    // until it is dropped. Throws Error("unknown-version").
+    const std::vector<ggml_tensor *> & stand_ins() const { return stand_in_; }
+    const std::vector<ggml_tensor *> & values_of(PolicyVersion version) const;
     // A version's values, which live as long as they are shared. Throws Error("unknown-version").
     std::shared_ptr<const Values> share(PolicyVersion version) const;
     // Writes them as a GGUF, as save_adapter or save_model does the live ones.

@@ -138,6 +138,58 @@ describe.each(cases)("kept versions of a policy, %s", (_, tiny, trained) => {
   });
 });
 
+/** Sequences side by side, one for each engine, that all go on for so many tokens, but for one that only keeps its slot. */
+async function decodeTogether(engines: readonly PolicyEngine[], tokens: number, idle?: number) {
+  const sequences = engines.map((engine) => engine.createSequence());
+  for (const [i, sequence] of sequences.entries()) await sequence.prefill(randomTokens(5, i));
+  const results = await Promise.all(
+    sequences.map((sequence, i) =>
+      i === idle ? undefined : sequence.generate([i], { maxTokens: tokens, temperature: 0.9, stopTokens: [], seed: i }),
+    ),
+  );
+  for (const sequence of sequences) sequence.dispose();
+  return results.map((result) => result && [[...result.tokenIds], [...result.logprobs]]);
+}
+
+describe.each(textArchitectures)("a batch of %s", (architecture) => {
+  async function loadWithVersions(deterministic: boolean) {
+    const options = { ...lora, contextSize: 256, maxSequences: 6, deterministic, threads: 2 };
+    const model = await models.load({ architecture }, options);
+    const versions: PolicyVersion[] = [];
+    for (let step = 0; step < 3; step++) {
+      await update(model, step);
+      versions.push(await model.keepVersion());
+    }
+    await update(model, 3);
+    return { model, engines: [...versions.map(({ engine }) => engine), model] };
+  }
+
+  // Every linear layer of the architecture has factors here.
+  it.each([true, false])("holds rows of several versions, deterministic: %s", async (deterministic) => {
+    const { model, engines } = await loadWithVersions(deterministic);
+    const tokens = 100;
+    const before = model.schedulerStats().decodeCalls;
+    const together = await decodeTogether(engines, tokens);
+    // One version after the other would take four calls for each token.
+    expect(model.schedulerStats().decodeCalls - before).toBeLessThan(2 * tokens);
+    if (!deterministic) return;
+    for (const [i, engine] of engines.entries()) {
+      const ofOneVersion = await decodeTogether(
+        engines.map(() => engine),
+        tokens,
+      );
+      expect(ofOneVersion[i]).toEqual(together[i]);
+    }
+  });
+
+  // Where a sequence cannot move to another slot, the others are several physical batches.
+  it("of several versions may have a hole", async () => {
+    const { engines } = await loadWithVersions(true);
+    const [all, three] = [await decodeTogether(engines, 20), await decodeTogether(engines, 20, 1)];
+    expect(three).toEqual(all.map((result, i) => (i === 1 ? undefined : result)));
+  });
+});
+
 // A graph that is used again must read the weights of the version that is evaluated, in each architecture.
 it.each(textArchitectures)(
   "all weights of %s: versions in turn sample as the policy did when they were kept",
