@@ -39,6 +39,7 @@ const presentations: Record<string, Presentation> = {
   length: { title: "Length" },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
   busy: { title: "Beside busy processes" },
+  async: { title: "Sampling ahead" },
   serve: { title: "Serve" },
   images: { title: "Images" },
   tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },

@@ -40,32 +40,27 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     const std::vector<int> padding = rules.rewinds ? plan_padding(active, least, rules.row_step) : std::vector<int>();
     DecodeBatch & batch = evaluator.start_batch();
     std::vector<Output> outputs;
-    std::vector<VersionRows> versions_of_rows;
-    int first = -1, last = -1;
-    const auto count_row = [&](int slot, PolicyVersion version) {
-        if (versions_of_rows.empty() || versions_of_rows.back().version != version)
-            versions_of_rows.push_back({version, 0});
-        versions_of_rows.back().count++;
-        if (first < 0) first = slot;
+    std::vector<VersionRows> rows;
+    int first = slots.count(), last = -1;
+    const auto add_row = [&](int32_t token, int slot, PolicyVersion version) {
+        if (rows.empty() || rows.back().version != version) rows.push_back({version, 0});
+        rows.back().count++;
+        first = std::min(first, slot);
         last = slot;
+        return batch.add(token, slots[slot].next_position, slot, true);
     };
     size_t p = 0;
     const auto pad_until = [&](int slot, PolicyVersion version) {
-        for (; p < padding.size() && padding[p] < slot; p++) {
-            count_row(padding[p], version);
-            batch.add(0, slots[padding[p]].next_position, padding[p], true);
-        }
+        for (; p < padding.size() && padding[p] < slot; p++) add_row(0, padding[p], version);
     };
     for (const auto & sequence : decoding) {
         pad_until(sequence->slot, sequence->version);
-        count_row(sequence->slot, sequence->version);
-        const int position = store.slot_of(*sequence).next_position;
-        outputs.push_back({sequence, batch.add(sequence->tokens.back(), position, sequence->slot, true)});
+        outputs.push_back({sequence, add_row(sequence->tokens.back(), sequence->slot, sequence->version)});
     }
     pad_until(slots.count(), decoding.back()->version);
     const bool is_one_batch = last - first + 1 == batch.size();
-    if (versions_of_rows.size() > 1 && !is_one_batch) return false;
-    const bool ok = evaluate(outputs, versions_of_rows);
+    if (rows.size() > 1 && !is_one_batch) return false;
+    const bool ok = evaluate(outputs, rows);
     if (!padding.empty()) {
         for (const int slot : padding) slots.trim(slot, slots[slot].tokens.size());
         totals.padding_tokens += padding.size();

@@ -15,7 +15,7 @@ interface Place {
 }
 
 /**
- * The policies that one engine holds for jobs: its live weights and, with a lag, `lag + 1` versions of the adapter.
+ * The policies that one engine holds for jobs: its live weights and, with a lag, `lag + 1` versions of them.
  * Conversations are held with these versions while scores and gradients are computed with newer weights.
  */
 export class PolicyPlaces {

@@ -10,16 +10,18 @@ import { type MemoryNeed, measureNeed, usesGpu } from "./measure-need.js";
 
 /**
  * Checks, before a run, that memory suffices for the versions that the config's lag keeps where all weights are
- * trained: each is a copy of them. It fetches a model that is an address.
+ * trained: each is a copy of them, and where it `sends` them to workers a second one, for a bus that loses its data. It
+ * fetches a model that is an address.
  * @throws ConfigError "config/lag-beyond-memory", which names the largest lag that fits; HubError.
  */
-export async function checkLagFits(config: TrainConfig, folder: string): Promise<void> {
+export async function checkLagFits(config: TrainConfig, folder: string, { sends }: { sends: boolean }): Promise<void> {
   const lag = readLag(config);
   // A GPU has its own memory, of which nothing is known before the model is loaded.
   if (lag === 0 || usesLora(config) || config.trainer.val_only || usesGpu(config)) return;
   const model = await readShape(resolvePath(folder, config.actor_rollout_ref.model.path));
   if (!model) return;
-  const need = await measureNeed(config, folder, model, readAvailableMemory());
+  const alone = await measureNeed(config, folder, model, readAvailableMemory());
+  const need = sends ? countSent(alone) : alone;
   if (need.fits) return;
   const fitting = findFittingLag(need, lag);
   const version = need.items.find(({ name }) => name === KEPT_VERSIONS)!.bytes / (lag + 1);
@@ -38,6 +40,12 @@ export function findFittingLag({ items, needed, available }: MemoryNeed, lag: nu
   if (kept === 0) return 0;
   const versions = Math.floor((available - (needed - kept)) / (kept / (lag + 1)));
   return Math.max(0, versions - 1);
+}
+
+function countSent({ available, ...need }: MemoryNeed): MemoryNeed {
+  const items = need.items.map((item) => (item.name === KEPT_VERSIONS ? { ...item, bytes: 2 * item.bytes } : item));
+  const needed = items.reduce((sum, { bytes }) => sum + bytes, 0);
+  return { items, needed, available, fits: needed <= available };
 }
 
 /** null for a file that cannot be read: loading it says why. */

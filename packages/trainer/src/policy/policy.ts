@@ -53,6 +53,7 @@ const updateChecks: ChecksOf<Required<UpdateOptions>> = {
   step: whole,
   microBatchTokens: any,
   isOnPolicy: flag,
+  correction: any,
   algorithms: any,
   teacher: any,
   demonstrations: any,

@@ -1,4 +1,11 @@
-import { type Algorithms, composePolicyLoss, type PolicyLossOptions, preparePolicyLoss } from "@cria/algorithms";
+import {
+  type Algorithms,
+  composePolicyLoss,
+  correctRollout,
+  type PolicyLossOptions,
+  preparePolicyLoss,
+  type RolloutCorrectionOptions,
+} from "@cria/algorithms";
 import {
   countLikeliest,
   defaultAlgorithms,
@@ -54,6 +61,12 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   microBatchTokens?: number;
   /** True if the batch's `oldLogprobs` were computed with the weights that the update starts from; default true. */
   isOnPolicy?: boolean;
+  /**
+   * Correction for a sampler with other probabilities, in a batch with columns `rolloutLogprobs` and without
+   * `oldLogprobs`, so that the update's own forward pass gives these. Only `rolloutIs: "token"` without normalization
+   * weighs tokens; default: no correction.
+   */
+  correction?: RolloutCorrectionOptions;
   /** Registries for names in the loss; default: built-in and registered algorithms. */
   algorithms?: Algorithms;
   /** Teacher that scores a batch without scores, if the loss has a teacher term: `loadTeacher`. */
@@ -112,14 +125,28 @@ export function computePolicyGradient(
 
 /**
  * Composes the loss of an update. Sequences without `oldLogprobs` use the logprobs of the update's own pass, because
- * the update makes only one optimizer step.
+ * the update makes only one optimizer step, and the correction weighs by these.
  */
-function composeUpdateLoss(loss: PolicyLossOptions, algorithms: Algorithms): LossFunction {
+function composeUpdateLoss(
+  loss: PolicyLossOptions,
+  algorithms: Algorithms,
+  correction?: RolloutCorrectionOptions,
+): LossFunction {
   const compute = composePolicyLoss(loss, algorithms);
-  return (inputs) =>
-    compute(
-      inputs.columns.oldLogprobs ? inputs : { ...inputs, columns: { ...inputs.columns, oldLogprobs: inputs.logprobs } },
-    );
+  return (inputs) => {
+    const { columns, logprobs, offsets } = inputs;
+    if (columns.oldLogprobs) return compute(inputs);
+    const { rolloutLogprobs } = columns;
+    const responseMask = new Uint8Array(logprobs.length).fill(1);
+    const weights =
+      correction?.rolloutIs && rolloutLogprobs
+        ? correctRollout({ oldLogprobs: logprobs, rolloutLogprobs, responseMask, offsets }, correction).weights
+        : null;
+    return compute({
+      ...inputs,
+      columns: { ...columns, oldLogprobs: logprobs, ...(weights ? { rolloutIsWeights: weights } : {}) },
+    });
+  };
 }
 
 /** Defaults of an update. */
@@ -142,7 +169,7 @@ export async function updatePolicy(
   const { algorithms = defaultAlgorithms, isOnPolicy = true, microBatchTokens, seed: base, step } = options;
   const { lossMasks, temperature } = batch;
   const lossOptions = { ...loss, lossScaleFactor: loss.lossScaleFactor ?? batch.responseLength };
-  const compute = composeUpdateLoss(lossOptions, algorithms);
+  const compute = composeUpdateLoss(lossOptions, algorithms, options.correction);
   const cut = {
     miniBatchSize: options.miniBatchSize ?? batch.groups.length,
     shuffle: options.shuffle ?? usual.shuffle,

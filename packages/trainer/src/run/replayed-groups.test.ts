@@ -52,7 +52,10 @@ describe("algorithm.replay", () => {
   });
 
   it("learns again from groups of earlier steps, weighed by the ratio of the policy to its sampler", async () => {
-    const { steps, batches } = await train({ share: 1, max_age: 2 });
+    const replay = { share: 1, max_age: 2 };
+    const { steps, batches, sha } = await train(replay, { actor: { old_log_prob: "separate" } });
+    // By the update's own pass, too.
+    expect((await train(replay)).sha).toBe(sha);
     expect(steps.map((metrics) => metrics["replay/groups"])).toEqual([0, 2, 2, 2, 2]);
     expect(steps.map((metrics) => metrics["replay/conversations"])).toEqual([0, 8, 8, 8, 8]);
     for (const metrics of steps.slice(1)) {

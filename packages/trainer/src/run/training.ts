@@ -4,7 +4,7 @@ import { ConfigError, type PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { TrainingBus } from "../cluster/training-bus.js";
-import { readContextSize, readLag, usesLora } from "../config/derived-values.js";
+import { readContextSize } from "../config/derived-values.js";
 import { importDevice } from "../config/import/device.js";
 import { importSettings, type Settings } from "../config/import/settings.js";
 import { resolvePath } from "../config/paths.js";
@@ -99,14 +99,6 @@ function checkFitsBus(config: TrainConfig, registries: Registries): void {
       branching.otherwise,
       branching.value,
     );
-  const lag = readLag(config);
-  if (lag > 0 && !usesLora(config))
-    throw refuse(
-      "has each worker hold and fetch earlier versions, which are small only of an adapter",
-      `trainer.v1.${trainer.v1.trainer_mode}.num_warmup_batches`,
-      "0, or actor_rollout_ref.model.lora_rank above 0",
-      String(lag),
-    );
   if (distillation.enabled && distillation.guided.share > 0)
     throw refuse(
       "lets the teacher sample turns in this process alone",
@@ -128,7 +120,7 @@ async function openParts(
   const settings = importSettings(config);
   checkTrainConfig(config, settings, registries, task?.definition);
   if (bus) checkFitsBus(config, registries);
-  await checkLagFits(config, folder);
+  await checkLagFits(config, folder, { sends: bus !== undefined });
   const sampleRows = await loadSampler(settings.data.sampler, folder, registries);
   const allRows = await openData(settings, folder, {
     train: await task?.load(),

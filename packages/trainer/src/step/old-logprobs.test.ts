@@ -107,12 +107,39 @@ describe("the old logprobs of a step with one update", () => {
     expect(own.metrics[0]!["actor/pg_loss"]).toBeCloseTo(compared.metrics[0]!["actor/pg_loss"]!, 6);
   });
 
+  // Keys and values in F16 make the sampler's logprobs differ.
+  it.each<[string, TinyTrainingOptions]>([
+    ["cut off", { algorithm: { rollout_correction: { rollout_is: "token", rollout_is_threshold: 1.00001 } } }],
+    [
+      "with a lower limit",
+      { algorithm: { rollout_correction: { rollout_is: "token", rollout_is_threshold: "0.99999_2" } } },
+    ],
+  ])("weigh the tokens of another sampler in the update, bit for bit: %s", async (_, { algorithm }) => {
+    const options: TinyTrainingOptions = { algorithm, kvType: "f16" };
+    const [own, pass, plain] = [
+      await takeSteps("auto", options),
+      await takeSteps("separate", options),
+      await takeSteps("auto", { kvType: "f16" }),
+    ];
+    expect([own.passes, pass.passes]).toEqual([0, 2]);
+    expect(own.weights).toEqual(pass.weights);
+    expect(own.weights).not.toEqual(plain.weights);
+    expect(without(own.metrics, "training/old_log_prob_pass")).toEqual(
+      without(pass.metrics, "training/old_log_prob_pass"),
+    );
+    expect(own.metrics[0]!["rollout_corr/rollout_is_min"]).not.toBe(own.metrics[0]!["rollout_corr/rollout_is_max"]);
+  });
+
   const needed: Record<string, [TinyTrainingOptions, passes: number]> = {
     "two epochs": [{ actor: { ppo_epochs: 2 } }, 2],
     "several mini-batches": [{ actor: { ppo_mini_batch_size: 2 } }, 2],
     "the KL in the reward": [{ algorithm: { use_kl_in_reward: true } }, 2],
     "an estimator that reads them": [{ algorithm: { adv_estimator: "optimal_token_baseline" } }, 2],
-    "importance weights": [{ algorithm: { rollout_correction: { rollout_is: "token" } } }, 2],
+    "importance weights of sequences": [{ algorithm: { rollout_correction: { rollout_is: "sequence" } } }, 2],
+    "importance weights with a mean of 1": [
+      { algorithm: { rollout_correction: { rollout_is: "token", rollout_is_batch_normalize: true } } },
+      2,
+    ],
     rejections: [{ algorithm: { rollout_correction: { rollout_rs: "token_k1", rollout_rs_threshold: "0.5_2.0" } } }, 2],
     "a veto": [{ algorithm: { rollout_correction: { rollout_token_veto_threshold: 1e-4 } } }, 2],
     "a loss that ranks the tokens of a mini-batch": [{ actor: { policy_loss: { loss_mode: "clip_cov" } } }, 2],

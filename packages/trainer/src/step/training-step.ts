@@ -234,12 +234,15 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
         const { oldLogprobs, refLogprobs, teacherLogprobs } = scores.get(i)!;
         const teacherWeights = teacherLogprobs && (teachers?.weigh(learned[i]!, oldLogprobs, teacherLogprobs) ?? null);
         const rolloutIsWeights = corrected.weights?.get(i);
+        const { rolloutLogprobs } = learned[i]!;
         return {
-          ...(oldSource === "update" ? {} : { oldLogprobs }),
+          // The update's own pass gives both.
+          ...(oldSource === "update"
+            ? { rolloutLogprobs }
+            : { oldLogprobs, ...(rolloutIsWeights ? { rolloutIsWeights } : {}) }),
           ...(refLogprobs ? { refLogprobs } : {}),
           ...(teacherLogprobs ? { teacherLogprobs } : {}),
           ...(teacherWeights ? { teacherWeights } : {}),
-          ...(rolloutIsWeights ? { rolloutIsWeights } : {}),
         };
       },
       candidates: (i) => {
@@ -294,6 +297,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
+            correction: settings.correction,
             demonstrations: parts.demonstrations ?? undefined,
             ...(isSeen
               ? {
