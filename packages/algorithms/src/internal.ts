@@ -48,7 +48,7 @@ export {
 export { teacherTermDefaults } from "./losses/policy-loss-defaults.js";
 export type { Clip, LossTerms } from "./make-loss.js";
 export { needsPreparation } from "./prepare-policy-loss.js";
-export { defaultRolloutCorrection } from "./rollout-correction.js";
+export { correctsTokensAlone, defaultRolloutCorrection } from "./rollout-correction.js";
 export { measureDivergence } from "./rollout-divergence.js";
 export { countLikeliest, makeTeacherTerm, resolveTeacherTerm, TEACHER_LOGPROBS } from "./teacher-term.js";
 export { listTermTokens, type TermTokens } from "./terms/list-terms.js";

@@ -40,6 +40,16 @@ export const defaultRolloutCorrection: RolloutCorrectionOptions = {
   rolloutTokenVetoThreshold: null,
 };
 
+/**
+ * True if the correction of a token needs the logprobs of this token alone, and rejects none: then any part of a batch
+ * can be corrected by itself.
+ */
+export function correctsTokensAlone(options: RolloutCorrectionOptions): boolean {
+  const { rolloutIs, rolloutIsBatchNormalize, rolloutRs, rolloutTokenVetoThreshold } = options;
+  const weighs = rolloutIs === null || (rolloutIs === "token" && !rolloutIsBatchNormalize);
+  return weighs && rolloutRs.length === 0 && rolloutTokenVetoThreshold === null;
+}
+
 export interface RolloutCorrectionOutputs {
   /** The applied weights on sampled tokens, normalised on request, 0 elsewhere; null without importance sampling. */
   weights: Float32Array | null;

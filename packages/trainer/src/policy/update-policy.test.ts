@@ -1,4 +1,5 @@
 import { losses } from "@cria/algorithms";
+import { defaultRolloutCorrection } from "@cria/algorithms/internal";
 import type { LossFunction, PolicyEngine, TrainResult, TrainSequence } from "@cria/core";
 import { describe, expect, it } from "vitest";
 import { type Batch, makeBatch } from "./batch.js";
@@ -88,5 +89,38 @@ describe("lossScaleFactor", () => {
     expect(await gradientOf(null, 10)).toBeCloseTo(1 / 10 / 2, 7);
     expect(await gradientOf(null, 40)).toBeCloseTo(1 / 40 / 2, 7);
     expect(await gradientOf(5, 40)).toBeCloseTo(1 / 5 / 2, 7);
+  });
+});
+
+describe("the correction of an update", () => {
+  const correction = { ...defaultRolloutCorrection, rolloutIs: "token" as const };
+
+  it("weighs each token by the update's own logprobs", async () => {
+    const [step] = await update({ miniBatchSize: 8, correction });
+    const given = {
+      logprobs: Float32Array.of(-1, -1),
+      entropy: Float32Array.of(0, 0),
+      offsets: Int32Array.of(0, 2),
+      totals: { tokens: 2, sequences: 1 },
+    };
+    const evaluate = (more: object) =>
+      step!.loss({ ...given, columns: { advantages: Float32Array.of(1, 1), ...more } } as never).dLogprobs;
+    const rolloutLogprobs = Float32Array.of(-1.5, -9);
+    const [plain, weighed] = [evaluate({}), evaluate({ rolloutLogprobs })];
+    const ratios = Array.from(weighed, (gradient, t) => gradient / plain[t]!);
+    expect(ratios[0]).toBeCloseTo(Math.exp(0.5), 5);
+    expect(ratios[1]).toBeCloseTo(2, 5);
+  });
+
+  it.each<[string, Partial<UpdateOptions>]>([
+    ["of sequences", { correction: { ...correction, rolloutIs: "sequence" } }],
+    ["with a mean of 1", { correction: { ...correction, rolloutIsBatchNormalize: true } }],
+    ["with a veto", { correction: { ...correction, rolloutTokenVetoThreshold: 1e-4 } }],
+    ["of several optimizer steps", { correction, miniBatchSize: 2 }],
+  ])("is refused: %s", async (_, options) => {
+    await expect(update({ miniBatchSize: 8, ...options })).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "policy.train: correction",
+    });
   });
 });

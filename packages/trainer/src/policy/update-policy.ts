@@ -7,6 +7,7 @@ import {
   type RolloutCorrectionOptions,
 } from "@cria/algorithms";
 import {
+  correctsTokensAlone,
   countLikeliest,
   defaultAlgorithms,
   listTermTokens,
@@ -63,8 +64,8 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   isOnPolicy?: boolean;
   /**
    * Correction for a sampler with other probabilities, in a batch with columns `rolloutLogprobs` and without
-   * `oldLogprobs`, so that the update's own forward pass gives these. Only `rolloutIs: "token"` without normalization
-   * weighs tokens; default: no correction.
+   * `oldLogprobs`, so that the update's own forward pass gives these. Only weights of single tokens (`rolloutIs:
+   * "token"`, not normalized), for one optimizer step; default: none.
    */
   correction?: RolloutCorrectionOptions;
   /** Registries for names in the loss; default: built-in and registered algorithms. */
@@ -177,6 +178,7 @@ export async function updatePolicy(
   const epochs = options.epochs ?? usual.epochs;
   const isOneUpdate = epochs === 1 && new Set(batch.groups).size <= cut.miniBatchSize;
   const needsOld = !isOneUpdate || needsPreparation(lossOptions, algorithms);
+  if (options.correction) checkCorrection(options.correction, needsOld);
   const scored = batch.isScored
     ? batch.sequences
     : await scoreBatch(policy, batch, lossOptions, algorithms, { needsOld, teacher: options.teacher });
@@ -235,6 +237,18 @@ export async function updatePolicy(
     }
   }
   return results;
+}
+
+/** @throws ConfigError for a correction that the loss of a micro-batch cannot compute. */
+function checkCorrection(correction: RolloutCorrectionOptions, needsOld: boolean): void {
+  if (correctsTokensAlone(correction) && !needsOld) return;
+  throw new ConfigError("cannot be computed by the update's own forward pass", {
+    code: "config/bad-value",
+    subject: "policy.train: correction",
+    expected: 'rolloutIs "token" or null, not normalized, without rejections and veto; and one optimizer step',
+    received: needsOld ? "an update that needs old logprobs before it" : JSON.stringify(correction),
+    remedy: "policy.score gives oldLogprobs, and correctRollout the column rolloutIsWeights of the whole batch",
+  });
 }
 
 /** Marks of observed tokens, for each sequence of each trajectory. */

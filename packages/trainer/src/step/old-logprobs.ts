@@ -1,6 +1,5 @@
-import { needsPreparation } from "@cria/algorithms/internal";
+import { correctsTokensAlone, needsPreparation } from "@cria/algorithms/internal";
 import type { Trajectory } from "@cria/core";
-import type { Settings } from "../config/import/settings.js";
 import { joinTrainSequences } from "../policy/paths.js";
 import type { SequenceScores } from "../policy/update-policy.js";
 import type { StepParts } from "./step-parts.js";
@@ -39,13 +38,6 @@ function areSamplersOwn(
   );
 }
 
-/** True if the correction of a token needs the logprobs of this token alone, and rejects none: an update can compute it. */
-function isOfOneToken(correction: Settings["correction"]): boolean {
-  const { rolloutIs, rolloutIsBatchNormalize, rolloutRs, rolloutTokenVetoThreshold } = correction;
-  const weighs = rolloutIs === null || (rolloutIs === "token" && !rolloutIsBatchNormalize);
-  return weighs && rolloutRs.length === 0 && rolloutTokenVetoThreshold === null;
-}
-
 /** @param groups number of prompts in the batch; infinite while it is not known. */
 export function chooseOldLogprobs(parts: StepParts, facts: OldLogprobsFacts, groups: number): OldLogprobsSource {
   const { settings, registries, coordination } = parts;
@@ -57,7 +49,7 @@ export function chooseOldLogprobs(parts: StepParts, facts: OldLogprobsFacts, gro
   const isNeededBefore =
     algorithm.useKlInReward ||
     needs.includes("sumPiSquared") ||
-    !isOfOneToken(correction) ||
+    !correctsTokensAlone(correction) ||
     needsPreparation(loss, registries) ||
     // The logprobs determine the weights of the turns.
     (distillation !== null && distillation.turnWeights !== "none") ||

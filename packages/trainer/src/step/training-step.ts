@@ -297,7 +297,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
-            correction: settings.correction,
+            ...(oldSource === "update" ? { correction: settings.correction } : {}),
             demonstrations: parts.demonstrations ?? undefined,
             ...(isSeen
               ? {
