@@ -1,12 +1,14 @@
 /**
- * Steps sampled ahead against taking turns (lag 0), on the calculator of the demo: with a tool whose answers take 0.1 to 2 s, the time
- * until 0.90 of the held-out problems are solved; with an instant one, the time of a run. Afterwards one lag with other delays and
- * numbers of threads: its adapter has the same bits each time. `CRIA_ASYNC_SEEDS` (5) and `CRIA_ASYNC_REPEATS` (20) make it shorter.
+ * Steps sampled ahead against taking turns (lag 0), on the calculator of the demo: with a tool whose answers take 0.1 to
+ * 2 s, the time until 0.90 of the held-out problems are solved; with an instant one, the time of a run. Afterwards one
+ * lag with other delays and numbers of threads: its adapter has the same bits each time. And decoding with two versions
+ * of an adapter in one batch, beside one version. `CRIA_ASYNC_SEEDS` (5) and `CRIA_ASYNC_REPEATS` (20) make it shorter.
  */
 import type { BenchmarkOptions } from "../benchmark.js";
 import { median } from "../measure.js";
 import type { Measured, Row } from "../row.js";
 import { THREADS } from "../settings.js";
+import { measureSeveralVersions } from "./several-versions.js";
 import { type AheadRun, trainAhead } from "./train-ahead.js";
 
 const SEEDS = Number(process.env.CRIA_ASYNC_SEEDS ?? 5);
@@ -31,6 +33,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
   if (includes(INSTANT))
     rows.push(compare(INSTANT, "seconds of 12 steps", await trainAll(false, log), ({ seconds }) => seconds, 1.02));
   if (includes(BITS)) rows.push(await countAdapters(log));
+  rows.push(...(await measureSeveralVersions(includes, log)));
   return { rows };
 }
 
