@@ -68,7 +68,7 @@ describeWithNats("a server that lost its store", () => {
   it.each(accidents)("%s gets its bus anew: jobs, policy, lease and workers go on", async (_, accident) => {
     // Revisions of the new store are smaller than all old ones, and newer nonetheless.
     place = 1000;
-    const { bus: coordinator, problems } = await open("coordinator", { leaseMs: 60_000 });
+    const { bus: coordinator, problems } = await open("coordinator", { leaseMs: 600_000 });
     const { bus: machine, problems: machines } = await open("worker");
     const begun: number[] = [];
     let release = () => {};
@@ -211,7 +211,7 @@ describeWithNats("a training over a server that lost its store", () => {
     const alone = await trainIt("alone");
     const server = new NatsServer();
     await server.start();
-    const times = { ackWaitMs: 4_000, presenceMs: 10_000, leaseMs: 60_000 };
+    const times = { ackWaitMs: 4_000, presenceMs: 10_000, leaseMs: 600_000 };
     const bus = await openNatsBus({ servers: server.url, role: "coordinator", times, bounds });
     const machines = [0, 1].map(() => openNatsBus({ servers: server.url, role: "worker" }));
     const [first, second] = await Promise.all(machines);
