@@ -19,6 +19,11 @@ class CRIA_CAPABILITY("mutex") FairMutex {
         serving_++;
         turn_.notify_all();
     }
+    // Whether another thread waits for it; for the thread that holds it.
+    bool is_awaited() CRIA_REQUIRES(this) {
+        const Locked lock(mutex_);
+        return next_ > serving_ + 1;
+    }
 
    private:
     Mutex mutex_;

@@ -43,6 +43,11 @@ int ThreadChoice::choose(uint64_t kind, int most) {
     return counts_[arm_];
 }
 
+double ThreadChoice::expect(uint64_t kind) const {
+    const auto known = kinds_.find(kind);
+    return known == kinds_.end() ? 0 : known->second.arms[known->second.best].seconds;
+}
+
 // A trial costs about as much as an evaluation more.
 bool ThreadChoice::may_try(const Kind & k) const {
     return k.since_trial >= kBetweenTrials && k.lost + k.arms[k.best].seconds <= kShareOfTrials * k.spent;

@@ -17,6 +17,8 @@ class ThreadChoice {
     // The number of threads for the next evaluation of this kind, at most `most`, which the first one gets. Evaluations
     // of a kind take about as long as each other.
     int choose(uint64_t kind, int most);
+    // The time that an evaluation of this kind is expected to take, in seconds; 0: none is known.
+    double expect(uint64_t kind) const;
     // The time that the evaluation took for which choose() was called last; not called for one that was aborted.
     void note(double seconds);
 

@@ -13,6 +13,9 @@ namespace cria {
 
 namespace {
 
+// Graphs that take less, in seconds, leave a core to the event loop while sequences are sampled beside them.
+constexpr double kSmallGraph = 5e-3;
+
 bool read_abort_flag(void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); }
 
 void set_threads(ggml_backend_t backend, int threads) {
@@ -85,16 +88,19 @@ void Compute::run(ggml_cgraph * graph) {
 }
 
 void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind) {
-    if (!turns_) return run_now(backend, graph, kind);
+    if (!turns_) return run_now(backend, graph, kind, threads_);
     const Locked lock(*turns_);
-    run_now(backend, graph, kind);
+    // As in Evaluator: what is sampled meanwhile keeps the event loop busy.
+    const double expected = choice_.expect(kind);
+    const bool shares = turns_->is_awaited() && expected > 0 && expected < kSmallGraph;
+    run_now(backend, graph, kind, shares ? std::max(1, threads_ - 1) : threads_);
 }
 
-void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind) {
+void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind, int threads) {
     // CUDA records a graph that comes twice, by the address of its first node, and replays it. Ours are freed and built
     // again at the same addresses; a name of its own keeps each from being taken for an older one.
     if (backend != cpu_backend_.get() && cpu_backend_) ggml_format_name(ggml_graph_node(graph, 0), "%d", ++runs_);
-    const ggml_status status = abort_.load() ? GGML_STATUS_ABORTED : compute(backend, graph, kind);
+    const ggml_status status = abort_.load() ? GGML_STATUS_ABORTED : compute(backend, graph, kind, threads);
     if (status == GGML_STATUS_ABORTED) throw Error("aborted", "was aborted").subject("training");
     if (status != GGML_STATUS_SUCCESS) {
         throw Error("compute-failed", "a graph could not be computed")
@@ -103,14 +109,14 @@ void Compute::run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind
     }
 }
 
-ggml_status Compute::compute(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind) {
+ggml_status Compute::compute(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind, int threads) {
     const bool is_device = cpu_backend_ && backend != cpu_backend_.get();
     if (is_device && needs_own_sets_) {
         const BackendPtr own(ggml_backend_dev_init(ggml_backend_get_device(backend), nullptr));
         return own ? ggml_backend_graph_compute(own.get(), graph) : GGML_STATUS_ALLOC_FAILED;
     }
     if (is_device) return ggml_backend_graph_compute(backend, graph);
-    set_threads(backend, choice_.choose(kind, threads_));
+    set_threads(backend, choice_.choose(kind, threads));
     using Clock = std::chrono::steady_clock;
     const auto started = Clock::now();
     const ggml_status status = ggml_backend_graph_compute(backend, graph);

@@ -69,8 +69,9 @@ class Compute {
 
    private:
     void run_on(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind);
-    void run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind);
-    ggml_status compute(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind);
+    // By at most so many threads.
+    void run_now(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind, int threads);
+    ggml_status compute(ggml_backend_t backend, ggml_cgraph * graph, uint64_t kind, int threads);
     bool on_cpu_;
     int threads_;
     ThreadPool pool_;  // outlives the backends
