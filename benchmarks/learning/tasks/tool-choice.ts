@@ -14,7 +14,7 @@ const needs = ["one", "two", "none"] as const;
 /** As examples/tool-choice/generator.ts says it. */
 interface Generator {
   makeQuestion(seed: number, split: "train" | "seen" | "unseen", need: (typeof needs)[number]): object;
-  makeRow(question: object): object;
+  makeRow(question: object): { extra_info: object };
   makeDemonstration(question: object): ChatMessage[];
 }
 
@@ -40,7 +40,9 @@ async function makeRows(part: keyof typeof first, count: number): Promise<object
   const { makeRow, makeDemonstration } = await loadGenerator();
   return (await makeQuestions(part, count)).map((question) => {
     const said = makeDemonstration(question).filter(({ role }) => role === "assistant");
-    return { ...makeRow(question), hint: `Say this:\n${said.map(({ content }) => content).join("\n")}` };
+    const hint = `Say this:\n${said.map(({ content }) => content).join("\n")}`;
+    const row = makeRow(question);
+    return { ...row, extra_info: { ...row.extra_info, hint } };
   });
 }
 
@@ -57,7 +59,7 @@ export const toolChoice = taskFromConfig({
   examples: (count) => demonstrate("shown", count),
   prepare: async () => {
     const model = await writeRealModel((await findRealModel()).realModel, "Q8_0");
-    const folder = await cached("learning-tool-choice-1", async (output) => {
+    const folder = await cached("learning-tool-choice-2", async (output) => {
       mkdirSync(output, { recursive: true });
       writeLines(join(output, "demonstrations.jsonl"), await demonstrate("demonstrations", 480));
       writeLines(join(output, "train.jsonl"), await makeRows("train", 2000));
