@@ -222,7 +222,7 @@ export class Teachers {
     throw new DataError("has no hint for its teacher", {
       code: "data/no-hint",
       subject: `row ${row.place}: ${hintKey}`,
-      expected: `a text in the row's extra_info: distillation.teacher_models.${name}.hint_key names the field`,
+      expected: `a text: distillation.teacher_models.${name}.hint_key names the field`,
       received: JSON.stringify(hint) ?? "nothing",
     });
   }
