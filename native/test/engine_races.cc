@@ -1,6 +1,6 @@
 // The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and
-// dispose, a trainer that steps and flushes, and readers. First it tests the parts of each CPU kernel.
-// scripts/nightly/sanitizers.mjs builds and runs it.
+// dispose, with the live policy and with versions of their own, a trainer that steps and flushes, and readers. First it
+// tests the parts of each CPU kernel. scripts/nightly/sanitizers.mjs builds and runs it.
 //
 //   engine_races <model.gguf> <seconds>
 #include <atomic>
@@ -20,7 +20,7 @@ namespace {
 using namespace cria;
 using Clock = std::chrono::steady_clock;
 
-std::atomic<long> requests{0}, aborted{0}, steps{0}, streamed{0}, refused{0}, aborted_jobs{0}, failures{0};
+std::atomic<long> requests{0}, aborted{0}, steps{0}, streamed{0}, refused{0}, aborted_jobs{0}, versions{0}, failures{0};
 
 int between(std::mt19937 & random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 
@@ -31,9 +31,9 @@ std::vector<int32_t> draw_tokens(std::mt19937 & random, int count) {
 }
 
 // Turns of one sequence, some aborted, some disposed while they run; a fork in between.
-void converse(Engine & engine, std::mt19937 & random) {
+void converse(Engine & engine, std::mt19937 & random, PolicyVersion version = kLivePolicy) {
     Scheduler & scheduler = engine.scheduler();
-    SequenceId sequence = scheduler.create_sequence();
+    SequenceId sequence = scheduler.create_sequence(version);
     for (int turn = between(random, 1, 4); turn > 0; turn--) {
         auto ended = std::make_shared<std::promise<void>>();
         GenerateParams params;
@@ -65,6 +65,19 @@ void converse(Engine & engine, std::mt19937 & random) {
     }
     scheduler.tokens(sequence);
     scheduler.dispose(sequence);
+}
+
+// Conversations of a version that is kept for them: they share batches with those of other versions.
+void converse_by_version(Engine & engine, std::mt19937 & random) {
+    const PolicyVersion version = engine.scheduler().keep_version();
+    for (int i = between(random, 1, 3); i > 0; i--) converse(engine, random, version);
+    try {
+        engine.scheduler().drop_version(version);
+        versions++;
+    } catch (const Error &) {
+        // Disposed while it ran, and not yet ended.
+        refused++;
+    }
 }
 
 // Runs `work` on the job thread, as the binding does.
@@ -151,7 +164,8 @@ void run_engine(const std::string & path, Clock::time_point end) {
             while (!stopping) work(random);
         });
     };
-    for (unsigned i = 0; i < 4; i++) start(i, [&](std::mt19937 & random) { converse(engine, random); });
+    for (unsigned i = 0; i < 3; i++) start(i, [&](std::mt19937 & random) { converse(engine, random); });
+    for (unsigned i = 3; i < 6; i++) start(i, [&](std::mt19937 & random) { converse_by_version(engine, random); });
     start(10, [&](std::mt19937 & random) { train(engine, random, path.substr(0, path.rfind('/') + 1)); });
     start(11, [&](std::mt19937 & random) { look(engine, random); });
     while (Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -181,7 +195,8 @@ int main(int argc, char ** argv) {
     }
     std::printf(
         "{\"requests\": %ld, \"aborted\": %ld, \"steps\": %ld, \"abortedJobs\": %ld, \"streamedBytes\": %ld, "
-        "\"refused\": %ld}\n",
-        requests.load(), aborted.load(), steps.load(), aborted_jobs.load(), streamed.load(), refused.load());
+        "\"refused\": %ld, \"versions\": %ld}\n",
+        requests.load(), aborted.load(), steps.load(), aborted_jobs.load(), streamed.load(), refused.load(),
+        versions.load());
     return failures > 0 ? 1 : 0;
 }
