@@ -12,7 +12,7 @@ const PROMPT = 8;
 const titleOf = (model: ModelName, conversations: number) =>
   `${model} Q8_0, ${conversations} conversations of two versions of an adapter`;
 
-/** Decoding conversations of two versions of an adapter by turns, beside as many of one version. */
+/** Decodes conversations that belong to two versions of an adapter, every other one to each, beside as many of one version. */
 export async function measureSeveralVersions(
   includes: (title: string) => boolean,
   log: (text: string) => void,

@@ -135,17 +135,15 @@ function composeUpdateLoss(
 ): LossFunction {
   const compute = composePolicyLoss(loss, algorithms);
   return (inputs) => {
-    const { columns, logprobs, offsets } = inputs;
+    const { columns, logprobs: oldLogprobs, offsets } = inputs;
     if (columns.oldLogprobs) return compute(inputs);
     const { rolloutLogprobs } = columns;
-    const responseMask = new Uint8Array(logprobs.length).fill(1);
-    const weights =
-      correction?.rolloutIs && rolloutLogprobs
-        ? correctRollout({ oldLogprobs: logprobs, rolloutLogprobs, responseMask, offsets }, correction).weights
-        : null;
+    if (!correction || !rolloutLogprobs) return compute({ ...inputs, columns: { ...columns, oldLogprobs } });
+    const responseMask = new Uint8Array(oldLogprobs.length).fill(1);
+    const { weights } = correctRollout({ oldLogprobs, rolloutLogprobs, responseMask, offsets }, correction);
     return compute({
       ...inputs,
-      columns: { ...columns, oldLogprobs: logprobs, ...(weights ? { rolloutIsWeights: weights } : {}) },
+      columns: { ...columns, oldLogprobs, ...(weights ? { rolloutIsWeights: weights } : {}) },
     });
   };
 }

@@ -221,6 +221,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
 
   // 8. Make the batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their
   // scores.
+  /** True if the update weighs tokens by the old logprobs that its own pass gives. */
+  const weighsItself = oldSource === "update" && settings.correction.rolloutIs !== null;
   const batch = makeBatch(learned, {
     advantages,
     taught,
@@ -234,15 +236,13 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
         const { oldLogprobs, refLogprobs, teacherLogprobs } = scores.get(i)!;
         const teacherWeights = teacherLogprobs && (teachers?.weigh(learned[i]!, oldLogprobs, teacherLogprobs) ?? null);
         const rolloutIsWeights = corrected.weights?.get(i);
-        const { rolloutLogprobs } = learned[i]!;
         return {
-          // The update's own pass gives both.
-          ...(oldSource === "update"
-            ? { rolloutLogprobs }
-            : { oldLogprobs, ...(rolloutIsWeights ? { rolloutIsWeights } : {}) }),
+          ...(oldSource === "update" ? {} : { oldLogprobs }),
           ...(refLogprobs ? { refLogprobs } : {}),
           ...(teacherLogprobs ? { teacherLogprobs } : {}),
           ...(teacherWeights ? { teacherWeights } : {}),
+          ...(weighsItself ? { rolloutLogprobs: learned[i]!.rolloutLogprobs } : {}),
+          ...(rolloutIsWeights && !weighsItself ? { rolloutIsWeights } : {}),
         };
       },
       candidates: (i) => {
@@ -297,7 +297,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
             shuffle: update.shuffle,
             microBatchTokens: update.microBatchTokens ?? undefined,
             isOnPolicy: !bypass,
-            ...(oldSource === "update" ? { correction: settings.correction } : {}),
+            ...(weighsItself ? { correction: settings.correction } : {}),
             demonstrations: parts.demonstrations ?? undefined,
             ...(isSeen
               ? {
