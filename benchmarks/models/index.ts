@@ -7,7 +7,7 @@ import type { ModelName } from "./shapes.js";
 
 export { type ModelName, type ModelShape, shapes } from "./shapes.js";
 
-export type ModelType = "F16" | "Q8_0" | "Q4_K_M";
+export type ModelType = "F16" | "BF16" | "Q8_0" | "Q6_K" | "Q5_K_M" | "Q4_K_M" | "Q4_1" | "Q4_0";
 
 /**
  * Path of a GGUF with random weights of a real model's shape and a real vocabulary; made the first time, which takes

@@ -20,39 +20,30 @@ export function writeHeadline(reports: readonly Report[]): string[] {
 
 const FREE = ", deterministic: false";
 const REPEATABLE = ", deterministic: true";
+const OURS_FREE = "ours, deterministic: false";
 
 const SIDES = ["ours", "llama-batched-bench", "node-llama-cpp"];
 
-/** Rows of the cases in which every side was tried in several settings; all rows if there is none. */
+/** With `deterministic: true`, the default, where it was measured. */
 function describeDecode(all: Rows): string[] {
-  const wasTried = (row: Rows[number]) =>
-    SIDES.every((side) => Object.keys(row.settings?.[side]?.tried ?? {}).length > 1);
-  const rows = all.filter(({ metric }) => metric.startsWith("tokens per second"));
-  const tried = rows.filter(wasTried);
-  const chosen = tried.length > 0 ? tried : rows;
-  const free = chosen.filter(({ metric }) => metric.endsWith(FREE));
-  if (free.length === 0) return [];
-  const peers = SIDES.slice(1).map((name) => describeRatios(free, name));
-  const [how, which] =
-    tried.length > 0
-      ? ["each side in its better setting", "Better settings"]
-      : ["each side in a single setting", "Settings"];
-  const lines = [
-    `Decoding with \`deterministic: false\`, ${how}: ${peers.join(" and ")}.`,
-    `${which}: ${SIDES.map((side) => countSettings(free, side)).join("; ")}.`,
-  ];
-  const repeatable = chosen.filter(({ metric }) => metric.endsWith(REPEATABLE));
+  const rows = all.filter(({ metric }) => metric.startsWith("tokens per second") && metric.endsWith(REPEATABLE));
+  if (rows.length === 0) return [];
+  const besides = (name: string) => rows.filter(({ peers }) => name in peers);
+  const peers = SIDES.slice(1).map((name) => describeRatios(besides(name), name));
+  const free = besides(OURS_FREE);
   const isOne = ({ case: title }: Rows[number]) => title.endsWith(" 1 sequence");
   const parts: [Rows, string][] = [
-    [repeatable.filter(isOne), "with one sequence"],
-    [repeatable.filter((row) => !isOne(row)), "with more"],
+    [free.filter(isOne), "with one sequence"],
+    [free.filter((row) => !isOne(row)), "with more"],
   ];
   const costs = parts
     .filter(([part]) => part.length > 0)
-    .map(([part, what]) => `${describeRange(part, "ours, deterministic: false")} of that speed ${what}`);
-  if (costs.length > 0)
-    lines.push(`What \`deterministic: true\`, the default, costs: it decodes at ${costs.join(", and at ")}.`);
-  return lines;
+    .map(([part, what]) => `${describeRange(part, OURS_FREE)} of the speed without it ${what}`);
+  return [
+    `Decoding with \`deterministic: true\`, the default, each side in its better setting: ${peers.filter(Boolean).join(" and ")}.`,
+    `Settings: ${SIDES.map((side) => countSettings(besides(side === "ours" ? SIDES[1]! : side), side)).join("; ")}.`,
+    ...(costs.length > 0 ? [`What \`deterministic: true\` costs: it decodes at ${costs.join(", and at ")}.`] : []),
+  ];
 }
 
 function describeStep(rows: Rows): string[] {
