@@ -20,7 +20,7 @@ function runTool(tool: string, args: string[]): string {
 /** Objects of the units with instructions that some CPUs lack. */
 function listKernelObjects(): string[] {
   if (!existsSync(objects)) throw new Error(`${objects} is not there: npm run bootstrap builds it`);
-  return (readdirSync(objects, { recursive: true }) as string[]).filter((file) => /_avx\d+\.cc\.o$/.test(file)).sort();
+  return (readdirSync(objects, { recursive: true }) as string[]).filter((file) => /_(avx\d+|vnni)\.cc\.o$/.test(file)).sort();
 }
 
 describe.skipIf(!isX86)(`kernels for AVX2 and AVX-512${isX86 ? "" : " (skipped: only x86-64 builds them)"}`, () => {
@@ -29,6 +29,7 @@ describe.skipIf(!isX86)(`kernels for AVX2 and AVX-512${isX86 ? "" : " (skipped: 
       "cpu/gemm_avx2.cc.o",
       "cpu/gemm_avx512.cc.o",
       "cpu/integer_gemm_avx2.cc.o",
+      "cpu/integer_gemm_vnni.cc.o",
       "math/row_avx2.cc.o",
       "math/row_avx512.cc.o",
     ]);
@@ -44,7 +45,7 @@ describe.skipIf(!isX86)(`kernels for AVX2 and AVX-512${isX86 ? "" : " (skipped: 
 
     it(`${file} brings no function that other units may get from the linker`, () => {
       const symbols = runTool("nm", ["-C", "--defined-only", join(objects, file)]).split("\n");
-      const shared = symbols.filter((line) => / [WVu] /.test(line) && !line.includes("cria::avx2::"));
+      const shared = symbols.filter((line) => / [WVu] /.test(line) && !/cria::(avx2|vnni)::/.test(line));
       expect(shared).toEqual([]);
     });
   }

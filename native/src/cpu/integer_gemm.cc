@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/integer_gemm_avx2.h"
+#include "cpu/integer_kernel.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/shared_range.h"
 
@@ -16,13 +16,18 @@ int64_t integer_column_unit(const IntegerGemm & g) {
 
 namespace {
 
+const IntegerKernel & kernel() {
+    static const IntegerKernel & chosen = cpu_has_vnni() ? vnni::integer_kernel : avx2::integer_kernel;
+    return chosen;
+}
+
 template <typename T>
 void grow(std::vector<T> & values, size_t size) {
     if (values.size() < size) values.resize(size);
 }
 
 void prepare(const IntegerGemm & g, IntegerWorkspace & w) {
-    const avx2::WorkspaceSizes sizes = avx2::workspace_sizes(g);
+    const WorkspaceSizes sizes = kernel().workspace_sizes(g);
     grow(w.row, sizes.row);
     grow(w.row_bytes, sizes.row);
     grow(w.row_scales, sizes.row_scales);
@@ -37,7 +42,7 @@ void prepare(const IntegerGemm & g, IntegerWorkspace & w) {
 }  // namespace
 
 bool has_integer_gemm() { return cpu_kernel() != CpuKernel::portable; }
-bool has_integer_weights(ggml_type type) { return has_integer_gemm() && avx2::has_blocks(type); }
+bool has_integer_weights(ggml_type type) { return has_integer_gemm() && kernel().has_blocks(type); }
 
 void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspace & w) {
     const int64_t column_unit = integer_column_unit(g);
@@ -53,21 +58,21 @@ void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspa
     mine.x += i_begin * g.x_row;
     mine.c += i_begin * g.c_row;
     prepare(mine, w);
-    if (avx2::has_few_rows(mine, j_end - j_begin)) return avx2::multiply_few_rows(mine, j_begin, j_end, w);
+    if (kernel().has_few_rows(mine, j_end - j_begin)) return kernel().multiply_few_rows(mine, j_begin, j_end, w);
     grow(w.x, size_t((mine.m + kRoundedRows - 1) / kRoundedRows * kRoundedRows * rounded_size(g.k)));
-    avx2::round_rows(mine, 0, mine.m, w.x.data(), w);
-    avx2::multiply_columns(mine, w.x.data(), j_begin, j_end, w);
+    kernel().round_rows(mine, 0, mine.m, w.x.data(), w);
+    kernel().multiply_columns(mine, w.x.data(), j_begin, j_end, w);
 }
 
 void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, IntegerWorkspace & w) {
     prepare(g, w);
-    avx2::round_rows(g, begin, end, out, w);
+    kernel().round_rows(g, begin, end, out, w);
 }
 
 void run_integer_columns(
     const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & w) {
     prepare(g, w);
-    avx2::multiply_columns(g, rounded, j_begin, j_end, w);
+    kernel().multiply_columns(g, rounded, j_begin, j_end, w);
 }
 
 #else

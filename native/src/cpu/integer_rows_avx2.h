@@ -8,7 +8,7 @@
 
 #include "cpu/quantized_blocks_avx2.h"
 
-namespace cria::avx2 {
+namespace cria::CRIA_INTEGER_UNIT {
 
 constexpr int kRows = 4, kColumns = 16;
 // 32 products of two such values fit into 31 bits.
@@ -95,4 +95,4 @@ inline void pack_rows(Rounding rounding, const int16_t * rows, const float * row
     }
 }
 
-}  // namespace cria::avx2
+}  // namespace cria::CRIA_INTEGER_UNIT

@@ -1,6 +1,6 @@
-// Lays out frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns. For each block of
-// values along the sum: pairs of neighbours x columns; a scale for each column; and, of weights with minima, pairs of
-// minima x columns, and their scale for each column. AVX2.
+// Lays out frozen weights as the tile of integer_gemm_kernel.h reads them: panels of kColumns columns. For each block
+// of values along the sum: pairs of neighbours x columns; a scale for each column; and, of weights with minima, pairs
+// of minima x columns, and their scale for each column. AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -10,7 +10,7 @@
 
 #include "cpu/integer_rows_avx2.h"
 
-namespace cria::avx2 {
+namespace cria::CRIA_INTEGER_UNIT {
 
 // Eight rows of eight 32-bit elements become columns.
 inline void transpose_8x8(__m256i r[8]) {
@@ -163,4 +163,4 @@ inline void pack_float_block(const float * rows, int64_t row, int16_t * out, flo
     }
 }
 
-}  // namespace cria::avx2
+}  // namespace cria::CRIA_INTEGER_UNIT

@@ -23,6 +23,8 @@ struct Kernel {
 bool has_feature(const std::string & name) {
     __builtin_cpu_init();
     if (name == "avx512f") return __builtin_cpu_supports("avx512f");
+    if (name == "avx512vl") return __builtin_cpu_supports("avx512vl");
+    if (name == "avx512vnni") return __builtin_cpu_supports("avx512vnni");
     if (name == "avx2") return __builtin_cpu_supports("avx2");
     if (name == "fma") return __builtin_cpu_supports("fma");
     // Not every compiler knows this name. Its instructions use the registers of AVX, which the system must save.
@@ -84,6 +86,14 @@ const Choice & choice() {
 }
 
 }  // namespace
+
+bool cpu_has_vnni() {
+#ifdef __x86_64__
+    return cpu_kernel() == CpuKernel::avx512 && has_all(CRIA_VNNI_FEATURES);
+#else
+    return false;
+#endif
+}
 
 CpuKernel cpu_kernel() { return choice().kernel.kernel; }
 const char * cpu_kernel_name() { return choice().kernel.name; }

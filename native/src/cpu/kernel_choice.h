@@ -14,6 +14,8 @@ enum class CpuKernel { portable, avx2, avx512 };
 // whose instructions the CPU lacks.
 CpuKernel cpu_kernel();
 const char * cpu_kernel_name();  // "portable", "avx2" or "avx512"
+// Whether it is avx512, and the CPU has VNNI's instructions too: no result depends on them.
+bool cpu_has_vnni();
 // The names of all kernels that this CPU can run, the best first.
 std::vector<std::string> usable_cpu_kernels();
 

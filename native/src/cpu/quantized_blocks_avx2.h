@@ -10,7 +10,7 @@
 
 #include "ggml.h"
 
-namespace cria::avx2 {
+namespace cria::CRIA_INTEGER_UNIT {
 
 constexpr int kSmallBlock = 32, kLargeBlock = 256;
 
@@ -231,4 +231,4 @@ inline void with_blocks(ggml_type type, const Use & use) {
     }
 }
 
-}  // namespace cria::avx2
+}  // namespace cria::CRIA_INTEGER_UNIT

@@ -1,0 +1,2 @@
+#define CRIA_INTEGER_UNIT vnni
+#include "cpu/integer_gemm_kernel.h"
