@@ -17,6 +17,7 @@ const chosen = process.argv.slice(2);
 // Determinism, prefix reuse, scores, training, the demo.
 const TESTS_OF_BITS = [
   "packages/engine/src/batch-bits.test.ts",
+  "packages/engine/src/drafting.test.ts",
   "packages/engine/src/generation.test.ts",
   "packages/engine/src/gradients.test.ts",
   "packages/engine/src/prefix-reuse.test.ts",

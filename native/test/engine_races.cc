@@ -20,7 +20,8 @@ namespace {
 using namespace cria;
 using Clock = std::chrono::steady_clock;
 
-std::atomic<long> requests{0}, aborted{0}, steps{0}, streamed{0}, refused{0}, aborted_jobs{0}, versions{0}, failures{0};
+std::atomic<long> requests{0}, accepted_drafts{0}, aborted{0}, steps{0}, streamed{0}, refused{0}, aborted_jobs{0},
+    versions{0}, failures{0};
 
 int between(std::mt19937 & random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 
@@ -38,6 +39,8 @@ void converse(Engine & engine, std::mt19937 & random, PolicyVersion version = kL
         auto ended = std::make_shared<std::promise<void>>();
         GenerateParams params;
         params.max_tokens = between(random, 0, 12);
+        // What repeats itself is drafted.
+        if (between(random, 0, 1) == 0) params.temperature = 0;
         params.seed = uint32_t(random());
         const RequestId id = scheduler.submit(
             sequence, draw_tokens(random, between(random, 1, 20)), params, [ended](const GenerateResult & result) {
@@ -171,6 +174,7 @@ void run_engine(const std::string & path, Clock::time_point end) {
     while (Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     stopping = true;
     for (auto & thread : threads) thread.join();
+    accepted_drafts += long(engine.scheduler().stats().accepted_draft_tokens);
     for (int i = 0; i < 5; i++) {
         GenerateParams params;
         params.max_tokens = 100;
@@ -195,8 +199,8 @@ int main(int argc, char ** argv) {
     }
     std::printf(
         "{\"requests\": %ld, \"aborted\": %ld, \"steps\": %ld, \"abortedJobs\": %ld, \"streamedBytes\": %ld, "
-        "\"refused\": %ld, \"versions\": %ld}\n",
+        "\"refused\": %ld, \"versions\": %ld, \"acceptedDrafts\": %ld}\n",
         requests.load(), aborted.load(), steps.load(), aborted_jobs.load(), streamed.load(), refused.load(),
-        versions.load());
+        versions.load(), accepted_drafts.load());
     return failures > 0 ? 1 : 0;
 }

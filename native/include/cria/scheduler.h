@@ -29,6 +29,10 @@ struct SchedulerOptions {
     // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes
     // the results of a deterministic scheduler: where rows depend on their batch, only whole prefill chunks are shared.
     bool prefix_reuse = true;
+    // Decode steps also evaluate tokens that earlier texts suggest (infer/drafter.h) where this saves time; sampling
+    // decides. Never changes the results of a deterministic scheduler, which drafts only where a row's bits do not
+    // depend on its batch.
+    bool drafting = true;
     size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
 };
 
@@ -74,6 +78,7 @@ struct GenerateResult {
 struct SchedulerStats {
     uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, moved_sequences = 0,
              decode_calls = 0, evictions = 0, restores = 0, recomputed_tokens = 0;
+    uint64_t draft_tokens = 0, accepted_draft_tokens = 0;  // evaluated before they were sampled, and sampled then
     double llama_seconds = 0;  // inside llama_decode
     double busy_seconds = 0;  // whole steps: scheduling, llama_decode, sampling, stops; excludes waiting for work
     // Current state: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and bytes

@@ -78,6 +78,7 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     options.scheduler.prefill_chunk = int(o.integer("prefillChunk", options.scheduler.prefill_chunk, 1, 1 << 16));
     options.scheduler.deterministic = o.boolean("deterministic", true);
     options.scheduler.prefix_reuse = o.boolean("prefixReuse", true);
+    options.scheduler.drafting = o.boolean("drafting", true);
     options.scheduler.swap_bytes = size_t(o.number("swapBytes", double(options.scheduler.swap_bytes), 0, 1e15));
     options.trainer.value_head = o.boolean("valueHead", false);
     if (options.trainer.value_head && options.model.trainable == Trainable::none) {

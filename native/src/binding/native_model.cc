@@ -421,6 +421,8 @@ Napi::Value NativeModel::scheduler_stats(Info info) {
         o.Set("reusedTokens", double(s.reused_tokens));
         o.Set("decodeTokens", double(s.decode_tokens));
         o.Set("paddingTokens", double(s.padding_tokens));
+        o.Set("draftTokens", double(s.draft_tokens));
+        o.Set("acceptedDraftTokens", double(s.accepted_draft_tokens));
         o.Set("movedSequences", double(s.moved_sequences));
         o.Set("decodeCalls", double(s.decode_calls));
         o.Set("evictions", double(s.evictions));

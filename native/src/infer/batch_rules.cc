@@ -48,9 +48,7 @@ PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & optio
     return equal_rows ? PrefixSharing::tokens : PrefixSharing::chunks;
 }
 
-}  // namespace
-
-BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & options, const TokenPlaces & places) {
+BatchRules choose_rows(const Model & model, const SchedulerOptions & options, const TokenPlaces & places) {
     BatchRules rules;
     rules.sharing = choose_sharing(model, options);
     rules.cuts = {size_t(options.prefill_chunk), llama_vocab_n_tokens(model.vocab()), places.has_grids()};
@@ -72,6 +70,17 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
         rules.row_step = 4;  // repacked weights: leftover rows behind a multiple of four use another kernel
         rules.groups_prefill = false;
     }
+    return rules;
+}
+
+}  // namespace
+
+BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & options, const TokenPlaces & places) {
+    BatchRules rules = choose_rows(model, options, places);
+    // A drafted token's row must have the bits that it would have by itself. Positions in grids follow from the token
+    // before, which is then not known.
+    rules.drafts = options.drafting && rules.rewinds && rules.sharing == PrefixSharing::tokens && rules.min_rows == 1 &&
+                   rules.decode_rows == 1 && !places.has_grids();
     return rules;
 }
 

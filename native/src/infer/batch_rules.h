@@ -18,6 +18,8 @@ struct BatchRules {
     // Minimum rows of a batch that decodes, where it needs more: devices pick kernels by the number of rows
     int decode_rows = 1;
     bool rewinds = true;  // whether evaluated tokens can be removed again; padding requires it
+    // Whether several tokens of a sequence may be evaluated to sample from each, and those removed that were not drawn
+    bool drafts = false;
     PrefillCuts cuts{};
     bool groups_prefill = true;  // equal chunks in one batch: only where this cannot change the kernel
 

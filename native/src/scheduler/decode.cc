@@ -2,6 +2,7 @@
 #include <map>
 
 #include "infer/row_plan.h"
+#include "llama.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace cria {
@@ -39,47 +40,99 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     const int least = std::max(rules.min_rows, rules.decode_rows);
     const std::vector<int> padding = rules.rewinds ? plan_padding(active, least, rules.row_step) : std::vector<int>();
     DecodeBatch & batch = evaluator.start_batch();
+    const int slot_count = int(decoding.size() + padding.size());
+    int room = rules.drafts ? std::min(kMostDrafted, std::min(kMostRows, batch.room()) / slot_count - 1) : 0;
+    const int cells = int(llama_n_ctx_seq(evaluator.context()));
+    const auto leave_cells = [&](int slot) { room = std::min(room, cells - 1 - slots[slot].next_position); };
+    for (const auto & sequence : decoding) leave_cells(sequence->slot);
+    for (const int slot : padding) leave_cells(slot);
+    const std::vector<std::vector<DraftToken>> drafts = list_drafts(decoding, room);
+    const int length = draft_length.choose(drafts, slot_count, room);
     std::vector<Output> outputs;
     std::vector<VersionRows> rows;
     int first = slots.count(), last = -1;
-    const auto add_row = [&](int32_t token, int slot, PolicyVersion version) {
+    // Each slot has as many rows: zeros where nothing is known.
+    const auto add_rows = [&](int32_t token, const std::vector<int32_t> & draft, int slot, PolicyVersion version) {
         if (rows.empty() || rows.back().version != version) rows.push_back({version, 0});
-        rows.back().count++;
+        rows.back().count += 1 + length;
         first = std::min(first, slot);
         last = slot;
-        return batch.add(token, slots[slot].next_position, slot, true);
+        const int position = slots[slot].next_position, row = batch.add(token, position, slot, true);
+        for (int i = 0; i < length; i++)
+            batch.add(i < int(draft.size()) ? draft[size_t(i)] : 0, position + 1 + i, slot, true);
+        return row;
     };
     size_t p = 0;
     const auto pad_until = [&](int slot, PolicyVersion version) {
-        for (; p < padding.size() && padding[p] < slot; p++) add_row(0, padding[p], version);
+        for (; p < padding.size() && padding[p] < slot; p++) add_rows(0, {}, padding[p], version);
     };
-    for (const auto & sequence : decoding) {
+    int drafted = 0;
+    for (size_t i = 0; i < decoding.size(); i++) {
+        const auto & sequence = decoding[i];
         pad_until(sequence->slot, sequence->version);
-        outputs.push_back({sequence, add_row(sequence->tokens.back(), sequence->slot, sequence->version)});
+        std::vector<int32_t> draft;
+        for (int d = 0; d < std::min(length, int(drafts[i].size())); d++) draft.push_back(drafts[i][size_t(d)].token);
+        drafted += int(draft.size());
+        const int row = add_rows(sequence->tokens.back(), draft, sequence->slot, sequence->version);
+        outputs.push_back({sequence, row, std::move(draft)});
     }
     pad_until(slots.count(), decoding.back()->version);
-    const bool is_one_batch = last - first + 1 == batch.size();
+    const bool is_one_batch = (last - first + 1) * (length + 1) == batch.size();
     if (rows.size() > 1 && !is_one_batch) return false;
+    const double seconds_before = totals.llama_seconds;
     const bool ok = evaluate(outputs, rows);
-    if (!padding.empty()) {
-        for (const int slot : padding) slots.trim(slot, slots[slot].tokens.size());
-        totals.padding_tokens += padding.size();
-    }
-    for (auto & [sequence, row, drawn] : outputs) {
+    if (rules.drafts && ok) draft_length.note(batch.size(), totals.llama_seconds - seconds_before);
+    for (const int slot : padding) slots.trim(slot, slots[slot].tokens.size());
+    totals.padding_tokens += uint64_t(batch.size() - int(outputs.size()) - drafted);
+    totals.draft_tokens += uint64_t(drafted);
+    for (size_t i = 0; i < outputs.size(); i++) {
+        const auto & [sequence, row, draft, drawn] = outputs[i];
         if (!ok) {
             requests.fail_evaluation(sequence, std::to_string(outputs.size()) + " sequences");
             continue;
         }
-        slots.append(sequence->slot, &sequence->tokens.back(), 1, false);
+        for (size_t d = 0; d < std::min(drafts[i].size(), drawn.size()); d++) {
+            if (!drawn[d].error) drafter.judge(drafts[i][d], drawn[d].token.token);
+        }
+        accept(outputs[i], length);
+    }
+    return true;
+}
+
+std::vector<std::vector<DraftToken>> Scheduler::Impl::list_drafts(
+    const std::vector<std::shared_ptr<Sequence>> & sequences, int room) const {
+    std::vector<std::vector<DraftToken>> drafts;
+    for (const auto & sequence : sequences) {
+        const Request & request = *sequence->request;
+        // A row behind the last token that the request may sample would be for nothing.
+        const size_t sampled = request.result.token_ids.size() + 1, total = sequence->tokens.size() + 1;
+        const int left = std::min(request.params.max_tokens - int(sampled), options.context_size - int(total));
+        // What a grammar allows after a token is known when the token is.
+        const int most = request.grammar ? 0 : std::min(room, left);
+        drafts.push_back(drafter.propose(sequence->tokens, most, request.params.stop_tokens));
+    }
+    return drafts;
+}
+
+void Scheduler::Impl::accept(const Output & output, int length) {
+    KvSlots & slots = store.slots();
+    const auto & [sequence, row, draft, drawn] = output;
+    const int slot = sequence->slot;
+    size_t kept = 0;
+    for (; kept < drawn.size() && sequence->request; kept++) {
+        slots.append(slot, &sequence->tokens.back(), 1, false);
         // The token before sampling began belongs to the prompt; later ones were sampled.
         if (sequence->request->result.token_ids.empty()) {
-            if (drawn.prompt_end) store.slot_of(*sequence).prompt_end = {sequence->tokens.size(), drawn.prompt_end};
+            drafter.observe(sequence->tokens, sequence->tokens.size() - 1, sequence->tokens.size());
+            if (drawn[0].prompt_end) slots[slot].prompt_end = {sequence->tokens.size(), drawn[0].prompt_end};
             sequence->request->result.stats.prefill_tokens++;
             totals.prefill_tokens++;
         }
-        requests.accept(sequence, drawn);
+        requests.accept(sequence, drawn[kept]);
     }
-    return true;
+    totals.accepted_draft_tokens += kept - 1;
+    // The rows of tokens that were not drawn, or behind the request's end.
+    if (int(kept) <= length) slots.trim(slot, slots[slot].tokens.size());
 }
 
 }  // namespace cria

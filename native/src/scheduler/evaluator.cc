@@ -118,43 +118,52 @@ bool Evaluator::run(std::vector<Output> & outputs, double & seconds) {
 
 // Requests with a grammar share what is known of it: they come first, on this thread.
 void Evaluator::draw_all(std::vector<Output> & outputs) {
-    std::vector<std::pair<Output *, const float *>> free;
+    struct Rows {
+        Output * output;
+        std::vector<const float *> logits;  // after its last token, and after each drafted one
+    };
+    std::vector<Rows> free;
     for (Output & output : outputs) {
         if (output.row < 0) continue;
-        const float * logits = llama_get_logits_ith(context(), output.row);
-        if (output.sequence->request->grammar) output.drawn = draw(*output.sequence, logits);
-        else free.emplace_back(&output, logits);
+        Rows rows{&output, {}};
+        for (int i = 0; i <= int(output.draft.size()); i++)
+            rows.logits.push_back(llama_get_logits_ith(context(), output.row + i));
+        if (output.sequence->request->grammar) output.drawn.push_back(draw(*output.sequence, rows.logits.front()));
+        else free.push_back(std::move(rows));
     }
-    const auto draw_one = [&](int item, int thread) {
+    const auto draw_rows = [&](int item, int thread) {
         const auto & [output, logits] = free[size_t(item)];
-        output->drawn = draw(*output->sequence, logits, samplers_[size_t(thread)]);
+        for (size_t i = 0; i < logits.size(); i++) {
+            if (i > 0 && output->drawn.back().token.token != output->draft[i - 1]) break;
+            output->drawn.push_back(draw(*output->sequence, logits[i], i, samplers_[size_t(thread)]));
+        }
     };
     if (int64_t(free.size()) * n_vocab_ >= kSharedDraws && free.size() > 1) {
-        workers_->run(int(free.size()), draw_one);
+        workers_->run(int(free.size()), draw_rows);
     } else {
-        for (int item = 0; item < int(free.size()); item++) draw_one(item, 0);
+        for (int item = 0; item < int(free.size()); item++) draw_rows(item, 0);
     }
 }
 
 Drawn Evaluator::draw(const Sequence & sequence, const float * logits) {
-    return draw(sequence, logits, samplers_.front());
+    return draw(sequence, logits, 0, samplers_.front());
 }
 
-Drawn Evaluator::draw(const Sequence & sequence, const float * logits, Sampler & sampler) {
+Drawn Evaluator::draw(const Sequence & sequence, const float * logits, size_t ahead, Sampler & sampler) {
     Request & request = *sequence.request;
     const auto copy = [&] { return std::make_shared<std::vector<float>>(logits, logits + n_vocab_); };
     if (request.params.max_tokens == 0) {
         const auto kept = sequence.next_logits ? sequence.next_logits : copy();
         return {{}, kept, kept};
     }
-    const bool keeps = keeps_prompt_ends_ && request.result.token_ids.empty() && !sequence.next_logits;
+    const size_t index = request.result.token_ids.size() + ahead;
+    const bool keeps = keeps_prompt_ends_ && index == 0 && !sequence.next_logits;
     if (request.grammar) {
         Drawn drawn = draw_allowed(request, logits);
         if (keeps) drawn.prompt_end = copy();
         return drawn;
     }
-    return {sampler.sample(logits, n_vocab_, request.params, request.result.token_ids.size()), nullptr,
-        keeps ? copy() : nullptr};
+    return {sampler.sample(logits, n_vocab_, request.params, index), nullptr, keeps ? copy() : nullptr};
 }
 
 // Any failure affects only this request.

@@ -30,11 +30,13 @@ struct Drawn {
     std::optional<Error> error;  // set when nothing could be drawn
 };
 
-// A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
+// A sequence in a batch, the output row after its last token (-1: none), and the tokens that the rows behind it assume.
+// What was drawn: after the last token, and after each drafted one, for as long as they are what was drawn.
 struct Output {
     std::shared_ptr<Sequence> sequence;
     int row;
-    Drawn drawn{};
+    std::vector<int32_t> draft{};
+    std::vector<Drawn> drawn{};
 };
 
 class Evaluator {
@@ -63,7 +65,8 @@ class Evaluator {
     };
 
     void draw_all(std::vector<Output> & outputs);
-    Drawn draw(const Sequence & sequence, const float * logits, Sampler & sampler);
+    // The same when the request has sampled `ahead` more tokens than its result holds.
+    Drawn draw(const Sequence & sequence, const float * logits, size_t ahead, Sampler & sampler);
     // Draws within a grammar: a token, the logits if the text is complete and no token ends it, or an error.
     Drawn draw_allowed(Request & request, const float * logits);
 

@@ -68,7 +68,7 @@ void Scheduler::Impl::prefill() {
         }
         const bool ok = evaluate(outputs, {{version, batch.size()}});
         if (rows > length) totals.padding_tokens += size_t(rows - length) * outputs.size();
-        for (auto & [sequence, row, drawn] : outputs) {
+        for (const auto & [sequence, row, draft, drawn] : outputs) {
             if (!ok) {
                 requests.fail_evaluation(sequence, std::to_string(length) + " prompt tokens");
                 continue;
@@ -78,10 +78,11 @@ void Scheduler::Impl::prefill() {
             const bool whole = rules.cuts.is_whole(sequence->tokens, at, at + size_t(length));
             store.slots().append(sequence->slot, sequence->tokens.data() + at, size_t(length), whole);
             if (rows > length) store.slots().trim(sequence->slot, slot.tokens.size());
-            if (drawn.prompt_end) slot.prompt_end = {slot.tokens.size(), drawn.prompt_end};
+            drafter.observe(sequence->tokens, at, at + size_t(length));
+            if (row >= 0 && drawn.front().prompt_end) slot.prompt_end = {slot.tokens.size(), drawn.front().prompt_end};
             sequence->request->result.stats.prefill_tokens += length;
             totals.prefill_tokens += uint64_t(length);
-            if (row >= 0) requests.accept(sequence, drawn);
+            if (row >= 0) requests.accept(sequence, drawn.front());
         }
         begin = end;
     }

@@ -23,9 +23,10 @@ Error describe_bad_logits(const Model & model) {
 
 }  // namespace
 
-Requests::Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals,
-    const std::atomic<bool> & stopping)
-    : model_(model), context_size_(context_size), store_(store), totals_(totals), stopping_(stopping) {}
+Requests::Requests(const Model & model, int context_size, SequenceStore & store, Drafter & drafter,
+    SchedulerStats & totals, const std::atomic<bool> & stopping)
+    : model_(model), context_size_(context_size), store_(store), drafter_(drafter), totals_(totals),
+      stopping_(stopping) {}
 
 void Requests::submit(const std::shared_ptr<Sequence> & sequence, std::unique_ptr<Request> request) {
     sequence->request = std::move(request);
@@ -61,6 +62,7 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
     if (!std::isfinite(sampled.logprob)) return fail(sequence, describe_bad_logits(model_));
     sequence->next_logits.reset();
     sequence->tokens.push_back(sampled.token);
+    drafter_.observe(sequence->tokens, sequence->tokens.size() - 1, sequence->tokens.size());
     result.token_ids.push_back(sampled.token);
     result.logprobs.push_back(sampled.logprob);
     for (int i = 0; i < request.params.top_logprobs; i++) {

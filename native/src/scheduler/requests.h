@@ -10,6 +10,7 @@
 
 #include "cria/error.h"
 #include "cria/model.h"
+#include "infer/drafter.h"
 #include "infer/sequence.h"
 #include "infer/sequence_store.h"
 #include "scheduler/evaluator.h"
@@ -18,8 +19,9 @@ namespace cria {
 
 class Requests {
    public:
-    // Counts sampled tokens in `totals`. While `stopping` is true, a failure is reported as an abort.
-    Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals,
+    // Counts sampled tokens in `totals`; `drafter` learns them. While `stopping` is true, a failure is reported as an
+    // abort.
+    Requests(const Model & model, int context_size, SequenceStore & store, Drafter & drafter, SchedulerStats & totals,
         const std::atomic<bool> & stopping);
 
     // Requests of older versions first, then in order of arrival. They have no slot, except sequences that kept theirs.
@@ -50,6 +52,7 @@ class Requests {
     const Model & model_;
     const int context_size_;
     SequenceStore & store_;
+    Drafter & drafter_;
     SchedulerStats & totals_;
     const std::atomic<bool> & stopping_;
     // A sequence with a request is always in one of the two, even after an exception.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cria/error.h"
+#include "llama.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace cria {
@@ -32,7 +33,9 @@ Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
       versions(*model, evaluator.context()),
       store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, rules.cuts, places, rules.rewinds,
           options.swap_bytes, totals),
-      requests(*model, options.context_size, store, totals, stopping), grammars(*model), thread([this] { run(); }) {}
+      drafter(rules.drafts ? llama_vocab_n_tokens(model->vocab()) : 0),
+      requests(*model, options.context_size, store, drafter, totals, stopping), grammars(*model),
+      thread([this] { run(); }) {}
 
 Scheduler::Impl::~Impl() {
     {

@@ -93,6 +93,13 @@ export interface LoadModelOptions {
    * sampled token. False: a sequence shares only with its forks.
    */
   prefixReuse?: boolean;
+  /**
+   * Sequences evaluate tokens that earlier texts suggest together with their last one, where this saves time: what a
+   * sibling or the last epoch sampled, a prompt, a tool's answer. Sampling decides, so results do not change. Only where
+   * each row is computed in the same way in all batches (see `prefixReuse`), without recurrent layers, and over weights
+   * that the engine's products cover, or without `deterministic`. Default true.
+   */
+  drafting?: boolean;
   /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 2 GiB. */
   trainingMemory?: number;
   /** Most prompt tokens of one sequence evaluated between two decode steps. Default 512. */
@@ -137,6 +144,7 @@ const KNOWN_OPTIONS = new Set([
   "seed",
   "deterministic",
   "prefixReuse",
+  "drafting",
   "trainingMemory",
   "prefillChunk",
   "swapBytes",

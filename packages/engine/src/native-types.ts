@@ -74,6 +74,7 @@ export interface NativeLoadOptions {
   seed?: number;
   deterministic?: boolean;
   prefixReuse?: boolean;
+  drafting?: boolean;
   prefillChunk?: number;
   swapBytes?: number;
   trainingMemory?: number;
@@ -171,6 +172,10 @@ export interface SchedulerStats {
   decodeTokens: number;
   /** Rows decoded only to keep a batch contiguous. */
   paddingTokens: number;
+  /** Tokens evaluated before they were sampled, because earlier texts suggest them (`LoadModelOptions.drafting`). */
+  draftTokens: number;
+  /** Those of them that were sampled then. */
+  acceptedDraftTokens: number;
   /** Sequences moved to other KV slots, so that decoding ones are adjacent. */
   movedSequences: number;
   /** Calls of llama_decode, for prompts and for sampling. */

@@ -1,0 +1,40 @@
+// Chooses how many drafted tokens a decode step evaluates behind each sequence's last one: as many as give the most
+// tokens per second, by the time that evaluations of as many rows took. Where a row more costs as much as a token, or
+// where drafts are rarely right, that is none. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "infer/drafter.h"
+
+namespace cria {
+
+// Of each sequence, in one step.
+constexpr int kMostDrafted = 7;
+// Of a step that drafts: the logits of each row are kept, which are 78 MB at Qwen's vocabulary.
+constexpr int kMostRows = 128;
+
+class DraftLength {
+   public:
+    // The length for a step whose sequences have these drafts. With length k it has slots x (k + 1) rows, some of which
+    // are padding. At most `most`.
+    int choose(const std::vector<std::vector<DraftToken>> & drafts, int slots, int most) const;
+    // The time that a decode step took, in seconds.
+    void note(int rows, double seconds);
+
+   private:
+    struct Time {
+        double seconds = 0;  // moving average
+        double count = 0;  // of evaluations; old ones count less
+        int64_t step = 0;  // the last one
+    };
+    // As short as it may well be: what was measured seldom or long ago is tried again.
+    double expect(int rows) const;
+
+    std::map<int, Time> times_;  // by number of rows
+    int64_t steps_ = 0;
+};
+
+}  // namespace cria
