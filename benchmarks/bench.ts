@@ -12,6 +12,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   busy: () => import("./busy/index.js"),
   cluster: () => import("./cluster/index.js"),
   decode: () => import("./decode/index.js"),
+  drafting: () => import("./drafting/index.js"),
   images: () => import("./images/index.js"),
   length: () => import("./length/index.js"),
   learning: () => import("./learning/index.js"),

@@ -35,6 +35,7 @@ interface Presentation {
 const presentations: Record<string, Presentation> = {
   decode: { title: "Decode", formatTable: formatDecode },
   "multi-turn": { title: "Multi-turn", shows: ["sampled tokens"] },
+  drafting: { title: "Drafting", shows: ["sampled tokens", "conversations"] },
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
   length: { title: "Length" },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
