@@ -75,16 +75,17 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
 }
 
 /** The same model without drafts and with them. */
-async function loadBoth(path: string, options: Omit<LoadModelOptions, "path">) {
-  const load = (drafting: boolean) => loadModel({ path, contextSize: 512, threads: THREADS, drafting, ...options });
-  return { plain: await load(false), drafting: await load(true) };
+async function loadBoth(path: string, options: Omit<LoadModelOptions, "path">, drafting: true | "always" = true) {
+  const load = (drafting: boolean | "always") =>
+    loadModel({ path, contextSize: 512, threads: THREADS, drafting, ...options });
+  return { plain: await load(false), drafting: await load(drafting) };
 }
 
 const bits = ({ turns }: Group) =>
   turns.map((each) => JSON.stringify(each.map((t) => [t.text, [...t.tokenIds], [...t.logprobs]])));
 
 async function compareConversations(): Promise<Row> {
-  const { plain, drafting } = await loadBoth(embeddedPolicyPath, { maxSequences: 8 });
+  const { plain, drafting } = await loadBoth(embeddedPolicyPath, { maxSequences: 8 }, "always");
   let different = 0;
   try {
     const problems = listCalculatorProblems(plain);

@@ -16,6 +16,10 @@
 
 namespace cria {
 
+// Of tokens that earlier texts suggest: none, as many as save time, or all that there are (for tests: measured times
+// would decide what they try).
+enum class Drafting { never, measured, always };
+
 struct SchedulerOptions {
     int context_size = 0;  // most tokens of one sequence; 0: as the model allows (scheduler_defaults.h)
     int max_sequences = 8;  // resident KV slots; more sequences may exist, idle ones are evicted
@@ -32,7 +36,7 @@ struct SchedulerOptions {
     // Decode steps also evaluate tokens that earlier texts suggest (infer/drafter.h) where this saves time; sampling
     // decides. Never changes the results of a deterministic scheduler, which drafts only where a row's bits do not
     // depend on its batch.
-    bool drafting = true;
+    Drafting drafting = Drafting::measured;
     size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
 };
 

@@ -78,7 +78,18 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     options.scheduler.prefill_chunk = int(o.integer("prefillChunk", options.scheduler.prefill_chunk, 1, 1 << 16));
     options.scheduler.deterministic = o.boolean("deterministic", true);
     options.scheduler.prefix_reuse = o.boolean("prefixReuse", true);
-    options.scheduler.drafting = o.boolean("drafting", true);
+    const Napi::Value drafting = o.value("drafting");
+    if (drafting.IsBoolean()) {
+        options.scheduler.drafting = drafting.ToBoolean() ? Drafting::measured : Drafting::never;
+    } else if (o.has("drafting")) {
+        if (!drafting.IsString() || o.text("drafting") != "always") {
+            throw Error("bad-option", "has a wrong value")
+                .subject("loadModel.drafting")
+                .expected("true, false or \"always\"")
+                .received(describe(drafting));
+        }
+        options.scheduler.drafting = Drafting::always;
+    }
     options.scheduler.swap_bytes = size_t(o.number("swapBytes", double(options.scheduler.swap_bytes), 0, 1e15));
     options.trainer.value_head = o.boolean("valueHead", false);
     if (options.trainer.value_head && options.model.trainable == Trainable::none) {

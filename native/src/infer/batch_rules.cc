@@ -79,8 +79,9 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
     BatchRules rules = choose_rows(model, options, places);
     // A drafted token's row must have the bits that it would have by itself. Positions in grids follow from the token
     // before, which is then not known.
-    rules.drafts = options.drafting && rules.rewinds && rules.sharing == PrefixSharing::tokens && rules.min_rows == 1 &&
-                   rules.decode_rows == 1 && !places.has_grids();
+    rules.drafts = options.drafting != Drafting::never && model.on_cpu() && rules.rewinds &&
+                   rules.sharing == PrefixSharing::tokens && rules.min_rows == 1 && rules.decode_rows == 1 &&
+                   !places.has_grids();
     return rules;
 }
 

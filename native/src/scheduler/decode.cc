@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "infer/row_plan.h"
@@ -6,6 +7,16 @@
 #include "scheduler/scheduler_impl.h"
 
 namespace cria {
+
+namespace {
+
+int longest(const std::vector<std::vector<DraftToken>> & drafts) {
+    size_t length = 0;
+    for (const auto & draft : drafts) length = std::max(length, draft.size());
+    return int(length);
+}
+
+}  // namespace
 
 void Scheduler::Impl::decode() {
     std::vector<std::shared_ptr<Sequence>> all;
@@ -26,6 +37,7 @@ void Scheduler::Impl::decode() {
 }
 
 bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
+    const auto started = Clock::now();
     KvSlots & slots = store.slots();
     std::vector<bool> active(size_t(slots.count()));
     for (const auto & sequence : decoding) active[size_t(sequence->slot)] = true;
@@ -41,13 +53,16 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     const std::vector<int> padding = rules.rewinds ? plan_padding(active, least, rules.row_step) : std::vector<int>();
     DecodeBatch & batch = evaluator.start_batch();
     const int slot_count = int(decoding.size() + padding.size());
-    int room = rules.drafts ? std::min(kMostDrafted, std::min(kMostRows, batch.room()) / slot_count - 1) : 0;
+    const bool always = options.drafting == Drafting::always;
+    int room = 0;
+    if (rules.drafts && (always || slot_count <= kMostSlots))
+        room = std::min(kMostDrafted, batch.room() / slot_count - 1);
     const int cells = int(llama_n_ctx_seq(evaluator.context()));
     const auto leave_cells = [&](int slot) { room = std::min(room, cells - 1 - slots[slot].next_position); };
     for (const auto & sequence : decoding) leave_cells(sequence->slot);
     for (const int slot : padding) leave_cells(slot);
     const std::vector<std::vector<DraftToken>> drafts = list_drafts(decoding, room);
-    const int length = draft_length.choose(drafts, slot_count, room);
+    const int length = always ? longest(drafts) : draft_length.choose(drafts, slot_count, room);
     std::vector<Output> outputs;
     std::vector<VersionRows> rows;
     int first = slots.count(), last = -1;
@@ -79,9 +94,7 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     pad_until(slots.count(), decoding.back()->version);
     const bool is_one_batch = (last - first + 1) * (length + 1) == batch.size();
     if (rows.size() > 1 && !is_one_batch) return false;
-    const double seconds_before = totals.llama_seconds;
     const bool ok = evaluate(outputs, rows);
-    if (rules.drafts && ok) draft_length.note(batch.size(), totals.llama_seconds - seconds_before);
     for (const int slot : padding) slots.trim(slot, slots[slot].tokens.size());
     totals.padding_tokens += uint64_t(batch.size() - int(outputs.size()) - drafted);
     totals.draft_tokens += uint64_t(drafted);
@@ -96,6 +109,9 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
         }
         accept(outputs[i], length);
     }
+    // Drawing from rows and removing them cost as much as evaluating them where a model is small.
+    if (rules.drafts && ok)
+        draft_length.note(batch.size(), std::chrono::duration<double>(Clock::now() - started).count());
     return true;
 }
 

@@ -22,9 +22,9 @@ function randomTokens(count: number, seed: number): number[] {
 /** The same weights without drafts and with them. */
 async function loadBoth(tiny: TinyModelOptions, options: Omit<LoadModelOptions, "path"> = {}) {
   const path = await models.write(tiny);
-  const load = (drafting: boolean) =>
+  const load = (drafting: boolean | "always") =>
     models.load(tiny, { contextSize: 256, maxSequences: 6, ...options, path, drafting });
-  return { plain: await load(false), drafting: await load(true) };
+  return { plain: await load(false), drafting: await load("always") };
 }
 
 /** Everything of a result but its times. */
@@ -51,14 +51,6 @@ async function converse(model: LlamaModel, seed: number, options: Partial<Genera
   }
   sequence.dispose();
   return results.map(describeResult);
-}
-
-/** Times on a busy machine may speak against drafts for a while. */
-async function untilDrafted(model: LlamaModel, rejected: number, run: () => Promise<unknown>): Promise<void> {
-  const isDone = ({ draftTokens, acceptedDraftTokens } = model.schedulerStats()) =>
-    acceptedDraftTokens > 0 && draftTokens >= acceptedDraftTokens + rejected;
-  for (let i = 0; i < 20 && !isDone(); i++) await run();
-  expect(model.schedulerStats()).toSatisfy(isDone);
 }
 
 /** Conversations at several temperatures, all twice: the second time earlier texts suggest every token. */
@@ -95,8 +87,9 @@ describe("drafts are sampled as if each token were evaluated by itself", () => {
     const expected = await runEpochs(both.plain);
     expect(await runEpochs(both.drafting)).toEqual(expected);
     // Some were drawn, and some were not.
-    const compare = async () => expect(await runEpochs(both.drafting)).toEqual(expected);
-    await untilDrafted(both.drafting, 1, compare);
+    const stats = both.drafting.schedulerStats();
+    expect(stats.acceptedDraftTokens).toBeGreaterThan(0);
+    expect(stats.draftTokens).toBeGreaterThan(stats.acceptedDraftTokens);
     expect(both.plain.schedulerStats()).toMatchObject({ draftTokens: 0, acceptedDraftTokens: 0 });
   });
 
@@ -125,8 +118,8 @@ describe("a draft", () => {
     };
     const calls = await countCalls(both.plain);
     expect(calls).toBe(180);
-    // Times on a busy machine may speak against drafts for a while.
-    await expect.poll(() => countCalls(both.drafting), { timeout: 20_000, interval: 1 }).toBeLessThan(calls / 2);
+    await countCalls(both.drafting);
+    expect(await countCalls(both.drafting)).toBeLessThan(calls / 2);
 
     // Nearly uniform: no three tokens come twice.
     const other = await loadBoth({ embeddingScale: 0.001 });
@@ -185,7 +178,7 @@ describe("a draft", () => {
         }),
       );
     for (let i = 0; i < 3; i++) expect(await fill(both.drafting)).toEqual(await fill(both.plain));
-    await untilDrafted(both.drafting, 0, () => fill(both.drafting));
+    expect(both.drafting.schedulerStats().acceptedDraftTokens).toBeGreaterThan(0);
   });
 
   it("of an aborted request leaves what was sampled, and nothing else", async () => {

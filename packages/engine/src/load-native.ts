@@ -97,9 +97,10 @@ export interface LoadModelOptions {
    * Sequences evaluate tokens that earlier texts suggest together with their last one, where this saves time: what a
    * sibling or the last epoch sampled, a prompt, a tool's answer. Sampling decides, so results do not change. Only where
    * each row is computed in the same way in all batches (see `prefixReuse`), without recurrent layers, and over weights
-   * that the engine's products cover, or without `deterministic`. Default true.
+   * that the engine's products cover, or without `deterministic`. On the CPU, while at most four sequences decode. "always"
+   * evaluates all that is suggested, whatever that costs: for tests. Default true.
    */
-  drafting?: boolean;
+  drafting?: boolean | "always";
   /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 2 GiB. */
   trainingMemory?: number;
   /** Most prompt tokens of one sequence evaluated between two decode steps. Default 512. */

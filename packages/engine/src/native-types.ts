@@ -74,7 +74,7 @@ export interface NativeLoadOptions {
   seed?: number;
   deterministic?: boolean;
   prefixReuse?: boolean;
-  drafting?: boolean;
+  drafting?: boolean | "always";
   prefillChunk?: number;
   swapBytes?: number;
   trainingMemory?: number;
