@@ -20,7 +20,9 @@ function runTool(tool: string, args: string[]): string {
 /** Objects of the units with instructions that some CPUs lack. */
 function listKernelObjects(): string[] {
   if (!existsSync(objects)) throw new Error(`${objects} is not there: npm run bootstrap builds it`);
-  return (readdirSync(objects, { recursive: true }) as string[]).filter((file) => /_(avx\d+|vnni)\.cc\.o$/.test(file)).sort();
+  return (readdirSync(objects, { recursive: true }) as string[])
+    .filter((file) => /_(avx\d+|vnni)\.cc\.o$/.test(file))
+    .sort();
 }
 
 describe.skipIf(!isX86)(`kernels for AVX2 and AVX-512${isX86 ? "" : " (skipped: only x86-64 builds them)"}`, () => {
