@@ -66,30 +66,32 @@ describe("the headline", () => {
   const off = { used: "flash attention off, 2 threads", tried };
   const on = { used: "flash attention on, 2 threads", tried };
   const peers = { "llama-batched-bench": 50, "node-llama-cpp": 25 };
-  const make = (title: string, ours: number, settings: Row["settings"]): Row[] => [
-    { case: title, metric: "tokens per second, deterministic: false", ours, peers, settings, target: null, met: null },
-    {
-      case: title,
-      metric: "tokens per second, deterministic: true",
-      ours: ours / 4,
-      peers: { ...peers, "ours, deterministic: false": ours },
-      settings,
-      target: null,
-      met: null,
-    },
-  ];
+  const settings = { ours: off, "llama-batched-bench": on, "node-llama-cpp": on };
+  const make = (title: string, metric: string, ours: number, others: Row["peers"]): Row => ({
+    case: title,
+    metric: `tokens per second, deterministic: ${metric}`,
+    ours,
+    peers: others,
+    settings,
+    target: null,
+    met: null,
+  });
 
-  it("compares the better settings of each side, and names them and the cost of deterministic", () => {
-    const both = { ours: off, "llama-batched-bench": on, "node-llama-cpp": on };
-    const single = { used: on.used, tried: {} };
-    const old = { ours: single, "llama-batched-bench": single, "node-llama-cpp": single };
-    const rows = [...make("model, 1 sequence", 75, both), ...make("model, 8 sequences", 5000, old)];
+  it("compares what is the default, in the better setting of each side, and names the cost of deterministic", () => {
+    const rows = [
+      make("model F16, 1 sequence", "true", 75, { ...peers, "ours, deterministic: false": 300 }),
+      make("model F16, 1 sequence", "false", 300, peers),
+      // Of a type that is measured beside the limit alone.
+      make("model Q4_0, 8 sequences", "true", 100, { "llama-batched-bench": 50 }),
+    ];
     const lines = writeHeadline([makeReport("decode", { rows }, machine, "abc1234")]);
-    expect(lines[0]).toContain("each side in its better setting: 1.50 times llama-batched-bench and 3.00 times");
-    expect(lines[1]).toContain("ours flash attention off in 1; llama-batched-bench flash attention on in 1");
-    expect(lines[2]).toContain("0.250 of that speed with one sequence.");
-    expect(writeHeadline([makeReport("decode", { rows: make("m", 5000, old) }, machine, "abc1234")])[0]).toContain(
-      "each side in a single setting: 100 times",
+    expect(lines[0]).toContain(
+      "1.50 to 2.00 times llama-batched-bench (median 1.75 of 2) and 3.00 times node-llama-cpp.",
     );
+    expect(lines[1]).toContain("ours flash attention off in 2; llama-batched-bench flash attention on in 2");
+    expect(lines[1]).toContain("node-llama-cpp flash attention on in 1.");
+    expect(lines[2]).toContain("0.250 of the speed without it with one sequence.");
+    const free = make("model F16, 1 sequence", "false", 300, peers);
+    expect(writeHeadline([makeReport("decode", { rows: [free] }, machine, "abc1234")])).toEqual([]);
   });
 });
