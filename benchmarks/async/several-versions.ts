@@ -28,6 +28,7 @@ export async function measureSeveralVersions(
       contextSize: 256,
       maxSequences: Math.max(...CONVERSATIONS),
       threads: THREADS,
+      drafting: false,
     });
     const versions = [await model.keepVersion(), await model.keepVersion()];
     /** Tokens per second of so many conversations, dealt in turn to the first `used` versions. */

@@ -38,6 +38,8 @@ export class CriaDecoder {
       contextSize,
       flashAttention,
       deterministic,
+      // Each round samples the same tokens.
+      drafting: false,
       device: "cpu",
       kvType: "f16",
       maxSequences: options.sequences + 1,

@@ -24,7 +24,9 @@ export class OurSide {
     const { path, projector: mmproj } = files;
     // Like the peer: KV in F16, and attention as llama.cpp chooses it for the model's size.
     const options = { device: "cpu", kvType: "f16", flashAttention: true } as const;
-    return new OurSide(await loadModel({ path, mmproj, threads, contextSize, maxSequences: samples, ...options }));
+    return new OurSide(
+      await loadModel({ path, mmproj, threads, contextSize, maxSequences: samples, drafting: false, ...options }),
+    );
   }
 
   /** Seconds from the file to its vectors. */

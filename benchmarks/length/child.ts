@@ -37,6 +37,7 @@ await using model = await loadModel({
   device: "cpu",
   lora: { rank: 16, alpha: 32 },
   maxSequences: 1,
+  drafting: false,
   contextSize: decodes ? length + sampled : 64,
 });
 const answer = await act();

@@ -39,7 +39,7 @@ export async function openContenders(
   const count = workload.groups * workload.groupSize;
   const contextSize = sizeContext(workload);
   const load = (options: { prefixReuse: boolean; deterministic: boolean }) =>
-    loadModel({ path, contextSize, maxSequences: count, ...setting, ...options });
+    loadModel({ path, contextSize, maxSequences: count, drafting: false, ...setting, ...options });
   const off = await load({ prefixReuse: false, deterministic: true });
   const reusing = await load({ prefixReuse: true, deterministic: true });
   const free = await load({ prefixReuse: true, deterministic: false });

@@ -21,6 +21,7 @@ export async function measureFewSlots(shape: Workload, { includes, log }: Benchm
       contextSize: sizeContext(workload),
       maxSequences: SLOTS,
       threads: THREADS,
+      drafting: false,
     });
     const talks = prepareTalks(
       model,
