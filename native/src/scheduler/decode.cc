@@ -89,7 +89,7 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
         for (int d = 0; d < std::min(length, int(drafts[i].size())); d++) draft.push_back(drafts[i][size_t(d)].token);
         drafted += int(draft.size());
         const int row = add_rows(sequence->tokens.back(), draft, sequence->slot, sequence->version);
-        outputs.push_back({sequence, row, std::move(draft)});
+        outputs.push_back({sequence, row, std::move(draft), {}});
     }
     pad_until(slots.count(), decoding.back()->version);
     const bool is_one_batch = (last - first + 1) * (length + 1) == batch.size();

@@ -35,8 +35,8 @@ struct Drawn {
 struct Output {
     std::shared_ptr<Sequence> sequence;
     int row;
-    std::vector<int32_t> draft{};
-    std::vector<Drawn> drawn{};
+    std::vector<int32_t> draft;
+    std::vector<Drawn> drawn;
 };
 
 class Evaluator {

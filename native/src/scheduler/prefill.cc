@@ -64,7 +64,7 @@ void Scheduler::Impl::prefill() {
                 else batch.add(token, place.time, sequence->slot, wants_logits);
             }
             if (vectors) model->vectors().read(sequence->tokens.data() + at, size_t(length), batch.vector(first));
-            outputs.push_back({sequence, last ? first + length - 1 : -1});
+            outputs.push_back({sequence, last ? first + length - 1 : -1, {}, {}});
         }
         const bool ok = evaluate(outputs, {{version, batch.size()}});
         if (rows > length) totals.padding_tokens += size_t(rows - length) * outputs.size();

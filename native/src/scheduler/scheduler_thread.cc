@@ -148,6 +148,7 @@ bool Scheduler::Impl::evaluate(std::vector<Output> & outputs, const std::vector<
         versions.select(rows.front().version);
     } else {
         std::vector<FactorRows> factors;
+        factors.reserve(rows.size());
         for (const auto & [version, count] : rows) factors.push_back({count, &versions.values_of(version)});
         mixed.emplace(*evaluator.products(), versions.stand_ins(), std::move(factors));
     }
