@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ChatMessage, GenerateResult } from "@cria/core";
 import type { LlamaModel, LlamaSequence } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool, calculate, formatNumber } from "@cria/tools";
+import { CalculatorTool } from "@cria/tools";
 
 const examples = join(import.meta.dirname, "..", "..", "examples");
 const calculator = new CalculatorTool();
@@ -11,7 +11,7 @@ const calculator = new CalculatorTool();
 /** Tokens of a prompt, and of what follows a turn; none: the conversation ends. */
 export interface Problem {
   prompt: Int32Array;
-  answer(turn: GenerateResult): Int32Array | null;
+  answer(turn: GenerateResult): Promise<Int32Array | null>;
 }
 
 export interface Group {
@@ -33,11 +33,11 @@ export function listCalculatorProblems(model: LlamaModel): Problem[] {
   const tokenizer = DeltaTokenizer.forModel(model);
   return readLines(join(examples, "calculator", "data", "train.jsonl")).map((line) => ({
     prompt: tokenizer.encodePrompt((JSON.parse(line) as { prompt: ChatMessage[] }).prompt, [calculator.schema]),
-    answer: ({ text, finishReason }) => {
+    answer: async ({ text, finishReason }) => {
       const [, expression] = /"expression": *"([^"]*)"/.exec(text) ?? [];
       if (expression === undefined) return null;
-      const value = calculate(expression);
-      const content = value === null ? "error: invalid expression" : formatNumber(value);
+      const { response } = await calculator.execute("", { expression });
+      const content = response.text ?? "";
       return tokenizer.encodeDelta([{ role: "tool", name: "calculator", content }], finishReason === "stop");
     },
   }));
@@ -50,7 +50,7 @@ export function listGsm8kProblems(model: LlamaModel): Problem[] {
   return lines.map((line) => {
     const { question } = JSON.parse(line) as { question: string };
     const content = `${question} Think step by step, and end with "#### " and the number.`;
-    return { prompt: tokenizer.encodePrompt([{ role: "user", content }]), answer: () => null };
+    return { prompt: tokenizer.encodePrompt([{ role: "user", content }]), answer: async () => null };
   });
 }
 
@@ -60,7 +60,7 @@ export function listRandomProblems(model: LlamaModel, count: number): Problem[] 
     300 + ((7919 * (i + 1) + 104_729 * (t + 1) * (i + 3)) % (model.info.vocabSize - 600));
   return Array.from({ length: count }, (_, i) => ({
     prompt: Int32Array.from({ length: 32 }, (_, t) => take(i, t)),
-    answer: () => null,
+    answer: async () => null,
   }));
 }
 
@@ -85,7 +85,7 @@ export async function sampleGroup(
 
 async function converse(sequence: LlamaSequence, problem: Problem, options: { maxTokens: number; seed: number }) {
   const turns = [await sequence.generate(problem.prompt, { ...options, temperature: 1 })];
-  const delta = problem.answer(turns[0]!);
+  const delta = await problem.answer(turns[0]!);
   if (delta) turns.push(await sequence.generate(delta, { ...options, temperature: 1 }));
   return turns;
 }

@@ -41,7 +41,7 @@ function describeDecode(all: Rows): string[] {
     .map(([part, what]) => `${describeRange(part, OURS_FREE)} of the speed without it ${what}`);
   return [
     `Decoding with \`deterministic: true\`, the default, each side in its better setting: ${peers.filter(Boolean).join(" and ")}.`,
-    `Settings: ${SIDES.map((side) => countSettings(besides(side === "ours" ? SIDES[1]! : side), side)).join("; ")}.`,
+    `Settings: ${SIDES.map((side) => countSettings(side === "ours" ? rows : besides(side), side)).join("; ")}.`,
     ...(costs.length > 0 ? [`What \`deterministic: true\` costs: it decodes at ${costs.join(", and at ")}.`] : []),
   ];
 }

@@ -14,7 +14,7 @@ namespace cria {
 // Of each sequence, in one step.
 constexpr int kMostDrafted = 7;
 // Slots of a step that drafts. From eight rows on a row more costs about as much as a token, and each of many sequences
-// would get as many rows as the one that is easiest to predict: 16 together lost a tenth.
+// would get as many rows as the one that is easiest to predict: 16 together lost up to a fifth.
 constexpr int kMostSlots = 4;
 
 class DraftLength {

@@ -110,7 +110,7 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
         accept(outputs[i], length);
     }
     // Drawing from rows and removing them cost as much as evaluating them where a model is small.
-    if (rules.drafts && ok)
+    if (rules.drafts && ok && batch.size() <= kMostSlots * (1 + kMostDrafted))
         draft_length.note(batch.size(), std::chrono::duration<double>(Clock::now() - started).count());
     return true;
 }

@@ -2,7 +2,7 @@ import type { GenerateOptions, GenerateResult } from "@cria/core";
 import { amount } from "@cria/core/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LlamaSequence, LoadModelOptions } from "./index.js";
-import { makeNormals, type TinyModelOptions, TinyModels, weightedLogprobs } from "./testing/index.js";
+import { makeNormals, randomTokens, type TinyModelOptions, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -12,11 +12,6 @@ const SEED = Number(process.env.CRIA_SEED ?? 1);
 function makeDraw(seed: number): (n: number) => number {
   const normal = makeNormals(seed);
   return (n) => Math.floor(Math.abs(normal()) * 99_991) % n;
-}
-
-function randomTokens(count: number, seed: number): number[] {
-  const draw = makeDraw(seed);
-  return Array.from({ length: count }, () => draw(256));
 }
 
 /** The same weights without drafts and with them. */

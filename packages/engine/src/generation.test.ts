@@ -5,7 +5,7 @@ import { writeGguf } from "./index.js";
 import {
   describeTinyModel,
   fillAdapter,
-  makeNormals,
+  randomTokens,
   TinyModels,
   textArchitectures,
   weightedLogprobs,
@@ -13,11 +13,6 @@ import {
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
-
-function randomTokens(count: number, seed: number): number[] {
-  const normal = makeNormals(seed);
-  return Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
-}
 
 const sampling = { maxTokens: 12, temperature: 0.9, stopTokens: [] };
 

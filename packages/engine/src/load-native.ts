@@ -94,8 +94,8 @@ export interface LoadModelOptions {
    */
   prefixReuse?: boolean;
   /**
-   * Sequences evaluate tokens that earlier texts suggest together with their last one, where this saves time: what a
-   * sibling or the last epoch sampled, a prompt, a tool's answer. Sampling decides, so results do not change. Only where
+   * A decode step also evaluates tokens that earlier texts suggest behind each sequence's last one, where this saves
+   * time: what a sibling or the last epoch sampled, a prompt, a tool's answer. Sampling decides, so results do not change. Only where
    * each row is computed in the same way in all batches (see `prefixReuse`), without recurrent layers, and over weights
    * that the engine's products cover, or without `deterministic`. On the CPU, while at most four sequences decode. "always"
    * evaluates all that is suggested, whatever that costs: for tests. Default true.

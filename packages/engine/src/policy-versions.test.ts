@@ -4,15 +4,10 @@ import { join } from "node:path";
 import type { GenerateResult, PolicyEngine, PolicyVersion } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LoadModelOptions } from "./index.js";
-import { makeNormals, type TinyModelOptions, TinyModels, textArchitectures } from "./testing/index.js";
+import { randomTokens, type TinyModelOptions, TinyModels, textArchitectures } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
-
-function randomTokens(count: number, seed: number): number[] {
-  const normal = makeNormals(seed);
-  return Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
-}
 
 /** Moves every trained tensor, as an update does. */
 async function update(model: LlamaModel, seed: number): Promise<void> {

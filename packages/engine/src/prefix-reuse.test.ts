@@ -1,15 +1,10 @@
 import type { GenerateResult } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "./index.js";
-import { makeNormals, type TinyModelOptions, TinyModels, weightedLogprobs } from "./testing/index.js";
+import { makeNormals, randomTokens, type TinyModelOptions, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
-
-function randomTokens(count: number, seed: number): number[] {
-  const normal = makeNormals(seed);
-  return Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
-}
 
 const sampling = { maxTokens: 12, temperature: 0.9, stopTokens: [] };
 

@@ -2,15 +2,17 @@ import { join } from "node:path";
 import { type GenerateResult, type LoadedImage, loadImage } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "../index.js";
-import { makeNormals, makeStubImage, makeTinyProjector, type TinyModelOptions, TinyModels } from "../testing/index.js";
+import {
+  makeNormals,
+  makeStubImage,
+  makeTinyProjector,
+  randomTokens,
+  type TinyModelOptions,
+  TinyModels,
+} from "../testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
-
-function randomTokens(count: number, seed: number): number[] {
-  const normal = makeNormals(seed);
-  return Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
-}
 
 type Model = Awaited<ReturnType<TinyModels["loadWithStub"]>>;
 const sampling = { maxTokens: 8, temperature: 0.9, stopTokens: [] };

@@ -7,6 +7,7 @@ export {
   describeTinyModel,
   makeNormals,
   makeTinyModel,
+  randomTokens,
   type TinyModelOptions,
   textArchitectures,
 } from "./make-tiny-model.js";

@@ -75,6 +75,12 @@ export function makeNormals(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
+/** Byte tokens, which every tiny model has: deterministic. */
+export function randomTokens(count: number, seed: number): number[] {
+  const normal = makeNormals(seed);
+  return Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
+}
+
 /** Values of full-size tensors repeat, with a period that no axis has: drawing each would take minutes. */
 function drawValues(count: number, draw: () => number): Float32Array {
   const data = new Float32Array(count);
