@@ -54,7 +54,7 @@ int main() {
             for (std::string one; std::getline(line, one, ',');) seconds.push_back(std::stod(one));
             const std::vector<cria::DraftToken> draft(cria::kMostDrafted, {0, 0, chance});
             for (; count > 0; count--) {
-                const int chosen = length.choose({size_t(slots), draft}, slots, cria::kMostDrafted);
+                const int chosen = length.choose({size_t(slots), draft}, slots, cria::most_drafted(slots));
                 std::printf("%d ", chosen);
                 const int rows = slots * (chosen + 1);
                 length.note(rows, seconds.at(size_t(rows) - 1));

@@ -134,6 +134,12 @@ describe("the number of drafted tokens", () => {
     }
   });
 
+  it("is none with more than four slots, whatever rows cost", () => {
+    const [four, five] = [4, 5].map((slots) => choose([300, slots, 0.9, flat])[0]!);
+    expect(Math.max(...four!)).toBe(7);
+    expect(new Set(five)).toEqual(new Set([0]));
+  });
+
   it("is the best one between", () => {
     const times = rows((count) => 4 + count);
     const best = (slots: number, chance: number) =>

@@ -16,6 +16,8 @@ constexpr int kMostDrafted = 7;
 // Slots of a step that drafts. From eight rows on a row more costs about as much as a token, and each of many sequences
 // would get as many rows as the one that is easiest to predict: 16 together lost up to a fifth.
 constexpr int kMostSlots = 4;
+// Tokens of each sequence at most, in a step of so many slots.
+constexpr int most_drafted(int slots) { return slots <= kMostSlots ? kMostDrafted : 0; }
 
 class DraftLength {
    public:

@@ -54,9 +54,8 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     DecodeBatch & batch = evaluator.start_batch();
     const int slot_count = int(decoding.size() + padding.size());
     const bool always = options.drafting == Drafting::always;
-    int room = 0;
-    if (rules.drafts && (always || slot_count <= kMostSlots))
-        room = std::min(kMostDrafted, batch.room() / slot_count - 1);
+    const int most = always ? kMostDrafted : most_drafted(slot_count);
+    int room = rules.drafts ? std::min(most, batch.room() / slot_count - 1) : 0;
     const int cells = int(llama_n_ctx_seq(evaluator.context()));
     const auto leave_cells = [&](int slot) { room = std::min(room, cells - 1 - slots[slot].next_position); };
     for (const auto & sequence : decoding) leave_cells(sequence->slot);
