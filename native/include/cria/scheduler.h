@@ -106,6 +106,9 @@ class Scheduler {
 
     // Throws Error("unknown-version").
     SequenceId create_sequence(PolicyVersion version = kLivePolicy);
+    // Lets a kept version sample a sequence that is not generating from here on, with the keys and values that other
+    // kept versions evaluated. Throws Error("sequence-busy" | "unknown-sequence" | "unknown-version" | "live-version").
+    void take_over(SequenceId sequence, PolicyVersion version);
     // Copies a sequence that is not generating. Throws Error("sequence-busy") / ("unknown-sequence").
     SequenceId fork(SequenceId source);
     // Aborts a running request of the sequence.

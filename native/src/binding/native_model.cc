@@ -102,6 +102,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
             InstanceMethod<&NativeModel::create_sequence>("createSequence"),
             InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
             InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
+            InstanceMethod<&NativeModel::take_over>("takeOver"),
             InstanceMethod<&NativeModel::reset_sequence>("resetSequence"),
             InstanceMethod<&NativeModel::check_fits>("checkFits"),
             InstanceMethod<&NativeModel::sequence_tokens>("sequenceTokens"),
@@ -320,6 +321,14 @@ Napi::Value NativeModel::create_sequence(Info info) {
 Napi::Value NativeModel::fork_sequence(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         return Napi::Number::New(info.Env(), double(engine_->scheduler().fork(SequenceId(to_id(info[0], "sequence")))));
+    });
+}
+
+// takeOver(sequence, version?)
+Napi::Value NativeModel::take_over(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        engine_->scheduler().take_over(SequenceId(to_id(info[0], "sequence")), to_version(info[1]));
+        return info.Env().Undefined();
     });
 }
 

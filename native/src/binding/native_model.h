@@ -30,6 +30,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value drop_version(Info);
     Napi::Value create_sequence(Info);
     Napi::Value fork_sequence(Info);
+    Napi::Value take_over(Info);
     Napi::Value dispose_sequence(Info);
     Napi::Value reset_sequence(Info);
     Napi::Value check_fits(Info);

@@ -14,24 +14,42 @@ KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, cons
       rows_(context) {}
 
 KvSlots::Trees & KvSlots::trees_of(int slot) {
-    return trees_.try_emplace(slots_[size_t(slot)].version, count()).first->second;
+    return trees_.try_emplace(slots_[size_t(slot)].key, count()).first->second;
 }
 
-const KvSlots::Trees * KvSlots::find_trees(PolicyVersion version) const {
-    const auto found = trees_.find(version);
+const KvSlots::Trees * KvSlots::find_trees(KvKey key) const {
+    const auto found = trees_.find(key);
     return found == trees_.end() ? nullptr : &found->second;
 }
 
-void KvSlots::set_version(int slot, PolicyVersion version) {
-    KvSlot & s = slots_[size_t(slot)];
-    if (s.version == version) return;
-    trim(slot, 0);
-    unpromise(slot);
-    s.version = version;
+void KvSlots::change_key(int slot, KvKey key) {
+    const KvKey before = slots_[size_t(slot)].key;
+    slots_[size_t(slot)].key = key;
+    const auto has = [before](const KvSlot & s) { return s.key == before; };
+    // Each history is new, so nothing else would drop its trees.
+    if (is_history(before) && std::none_of(slots_.begin(), slots_.end(), has)) trees_.erase(before);
 }
 
-PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens, PolicyVersion version) const {
-    const Trees * trees = find_trees(version);
+void KvSlots::set_key(int slot, KvKey key) {
+    if (slots_[size_t(slot)].key == key) return;
+    trim(slot, 0);
+    unpromise(slot);
+    change_key(slot, key);
+}
+
+void KvSlots::begin_history(int slot, KvKey key, size_t length) {
+    KvSlot & s = slots_[size_t(slot)];
+    trees_of(slot).resident.truncate(slot, 0);
+    unpromise(slot);
+    change_key(slot, key);
+    s.prompt_end = {};
+    // Chunks may be shared once they are evaluated again.
+    if (sharing_ == PrefixSharing::tokens)
+        trees_of(slot).resident.append(slot, s.tokens.data(), std::min(length, s.tokens.size()));
+}
+
+PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens, KvKey key) const {
+    const Trees * trees = find_trees(key);
     if (sharing_ == PrefixSharing::family || !trees) return {};
     PrefixMatch match = trees->resident.find(tokens.data(), tokens.size());
     if (sharing_ != PrefixSharing::chunks) return match;
@@ -48,8 +66,8 @@ PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens, PolicyVers
     return allowed;
 }
 
-size_t KvSlots::find_promised(const std::vector<int32_t> & tokens, PolicyVersion version) const {
-    const Trees * trees = find_trees(version);
+size_t KvSlots::find_promised(const std::vector<int32_t> & tokens, KvKey key) const {
+    const Trees * trees = find_trees(key);
     if (sharing_ == PrefixSharing::family || !trees) return 0;
     const size_t length = trees->promised.find(tokens.data(), tokens.size()).length;
     if (sharing_ != PrefixSharing::chunks) return length;
@@ -181,7 +199,7 @@ void KvSlots::exchange(int a, int b) {
         trees.promised.swap(a, b);
     };
     swap_in(trees_of(a));
-    if (slots_[size_t(a)].version != slots_[size_t(b)].version) swap_in(trees_of(b));
+    if (slots_[size_t(a)].key != slots_[size_t(b)].key) swap_in(trees_of(b));
     std::swap(slots_[size_t(a)], slots_[size_t(b)]);
 }
 
@@ -197,7 +215,7 @@ void KvSlots::clear_all() {
 
 void KvSlots::clear(PolicyVersion version) {
     for (int slot = 0; slot < count(); slot++) {
-        if (slots_[size_t(slot)].version == version) trim(slot, 0);
+        if (slots_[size_t(slot)].key == version) trim(slot, 0);
     }
     trees_.erase(version);
 }
@@ -207,7 +225,7 @@ SavedKv KvSlots::save(int slot) const {
     saved.state.resize(llama_state_seq_get_size(context_, slot));
     saved.state.resize(llama_state_seq_get_data(context_, saved.state.data(), saved.state.size(), slot));
     saved.tokens = slots_[size_t(slot)].tokens.size();
-    const Trees * trees = find_trees(slots_[size_t(slot)].version);
+    const Trees * trees = find_trees(slots_[size_t(slot)].key);
     saved.shareable = trees ? trees->resident.length(slot) : 0;
     return saved;
 }

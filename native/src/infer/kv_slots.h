@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "cria/policy_version.h"
 #include "cria/scheduler.h"
+#include "infer/kv_history.h"
 #include "infer/kv_rows.h"
 #include "infer/prefill_cuts.h"
 #include "infer/prefix_tree.h"
@@ -40,7 +40,7 @@ struct KvSlot {
     int32_t next_position = 0;  // position of the token after them
     uint64_t last_use = 0;
     SequenceId family = 0;  // family of the sequence that they were evaluated for
-    PolicyVersion version = kLivePolicy;  // the adapter's values that they were evaluated with
+    KvKey key = kLivePolicy;  // what they were evaluated with
     PrefixLogits prompt_end;  // of the last prompt: a repeat of the same prompt needs no evaluation
 };
 
@@ -59,18 +59,21 @@ class KvSlots {
     int count() const { return int(slots_.size()); }
     KvSlot & operator[](int slot) { return slots_[size_t(slot)]; }
 
-    // The longest prefix of `tokens` that slots of this version hold and that a prompt may take.
-    PrefixMatch find_prefix(const std::vector<int32_t> & tokens, PolicyVersion version) const;
+    // The longest prefix of `tokens` that slots of this key hold and that a prompt may take.
+    PrefixMatch find_prefix(const std::vector<int32_t> & tokens, KvKey key) const;
     // Length of the longest prefix that running requests have promised to evaluate.
-    size_t find_promised(const std::vector<int32_t> & tokens, PolicyVersion version) const;
+    size_t find_promised(const std::vector<int32_t> & tokens, KvKey key) const;
     // The slots of a family that share the longest prefix with the first `most` of `tokens`. Where slots do not rewind,
     // only slots that hold nothing else.
     PrefixMatch find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const;
     // A free slot: the lowest empty one (so that active slots are adjacent), else the least recently used one; -1 when
     // none.
     int find_free() const;
-    // What the slot is given from now on is evaluated with this version; it loses what another one has evaluated.
-    void set_version(int slot, PolicyVersion version);
+    // What the slot is given from now on is evaluated with this version or history; it loses what another one has
+    // evaluated.
+    void set_key(int slot, KvKey key);
+    // The slot's first `length` tokens become the beginning of a history of their own.
+    void begin_history(int slot, KvKey key, size_t length);
 
     // Announces that the slot's request will evaluate the rest of these tokens. Call `unpromise` when it has, or will
     // not.
@@ -102,7 +105,7 @@ class KvSlots {
     bool restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens);
 
    private:
-    // The tokens of one version's slots; slots of other versions have none in it.
+    // The tokens of one key's slots; slots of other keys have none in it.
     struct Trees {
         explicit Trees(int slots) : resident(slots), promised(slots) {}
 
@@ -111,7 +114,9 @@ class KvSlots {
         PrefixTree promised;
     };
     Trees & trees_of(int slot);
-    const Trees * find_trees(PolicyVersion version) const;
+    // Of a slot that has no tokens in the trees of its key.
+    void change_key(int slot, KvKey key);
+    const Trees * find_trees(KvKey key) const;
 
     // Removes a slot's cells from a position on. Returns false, without removing any, if llama.cpp cannot.
     [[nodiscard]] bool remove_cells(int slot, int32_t from);
@@ -126,7 +131,7 @@ class KvSlots {
     bool rewinds_;
     std::vector<KvSlot> slots_;
     KvRows rows_;
-    std::map<PolicyVersion, Trees> trees_;
+    std::map<KvKey, Trees> trees_;
 };
 
 }  // namespace cria

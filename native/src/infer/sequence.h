@@ -1,6 +1,7 @@
 // A sequence of tokens, and the request that continues it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "cria/policy_version.h"
 #include "cria/scheduler.h"
 #include "grammar/grammar.h"
+#include "infer/kv_history.h"
 #include "infer/kv_slots.h"
 #include "infer/text_stream.h"
 
@@ -35,7 +37,8 @@ struct Request {
 
 struct Sequence {
     SequenceId id;
-    PolicyVersion version = kLivePolicy;  // that evaluates and samples it
+    PolicyVersion version = kLivePolicy;  // that evaluates and samples it from here on
+    std::shared_ptr<const KvHistory> history;  // null: it has evaluated all tokens; shared by forks
     std::vector<int32_t> tokens;
     int slot = -1;
     std::unique_ptr<Request> request;
@@ -47,6 +50,23 @@ struct Sequence {
     std::shared_ptr<std::vector<float>> next_logits;
     // KV saved outside the cache when the sequence was evicted.
     SavedKv saved;
+
+    KvKey kv_key() const { return history ? history->key : version; }
+    // The version that evaluates the token at a place, and the end of the tokens that it evaluates.
+    KvHistory::Part part_at(size_t place) const {
+        if (history) {
+            for (const auto & part : history->parts) {
+                if (place < part.end) return part;
+            }
+        }
+        return {SIZE_MAX, version};
+    }
+    bool uses(PolicyVersion other) const {
+        if (other == version) return true;
+        if (!history) return false;
+        const auto & parts = history->parts;
+        return std::any_of(parts.begin(), parts.end(), [&](const auto & part) { return part.version == other; });
+    }
 };
 
 }  // namespace cria

@@ -39,11 +39,45 @@ std::shared_ptr<Sequence> SequenceStore::create(PolicyVersion version) {
 
 std::shared_ptr<Sequence> SequenceStore::fork(const Sequence & original) {
     const auto copy = create(original.version);
+    copy->history = original.history;
     copy->family = original.family;
     copy->fork_length = original.tokens.size();
     copy->tokens = original.tokens;
     copy->next_logits = original.next_logits;
     return copy;
+}
+
+void SequenceStore::take_over(Sequence & sequence, PolicyVersion version) {
+    check_version(version);
+    if (version == kLivePolicy || sequence.version == kLivePolicy) {
+        throw Error("live-version", "cannot take over keys and values, or leave them to others")
+            .subject("live policy")
+            .expected("two kept versions of one model")
+            .received("one that each optimizer step changes, or of another model")
+            .remedy("keep a version, and create the sequence from its engine");
+    }
+    if (version == sequence.version) return;
+    std::vector<KvHistory::Part> parts;
+    if (sequence.history) parts = sequence.history->parts;
+    const size_t kept = sequence.tokens.empty() ? 0 : sequence.tokens.size() - 1;
+    if (kept > (parts.empty() ? 0 : parts.back().end)) parts.push_back({kept, sequence.version});
+    sequence.version = version;
+    sequence.family = take_id();
+    sequence.fork_length = kept;
+    sequence.next_logits.reset();
+    if (parts.empty()) sequence.history.reset();
+    else sequence.history = std::make_shared<const KvHistory>(KvHistory{kFirstHistory | take_id(), std::move(parts)});
+    // What was evaluated beyond belongs to no version's part.
+    if (sequence.saved.tokens > kept) drop_saved(sequence);
+    if (sharing_ == PrefixSharing::chunks) sequence.saved.shareable = 0;
+    if (sequence.slot < 0) return;
+    KvSlot & slot = slot_of(sequence);
+    slot.family = sequence.family;
+    if (sequence.history) slots_.begin_history(sequence.slot, sequence.kv_key(), kept);
+    if (sequence.history && slot.tokens.size() <= kept) return;
+    // give_slot() finds the slot again, and trims it.
+    slot.owner = 0;
+    sequence.slot = -1;
 }
 
 std::shared_ptr<Sequence> SequenceStore::find(SequenceId id) const {
@@ -91,7 +125,7 @@ void SequenceStore::clear(PolicyVersion version) {
     if (versions_.size() == 1) return clear();
     slots_.clear(version);
     for (auto & [id, sequence] : sequences_) {
-        if (sequence->version != version) continue;
+        if (!sequence->uses(version)) continue;
         sequence->next_logits.reset();
         drop_saved(*sequence);
     }
@@ -100,7 +134,7 @@ void SequenceStore::clear(PolicyVersion version) {
 void SequenceStore::forget_version(PolicyVersion version) {
     check_version(version);
     for (const auto & [id, sequence] : sequences_) {
-        if (sequence->version != version) continue;
+        if (!sequence->uses(version)) continue;
         throw Error("version-in-use", "has a sequence that was not disposed")
             .subject("policy version")
             .received(std::to_string(version));
@@ -123,13 +157,13 @@ void SequenceStore::swap_slots(int a, int b) {
 }
 
 bool SequenceStore::awaits_prefix(const Sequence & sequence) const {
-    const size_t promised = slots_.find_promised(sequence.tokens, sequence.version);
-    return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens, sequence.version).length &&
+    const size_t promised = slots_.find_promised(sequence.tokens, sequence.kv_key());
+    return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens, sequence.kv_key()).length &&
            promised > sequence.saved.tokens;
 }
 
 bool SequenceStore::give_slot(Sequence & sequence) {
-    PrefixMatch match = slots_.find_prefix(sequence.tokens, sequence.version);
+    PrefixMatch match = slots_.find_prefix(sequence.tokens, sequence.kv_key());
     if (sharing_ != PrefixSharing::tokens) {
         PrefixMatch relatives = slots_.find_in_family(sequence.tokens, sequence.fork_length, sequence.family);
         if (relatives.length >= match.length) match = std::move(relatives);
@@ -146,7 +180,7 @@ bool SequenceStore::give_slot(Sequence & sequence) {
         slot = evict();
     }
     if (slot < 0) return false;
-    slots_.set_version(slot, sequence.version);
+    slots_.set_key(slot, sequence.kv_key());
     slots_[slot].owner = sequence.id;
     slots_[slot].family = sequence.family;
     sequence.slot = slot;

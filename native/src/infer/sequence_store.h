@@ -26,6 +26,10 @@ class SequenceStore {
     uint64_t take_id() { return next_id_++; }
     // Throws Error("unknown-version").
     std::shared_ptr<Sequence> create(PolicyVersion version = kLivePolicy);
+    // Lets a kept version evaluate and sample the sequence from here on, with the KV that others evaluated. The last
+    // token is evaluated by the new one. The sequence has no request. Throws Error("unknown-version", or "live-version"
+    // if either one is the live policy, whose KV each optimizer step makes useless).
+    void take_over(Sequence & sequence, PolicyVersion version);
     // Copies the tokens now; finds the KV through the shared prefix when the fork first needs it.
     std::shared_ptr<Sequence> fork(const Sequence & original);
     // Throws Error("unknown-sequence").
@@ -50,7 +54,8 @@ class SequenceStore {
     void clear(PolicyVersion version);
     // Sequences may be created with the version.
     void add_version(PolicyVersion version) { versions_.insert(version); }
-    // What it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence has it).
+    // What it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence has it, or KV
+    // of it).
     void forget_version(PolicyVersion version);
     // No longer; what it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence
     // has it).

@@ -12,6 +12,7 @@ constexpr int kPrefillPerStep = 4096;
 
 struct Chunk {
     std::shared_ptr<Sequence> sequence;
+    PolicyVersion version;
     int length;
     bool vectors;
 };
@@ -27,25 +28,25 @@ void Scheduler::Impl::prefill() {
         const bool vectors = model->vectors().is_vector(sequence->tokens[at]);
         const bool needs = pending > 1 || vectors || sequence->request->params.max_tokens == 0;
         if (!needs) continue;
-        const int length = int(rules.cuts.end_after(sequence->tokens, at) - at);
+        const KvHistory::Part part = sequence->part_at(at);
+        const int length = int(std::min(rules.cuts.end_after(sequence->tokens, at), part.end) - at);
         budget -= length;
-        chunks.push_back({sequence, length, vectors});
+        chunks.push_back({sequence, part.version, length, vectors});
     }
     std::sort(chunks.begin(), chunks.end(), [](const Chunk & a, const Chunk & b) {
-        return std::make_tuple(a.sequence->version, a.vectors, a.length, a.sequence->slot) <
-               std::make_tuple(b.sequence->version, b.vectors, b.length, b.sequence->slot);
+        return std::make_tuple(a.version, a.vectors, a.length, a.sequence->slot) <
+               std::make_tuple(b.version, b.vectors, b.length, b.sequence->slot);
     });
     for (size_t begin = 0; begin < chunks.size() && !stopping;) {
         const bool vectors = chunks[begin].vectors;
-        const PolicyVersion version = chunks[begin].sequence->version;
+        const PolicyVersion version = chunks[begin].version;
         DecodeBatch & batch = evaluator.start_batch(vectors);
         std::vector<Output> outputs;  // sequence, index of its last token
         // Padding rows after a short chunk make it use the kernels of long ones; no earlier row sees them.
         const int length = chunks[begin].length, rows = rules.padded(length);
         size_t end = begin;
-        for (;
-            end < chunks.size() && chunks[end].length == length && chunks[end].vectors == vectors &&
-            chunks[end].sequence->version == version && batch.room() >= rows && (end == begin || rules.groups_prefill);
+        for (; end < chunks.size() && chunks[end].length == length && chunks[end].vectors == vectors &&
+               chunks[end].version == version && batch.room() >= rows && (end == begin || rules.groups_prefill);
             end++) {
             const auto & sequence = chunks[end].sequence;
             const KvSlot & slot = store.slot_of(*sequence);

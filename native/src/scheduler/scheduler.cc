@@ -40,6 +40,16 @@ SequenceId Scheduler::create_sequence(PolicyVersion version) {
     return impl_->store.create(version)->id;
 }
 
+void Scheduler::take_over(SequenceId id, PolicyVersion version) {
+    const Settled lock(*impl_);
+    const auto sequence = impl_->store.find(id);
+    if (sequence->request)
+        throw Error("sequence-busy", "is still generating")
+            .subject("sequence")
+            .remedy("await the running call before another version takes over");
+    impl_->store.take_over(*sequence, version);
+}
+
 PolicyVersion Scheduler::keep_version(const std::string & path) {
     const Locked compute(impl_->model->compute_mutex());
     // Without the scheduler's mutex, which the event loop waits for.

@@ -169,6 +169,13 @@ export interface PolicySequence {
   generate(deltaTokenIds: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult>;
   /** A second sequence with the same tokens; it shares everything evaluated so far. */
   fork(): PolicySequence;
+  /**
+   * Another kept version of the same weights (`PolicyVersion.engine`) samples the sequence from here on. The keys and
+   * values of its tokens stay those of the versions that evaluated them (in-flight updates, arXiv:2509.19128); if they
+   * are lost, the same versions evaluate them again. Absent: the engine cannot.
+   * @throws EngineError while it is generating, and where one of the two is not a kept version of this model.
+   */
+  goOnWith?(engine: Pick<PolicyEngine, "createSequence">): void;
   /** Evaluates tokens without sampling, so that forks share them. */
   prefill(deltaTokenIds: ArrayLike<number>, options?: { signal?: AbortSignal }): Promise<void>;
   dispose(): void;

@@ -1,4 +1,5 @@
 import type { PolicyEngine, PolicyVersion } from "@cria/core";
+import { noteVersion } from "./kept-versions.js";
 import type { LlamaSequence } from "./llama-sequence.js";
 import { callNative } from "./native.js";
 import type { NativeModel } from "./native-types.js";
@@ -27,6 +28,7 @@ export class LlamaPolicyVersion<Live extends EngineOfTensors> implements PolicyV
     };
     // Everything else is the live engine's: one model, one vocabulary, one store of images.
     this.engine = Object.create(live, Object.getOwnPropertyDescriptors(own));
+    noteVersion(this.engine, native, version);
   }
 
   save(path: string): Promise<void> {

@@ -3,10 +3,12 @@ import {
   type GenerateOptions,
   type GenerateResult,
   type PlacedImage,
+  type PolicyEngine,
   type PolicySequence,
   type TokenCandidate,
 } from "@cria/core";
 import type { ImageStore } from "./images/image-store.js";
+import { versionOf } from "./kept-versions.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeGenerateParams, NativeModel } from "./native-types.js";
 
@@ -80,6 +82,15 @@ export class LlamaSequence implements PolicySequence {
     this.checkIdle();
     const id = callNativeSync(() => this.native.forkSequence(this.id));
     return new LlamaSequence(this.native, this.store, this.endTokens, id, this.count, this.images);
+  }
+
+  /**
+   * @throws EngineError while a request runs (`engine/sequence-busy`), and unless both this sequence and `engine` are
+   * of kept versions of one model (`engine/live-version`).
+   */
+  goOnWith(engine: Pick<PolicyEngine, "createSequence">): void {
+    this.checkIdle();
+    callNativeSync(() => this.native.takeOver(this.id, versionOf(engine, this.native)));
   }
 
   /**

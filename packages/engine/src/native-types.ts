@@ -262,6 +262,11 @@ export interface NativeModel {
   forkSequence(sequence: number): number;
   disposeSequence(sequence: number): void;
   /** Forgets the tokens; the KV stays until the space is needed. */
+  /**
+   * Lets a kept version sample the sequence from here on, with the keys and values that others evaluated.
+   * @param version default: the live policy, which throws.
+   */
+  takeOver(sequence: number, version?: number): void;
   resetSequence(sequence: number): void;
   /** Throws the errors of `generate` for a request with this many new tokens, before their vectors exist. */
   checkFits(sequence: number, deltaLength: number, maxTokens: number): void;

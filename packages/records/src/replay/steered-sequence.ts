@@ -119,6 +119,10 @@ class SteeredSequence implements PolicySequence {
     return this.sequence.prefill(delta, options);
   }
 
+  goOnWith(engine: Pick<PolicyEngine, "createSequence">): void {
+    this.sequence.goOnWith!(engine);
+  }
+
   fork(): PolicySequence {
     return this.steering.steer(this.sequence.fork());
   }

@@ -7,9 +7,9 @@ const options: GenerateOptions = { maxTokens: 1 };
 
 /** A policy whose answers are its version, and the record of what it was given. */
 function makePolicy(policyVersion: number) {
-  const seen: { given: number[]; disposed: boolean }[] = [];
+  const seen: { given: number[]; disposed: boolean; wentOnWith: SamplingPolicy["engine"][] }[] = [];
   const open = (given: number[]): PolicySequence => {
-    const record = { given, disposed: false };
+    const record: (typeof seen)[number] = { given, disposed: false, wentOnWith: [] };
     seen.push(record);
     return {
       get tokenCount() {
@@ -24,6 +24,7 @@ function makePolicy(policyVersion: number) {
         given.push(...Array.from(delta));
       },
       fork: () => open([...given]),
+      goOnWith: (engine) => record.wentOnWith.push(engine),
       dispose: () => {
         record.disposed = true;
       },
@@ -48,7 +49,7 @@ describe("a conversation whose policy may change between turns", () => {
     newest = second.policy;
     const turn = await sequence.generate([13], options);
     expect(turn).toMatchObject({ policyVersion: 2, tokenIds: Int32Array.of(2) });
-    expect(second.seen).toEqual([{ given: [10, 11, 12, 1, 13, 2], disposed: false }]);
+    expect(second.seen).toEqual([{ given: [10, 11, 12, 1, 13, 2], disposed: false, wentOnWith: [] }]);
     expect(first.seen[0]!.disposed).toBe(true);
     // The same version goes on where it is.
     await sequence.prefill([14]);
@@ -85,6 +86,30 @@ describe("a conversation whose policy may change between turns", () => {
     await fork.generate([11], options);
     expect(second.seen[0]!.given).toEqual([10, 11, 2]);
     expect(first.seen[0]!.disposed).toBe(false);
+  });
+
+  it("goes on with its keys and values where the next version keeps them, but for the first turn and a teacher", async () => {
+    const [first, second, teacher] = [makePolicy(1), makePolicy(2), makePolicy(3)];
+    const keepsKv = true;
+    let newest: SamplingPolicy = { ...second.policy, keepsKv };
+    const switching = new Switching({ choose: () => newest });
+    const sequence = switching.begin(first.open([10]), [10], first.policy.engine);
+    // The prompt was evaluated by the version that began the step.
+    await sequence.generate([11], options);
+    expect(second.seen).toEqual([{ given: [10, 11, 2], disposed: false, wentOnWith: [] }]);
+    newest = { ...first.policy, keepsKv };
+    expect((await sequence.generate([12], options)).policyVersion).toBe(1);
+    const fork = sequence.fork();
+    newest = { ...second.policy, keepsKv };
+    await fork.generate([13], options);
+    expect(second.seen).toEqual([
+      { given: [10, 11, 2, 12, 2], disposed: false, wentOnWith: [first.policy.engine] },
+      { given: [10, 11, 2, 12, 2, 13, 2], disposed: false, wentOnWith: [second.policy.engine] },
+    ]);
+    expect(first.seen).toHaveLength(1);
+    newest = { engine: teacher.policy.engine, sampledBy: "teacher" };
+    await sequence.generate([14], options);
+    expect(teacher.seen).toEqual([{ given: [10, 11, 2, 12, 2, 14, 3], disposed: false, wentOnWith: [] }]);
   });
 
   it("wraps the sequences that take over, and begins new ones with the policy of the next turn", async () => {

@@ -7,6 +7,11 @@ export interface SamplingPolicy {
   policyVersion?: number;
   /** Left out: it is the policy. */
   sampledBy?: "teacher";
+  /**
+   * True if it goes on with the keys and values of the version that sampled the turn before. Left out: it evaluates
+   * the conversation's tokens again.
+   */
+  keepsKv?: boolean;
 }
 
 export interface SwitchingOptions {
@@ -21,8 +26,9 @@ export interface SwitchingOptions {
 
 /**
  * The turns of one conversation that several policies sample: versions (verl's partial rollouts, by turn), or a
- * teacher. The keys and values of another one are useless: where it takes over, it evaluates the conversation's tokens
- * again.
+ * teacher. Where another one takes over, it evaluates the conversation's tokens again, unless it keeps the keys and
+ * values of the one before. The first turn of a sequence keeps none, so that the prompt is of the version that
+ * samples it.
  */
 export class Switching {
   private turn = 0;
@@ -39,7 +45,7 @@ export class Switching {
     tokenIds: ArrayLike<number>,
     engine: SamplingPolicy["engine"] | null,
   ): PolicySequence {
-    return new SwitchingSequence(this, sequence, Int32Array.from(tokenIds), engine);
+    return new SwitchingSequence(this, sequence, Int32Array.from(tokenIds), engine, false);
   }
 
   /** An empty sequence of the policy that samples the next turn. */
@@ -74,6 +80,8 @@ class SwitchingSequence implements PolicySequence {
     private sequence: PolicySequence,
     private tokens: Int32Array,
     private engine: SamplingPolicy["engine"] | null,
+    /** True if one of its turns was sampled. */
+    private sampled: boolean,
   ) {}
 
   get tokenCount(): number {
@@ -83,14 +91,18 @@ class SwitchingSequence implements PolicySequence {
   async generate(delta: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult> {
     const given = append(this.tokens, delta);
     const policy = this.switching.next();
-    const { engine, policyVersion, sampledBy } = policy;
+    const { engine, policyVersion, sampledBy, keepsKv } = policy;
     const isOther = engine !== this.engine;
-    if (isOther) {
+    const isNew = isOther && !(keepsKv && this.sampled);
+    if (isNew) {
       this.sequence.dispose();
       this.sequence = this.switching.open(policy);
-      this.engine = engine;
+    } else if (isOther) {
+      this.sequence.goOnWith!(engine);
     }
-    const turn = await this.sequence.generate(isOther ? given : delta, options);
+    this.engine = engine;
+    this.sampled = true;
+    const turn = await this.sequence.generate(isNew ? given : delta, options);
     this.tokens = append(given, turn.tokenIds);
     return {
       ...turn,
@@ -105,7 +117,7 @@ class SwitchingSequence implements PolicySequence {
   }
 
   fork(): PolicySequence {
-    return this.switching.begin(this.sequence.fork(), this.tokens, this.engine);
+    return new SwitchingSequence(this.switching, this.sequence.fork(), this.tokens, this.engine, this.sampled);
   }
 
   dispose(): void {

@@ -40,13 +40,13 @@ export interface HoldOptions {
 
 /** Replays recorded conversations with the current policy. @throws errors that end a rollout; the signal's reason. */
 export async function holdAgain(
-  { policy, environment, teachers }: Pick<Training, "policy" | "environment" | "teachers">,
+  { policy, environment, teachers, settings }: Pick<Training, "policy" | "environment" | "teachers" | "settings">,
   held: readonly HeldAgain[],
   { sampling, policies = new Map(), draws, step, isJudged, signal }: HoldOptions,
 ): Promise<{ ended: UnjudgedTrajectory[]; judged: Trajectory[] }> {
   const replays = held.map((each, i) => ({
     ...makeReplay({ policy, environment }, each, draws[i]!),
-    ...choosePolicies(each, { policy, policies, teachers }),
+    ...choosePolicies(each, { policy, policies, teachers, keepsKv: settings.partialRollout === "switch_keep_kv" }),
   }));
   const { conversations, finish } = await startRollouts(policy.engine, sampleOnce(held.map(({ row }) => row)), {
     ...environment,
@@ -87,10 +87,16 @@ export function readVersions({ turns }: DumpLine): number[] {
   return turns.flatMap(({ policy_version: version }) => version ?? []);
 }
 
+interface ChooseOptions extends Pick<Training, "policy" | "teachers"> {
+  policies: ReadonlyMap<number, Policy>;
+  /** True if a version that took over went on with the keys and values of the one before. */
+  keepsKv: boolean;
+}
+
 /** Who sampled each turn of a conversation, if not one policy did. */
 function choosePolicies(
   { line, row }: HeldAgain,
-  { policy, policies, teachers }: Pick<Training, "policy" | "teachers"> & { policies: ReadonlyMap<number, Policy> },
+  { policy, policies, teachers, keepsKv }: ChooseOptions,
 ): Pick<ConversationReplay, "policies"> {
   const said = line.turns.filter(({ role }) => role === "assistant");
   if (said.some(({ sampled_by }) => sampled_by === "teacher")) {
@@ -101,6 +107,10 @@ function choosePolicies(
   const versions = readVersions(line);
   if (versions.length === 0) return {};
   return {
-    policies: versions.map((policyVersion) => ({ engine: policies.get(policyVersion)!.engine, policyVersion })),
+    policies: versions.map((policyVersion) => ({
+      engine: policies.get(policyVersion)!.engine,
+      policyVersion,
+      keepsKv,
+    })),
   };
 }

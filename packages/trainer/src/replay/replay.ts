@@ -1,4 +1,10 @@
-import { type ChatMessage, hashSeed, type TokenCandidate, type TrajectorySampling } from "@cria/core";
+import {
+  type ChatMessage,
+  hashSeed,
+  type PolicySequence,
+  type TokenCandidate,
+  type TrajectorySampling,
+} from "@cria/core";
 import { listPaths, showContent } from "@cria/core/internal";
 import { type Change, type DumpLine, isOfRow, listLineCalls } from "@cria/records";
 import { agentLoops as builtInLoops, type DatasetRow, Semaphore } from "@cria/rollout";
@@ -184,21 +190,55 @@ export class Replay {
       const place = path?.indices.indexOf(token) ?? -1;
       if (place < 1) throw refuseToken(line, token, "a token with others before it");
       const [shown] = await this.show([line], validation);
-      await this.goTo(line, validation, signal, token);
-      const { engine } = this.training.policy;
-      const { token_ids } = this.place(shown!);
       const { temperature } = readSampling(line, this.parts.config, validation);
-      const sequence = engine.createSequence();
-      try {
-        const prefix = Array.from(path!.indices.subarray(0, place), (t) => token_ids[t]!);
-        const options = { maxTokens: 1, temperature, seed: 0, topLogprobs: count, signal };
-        const { topLogprobs } = await sequence.generate(prefix, options);
+      const options = { maxTokens: 1, temperature, seed: 0, topLogprobs: count, signal };
+      const sample = async (sequence: PolicySequence, from: number) => {
+        const { token_ids } = this.place(shown!);
+        const given = Array.from(path!.indices.subarray(from, place), (t) => token_ids[t]!);
+        const { topLogprobs } = await sequence.generate(given, options);
         signal?.throwIfAborted();
-        return topLogprobs![0]!.map(({ id, logprob }) => ({ id, logprob, text: engine.detokenize([id]) }));
-      } finally {
-        sequence.dispose();
-      }
+        return topLogprobs![0]!.map(({ id, logprob }) => ({ id, logprob, text: this.engine.detokenize([id]) }));
+      };
+      if (this.training.settings.partialRollout === "switch_keep_kv" && readVersions(line).length > 0)
+        return this.withPolicies([line], validation, signal, async (policies) => {
+          const { sequence, length } = await this.beginKept(this.place(shown!), token, policies, signal);
+          return await sample(sequence, length).finally(() => sequence.dispose());
+        });
+      await this.goTo(line, validation, signal, token);
+      const sequence = this.training.policy.engine.createSequence();
+      return await sample(sequence, 0).finally(() => sequence.dispose());
     });
+  }
+
+  /**
+   * A sequence for the turn of a token, with the keys and values of the versions that sampled the turns before.
+   * @returns it, and the number of its tokens.
+   */
+  private async beginKept(
+    line: DumpLine,
+    token: number,
+    policies: ReadonlyMap<number, Policy>,
+    signal: AbortSignal | undefined,
+  ): Promise<{ sequence: PolicySequence; length: number }> {
+    if (this.training.environment.multiTurn.useInferenceChatTemplate)
+      throw refuseReplay("kept-kv", "has keys and values of several versions, of tokens that were rendered again", {
+        subject: nameLine(line),
+        expected: "multi_turn.use_inference_chat_template false, or rollout.partial_rollout other than switch_keep_kv",
+        received: "both",
+        remedy: "replay or fork the conversation instead",
+      });
+    const said = line.turns.filter(({ role, start }) => role === "assistant" && start <= token);
+    const engineOf = (version: number) => policies.get(version)!.engine;
+    const [first, ...later] = said.map(({ policy_version }) => policy_version!);
+    const sequence = engineOf(first!).createSequence();
+    let length = 0;
+    for (const [i, version] of later.entries()) {
+      if (version === said[i]!.policy_version) continue;
+      await sequence.prefill(line.token_ids.slice(length, said[i]!.end), { signal });
+      length = said[i]!.end;
+      sequence.goOnWith!(engineOf(version));
+    }
+    return { sequence, length };
   }
 
   /**
@@ -316,11 +356,11 @@ export class Replay {
   private async reach(step: number, signal: AbortSignal | undefined): Promise<void> {
     const { weights, config } = this.parts;
     const { partial_rollout: partial } = config.actor_rollout_ref.rollout;
-    const saved = partial === "switch" && step > 0 ? await weights.listSaved() : null;
+    const saved = partial !== "carry_on" && step > 0 ? await weights.listSaved() : null;
     if (saved && !saved.includes(step))
       throw refuseReplay("not-saved", "was sampled by weights that were not saved", {
         subject: `the policy after step ${step}`,
-        expected: "a checkpoint of this step: with rollout.partial_rollout switch, training again gives other weights",
+        expected: `a checkpoint of this step: with rollout.partial_rollout ${partial}, training again gives other weights`,
         received: `checkpoints after the steps ${saved.join(", ") || "(none)"}`,
         remedy: "train with trainer.save_freq=1 and trainer.max_actor_ckpt_to_keep=null, or carry_on",
       });

@@ -15,7 +15,7 @@ const model = join(folder, "model.gguf");
 const BATCH = 4;
 const STEPS = 3;
 
-const options = (name: string, partialRollout: "carry_on" | "switch"): TrainOptions => ({
+const options = (name: string, partialRollout: TrainOptions["partialRollout"]): TrainOptions => ({
   model,
   lora: null,
   task: makeWaitingTask({ steps: STEPS, batchSize: BATCH }),
@@ -48,19 +48,22 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("conversations of a training of all weights with a lag", () => {
-  it("go on under newer weights with partial_rollout switch, and are held again to equal bits", async () => {
-    const made = await train(options("switched", "switch"));
-    const lines = await readLines(made.folder, 2);
-    expect(lines.every((line) => versions(line)[0] === 1)).toBe(true);
-    const switched = lines.filter((line) => versions(line)[1] === 2);
-    expect(switched.length).toBeGreaterThan(0);
-    const replay = await openReplay(made.folder, { train: options("switched", "switch") });
-    try {
-      expect((await replay.replay(lines)).map(({ difference }) => difference)).toEqual(lines.map(() => null));
-    } finally {
-      await replay.close();
-    }
-  });
+  it.each(["switch", "switch_keep_kv"] as const)(
+    "go on under newer weights with partial_rollout %s, and are held again to equal bits",
+    async (mode) => {
+      const made = await train(options(mode, mode));
+      const lines = await readLines(made.folder, 2);
+      expect(lines.every((line) => versions(line)[0] === 1)).toBe(true);
+      const switched = lines.filter((line) => versions(line)[1] === 2);
+      expect(switched.length).toBeGreaterThan(0);
+      const replay = await openReplay(made.folder, { train: options(mode, mode) });
+      try {
+        expect((await replay.replay(lines)).map(({ difference }) => difference)).toEqual(lines.map(() => null));
+      } finally {
+        await replay.close();
+      }
+    },
+  );
 
   it("are held again to equal bits, by the version that sampled the step, through steps trained again", async () => {
     const made = await train(options("carried", "carry_on"));

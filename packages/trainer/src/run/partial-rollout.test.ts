@@ -26,37 +26,46 @@ const options: TrainOptions = {
   batchSize: BATCH,
   learningRate: 5e-3,
   lag: 1,
-  partialRollout: "switch",
   config: { data: { shuffle: false } },
   save: { every: 1, keep: 10 },
   threads: 1,
   folder,
-  name: "switched",
 };
 
-const steps: StepMetrics[] = [];
-const notices: string[] = [];
-let made: string;
-let lines: DumpLine[];
-let replay: Replay;
 const versions = ({ turns }: DumpLine) =>
   turns.filter(({ role }) => role === "assistant").map(({ policy_version }) => policy_version);
 const isSwitched = (line: DumpLine) => versions(line)[1] === 2;
 
-beforeAll(async () => {
-  const run = train({ ...options, report: (event) => event.type === "notice" && notices.push(...[event.text].flat()) });
-  for await (const { metrics } of run) steps.push(metrics);
-  ({ folder: made } = await run);
-  lines = [];
-  for await (const line of readDump(join(made, "rollouts", "2.jsonl"))) lines.push(line);
-  replay = await openReplay(made, { train: options });
-});
-afterAll(async () => {
-  await replay?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("conversations that an update finds unfinished, with partial_rollout switch", () => {
+const modes = ["switch", "switch_keep_kv"] as const;
+/** By mode: the logprob of the first token behind the switch, by all tokens up to it. */
+const logprobs = modes.map(() => new Map<string, number>());
+
+describe.each(modes)("conversations that an update finds unfinished, with partial_rollout %s", (partialRollout) => {
+  const steps: StepMetrics[] = [];
+  const notices: string[] = [];
+  // A task opens its answers once.
+  const task = makeWaitingTask({ steps: 3, batchSize: BATCH });
+  const given: TrainOptions = { ...options, task, partialRollout, name: partialRollout };
+  let made: string;
+  let lines: DumpLine[];
+  let replay: Replay;
+  beforeAll(async () => {
+    const run = train({ ...given, report: (event) => event.type === "notice" && notices.push(...[event.text].flat()) });
+    for await (const { metrics } of run) steps.push(metrics);
+    ({ folder: made } = await run);
+    lines = [];
+    for await (const line of readDump(join(made, "rollouts", "2.jsonl"))) lines.push(line);
+    for (const line of lines.filter(isSwitched)) {
+      const { start } = line.turns.filter(({ role }) => role === "assistant")[1]!;
+      const tokens = line.token_ids.slice(0, start + 1).join();
+      logprobs[modes.indexOf(partialRollout)]!.set(tokens, line.rollout_logprobs[start]!);
+    }
+    replay = await openReplay(made, { train: given });
+  });
+  afterAll(() => replay?.close());
+
   it("are sampled on by the newest version, at their next turn", () => {
     expect(lines.every((line) => versions(line)[0] === 1)).toBe(true);
     // A call whose numbers are not those of the question did not wait.
@@ -94,7 +103,9 @@ describe("conversations that an update finds unfinished, with partial_rollout sw
 
   it("gives a token that is put into a turn the logprob of this turn's weights", async () => {
     const line = lines.find(isSwitched)!;
-    for (const { start } of line.turns.filter(({ role }) => role === "assistant").slice(0, 2)) {
+    const said = line.turns.filter(({ role }) => role === "assistant");
+    // With the keys and values of other weights the logprob is not the trainer's.
+    for (const { start } of said.slice(0, partialRollout === "switch" ? 2 : 1)) {
       const [first, second] = await replay.alternatives(line, start, { count: 2 });
       const other = first!.id === line.token_ids[start] ? second! : first!;
       const { line: forked } = await replay.fork(line, start, { replacement: other.id, liveTools: true });
@@ -104,10 +115,17 @@ describe("conversations that an update finds unfinished, with partial_rollout sw
 
   it("are not held again where the weights of a turn were not saved: training again gives others", async () => {
     rmSync(join(made, "checkpoints", "global_step_1"), { recursive: true });
-    const opened = await openReplay(made, { train: options });
+    const opened = await openReplay(made, { train: given });
     await expect(opened.replay(lines)).rejects.toMatchObject({ code: "replay/not-saved" });
     await opened.close();
   });
+});
+
+it("with kept keys and values the same tokens have other logprobs", () => {
+  const [anew, kept] = logprobs;
+  const both = [...anew!.keys()].filter((tokens) => kept!.has(tokens));
+  expect(both.length).toBeGreaterThan(0);
+  for (const tokens of both) expect(kept!.get(tokens)).not.toBe(anew!.get(tokens));
 });
 
 describe("partial_rollout switch", () => {
@@ -115,7 +133,7 @@ describe("partial_rollout switch", () => {
   afterAll(() => models.cleanUp());
 
   it("needs a lag", async () => {
-    const run = train({ ...options, lag: 0, name: "no-lag" });
+    const run = train({ ...options, partialRollout: "switch", lag: 0, name: "no-lag" });
     await expect(run).rejects.toMatchObject({ code: "config/bad-value", subject: "train: partialRollout" });
   });
 

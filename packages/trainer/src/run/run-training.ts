@@ -112,7 +112,7 @@ async function openSteps(
     const isKept = config.trainer.journal && run.checkpoints !== null;
     const journal = isKept ? await RunJournal.open(folder.path, start, makeSay(report)) : null;
     if (journal) warnOfAgents(training, makeSay(report));
-    if (training.settings.partialRollout === "switch") makeSay(report)(dependsOnClock);
+    if (training.settings.partialRollout !== "carry_on") makeSay(report)(dependsOnClock);
     const ahead = new StepsAhead(training, live, journal);
     const { total } = ahead;
     live.begin(start, total);
@@ -151,7 +151,7 @@ async function openSteps(
 }
 
 const dependsOnClock =
-  "rollout.partial_rollout is switch: the newest policy samples each turn, so that what is sampled, and learned, depends on the clock";
+  "rollout.partial_rollout is not carry_on: the newest policy samples each turn, so that what is sampled, and learned, depends on the clock";
 
 /** Names agents that call the policy themselves: what their code asks passes the journal by. */
 function warnOfAgents({ registries, environment, trainRows }: Training, say: (text: string) => void): void {

@@ -57,7 +57,7 @@ export class StepsAhead {
 
   /** True if the newest version samples each next turn, whichever version began the conversation. */
   private get switches(): boolean {
-    return this.training.settings.partialRollout === "switch";
+    return this.training.settings.partialRollout !== "carry_on";
   }
 
   /**
@@ -146,7 +146,8 @@ export class StepsAhead {
     const { epoch, ...dealt } = this.state.deal(step);
     const onTrajectory = live?.onTrajectory;
     const journals = this.openJournals(step);
-    const newest = this.switches ? () => this.findNewest() : undefined;
+    const keepsKv = training.settings.partialRollout === "switch_keep_kv";
+    const newest = this.switches ? () => ({ policy: this.findNewest(), keepsKv }) : undefined;
     const watch = { onTrajectory, onState: this.conversations.watch(step) };
     const inputs = { ...dealt, step, version, newest, slots, journals, ...watch };
     const sampled = sampleStep(parts, inputs, new Stopwatch());

@@ -138,9 +138,10 @@ export interface TrainOptions<Row extends object = object> {
   /**
    * With a lag, for conversations that an update finds unfinished. "carry_on": the version that began a conversation
    * samples all of it. "switch": the newest version samples the next turn, so that samples are younger; what is learned
-   * then depends on the clock. Default "carry_on".
+   * then depends on the clock. "switch_keep_kv": the same, with the keys and values of the earlier versions, so that
+   * nothing is evaluated again. Default "carry_on".
    */
-  partialRollout?: "carry_on" | "switch";
+  partialRollout?: "carry_on" | "switch" | "switch_keep_kv";
   /**
    * Determines the rows of each step: the name of a built-in sampler ("difficulty" picks rows less often that always or
    * never succeed), your own class, which can learn from each step's outcome, or a function that picks rows. It

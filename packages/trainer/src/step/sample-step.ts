@@ -14,8 +14,11 @@ export interface SampleInputs {
   nextRows?: () => readonly DatasetRow[];
   /** The policy that samples the step; default: the trained policy. */
   version?: Policy;
-  /** The newest version, which samples the next turn of each conversation; default: `version` samples all of them. */
-  newest?: () => Policy;
+  /**
+   * The newest version, which samples the next turn of each conversation, perhaps with the keys and values of those
+   * before; default: `version` samples all of them.
+   */
+  newest?: () => { policy: Policy; keepsKv: boolean };
   /** Slots shared by steps that are sampled concurrently. Default: as many as the engine holds sequences. */
   slots?: Semaphore;
   /** Records what the step's conversations are answered: those that it learns from, and those of its baselines. */
@@ -82,4 +85,6 @@ type SampleParts = Pick<
   "settings" | "registries" | "policy" | "environment" | "teachers" | "coordination" | "signal"
 >;
 
-const describeVersion = ({ engine, updates }: Policy) => ({ engine, policyVersion: updates + 1 });
+function describeVersion({ policy: { engine, updates }, keepsKv }: { policy: Policy; keepsKv: boolean }) {
+  return { engine, policyVersion: updates + 1, keepsKv };
+}

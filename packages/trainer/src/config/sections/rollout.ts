@@ -102,10 +102,10 @@ export const rolloutSection = z.strictObject({
     .default(true)
     .describe("The same seed gives the same bits, however conversations are batched; false: a little faster."),
   partial_rollout: z
-    .enum(["carry_on", "switch"])
+    .enum(["carry_on", "switch", "switch_keep_kv"])
     .default("carry_on")
     .describe(
-      "With a lag, for conversations that an update finds unfinished. carry_on: the version that began a conversation samples all of it, and results depend only on the lag. switch: the newest version samples the next turn, so that samples are younger; results then depend on the clock. Each turn's version is in the dump.",
+      "With a lag, for conversations that an update finds unfinished. carry_on: the version that began a conversation samples all of it, and results depend only on the lag. switch: the newest version samples the next turn, so that samples are younger; results then depend on the clock. Each turn's version is in the dump. switch_keep_kv: the same, with the keys and values of the earlier versions, so that nothing is evaluated again.",
     ),
   tree: tree.prefault({}),
   on_failure: environment.onFailure,
