@@ -8,6 +8,7 @@
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
 import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -76,6 +77,7 @@ try {
     cpu: cpus()[0]?.model ?? "unknown",
     seed: Number(values.seed),
     steps_of_each_run: Object.fromEntries(kinds.map(({ name, steps: of }) => [name, of])),
+    weights: Object.fromEntries(kinds.map(({ name, expected }) => [name, hash(expected.weights)])),
     runs: rounds,
     kills: kills.length,
     while_starting: count("starting"),
@@ -301,11 +303,21 @@ ${result.while_saving} while a checkpoint was being written), over ${result.runs
 Metrics of every step and the bytes of the trained weights, compared with an undisturbed run: **${result.failures.length} differences**.
 It took ${result.seconds} s.
 
+| runs of | SHA-256 of the weights of the undisturbed one |
+| --- | --- |
+${Object.entries(result.weights)
+  .map(([kind, sha256]) => `| ${kind} | ${sha256} |`)
+  .join("\n")}
+
 | run | of | by | ended after, ms | steps done | phase |
 | --- | --- | --- | --- | --- | --- |
 ${table}
 `,
   );
+}
+
+function hash(bytes) {
+  return createHash("sha256").update(bytes).digest("hex");
 }
 
 /** Uniform numbers in [0, 1) from a seed (mulberry32). */
