@@ -21,7 +21,7 @@ using namespace cria;
 using Clock = std::chrono::steady_clock;
 
 std::atomic<long> requests{0}, accepted_drafts{0}, aborted{0}, steps{0}, streamed{0}, refused{0}, aborted_jobs{0},
-    versions{0}, failures{0};
+    versions{0}, takeovers{0}, failures{0};
 
 int between(std::mt19937 & random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 
@@ -31,8 +31,9 @@ std::vector<int32_t> draw_tokens(std::mt19937 & random, int count) {
     return tokens;
 }
 
-// Turns of one sequence, some aborted, some disposed while they run; a fork in between.
-void converse(Engine & engine, std::mt19937 & random, PolicyVersion version = kLivePolicy) {
+// Turns of one sequence, some aborted, some disposed while they run; a fork in between, or another version.
+void converse(
+    Engine & engine, std::mt19937 & random, PolicyVersion version = kLivePolicy, PolicyVersion other = kLivePolicy) {
     Scheduler & scheduler = engine.scheduler();
     SequenceId sequence = scheduler.create_sequence(version);
     for (int turn = between(random, 1, 4); turn > 0; turn--) {
@@ -64,22 +65,29 @@ void converse(Engine & engine, std::mt19937 & random, PolicyVersion version = kL
             sequence = fork;
         }
         if (fate == 4) scheduler.reset(sequence);
+        if (fate > 6 && other != kLivePolicy) {
+            scheduler.take_over(sequence, fate == 9 ? version : other);
+            takeovers++;
+        }
         if (scheduler.token_count(sequence) > 60) break;
     }
     scheduler.tokens(sequence);
     scheduler.dispose(sequence);
 }
 
-// Conversations of a version that is kept for them: they share batches with those of other versions.
+// Conversations of two versions that are kept for them: they share batches with those of other versions.
 void converse_by_version(Engine & engine, std::mt19937 & random) {
-    const PolicyVersion version = engine.scheduler().keep_version();
-    for (int i = between(random, 1, 3); i > 0; i--) converse(engine, random, version);
-    try {
-        engine.scheduler().drop_version(version);
-        versions++;
-    } catch (const Error &) {
-        // Disposed while it ran, and not yet ended.
-        refused++;
+    Scheduler & scheduler = engine.scheduler();
+    const PolicyVersion first = scheduler.keep_version(), second = scheduler.keep_version();
+    for (int i = between(random, 1, 3); i > 0; i--) converse(engine, random, first, second);
+    for (const PolicyVersion version : {first, second}) {
+        try {
+            scheduler.drop_version(version);
+            versions++;
+        } catch (const Error &) {
+            // Disposed while it ran, and not yet ended.
+            refused++;
+        }
     }
 }
 
@@ -199,8 +207,8 @@ int main(int argc, char ** argv) {
     }
     std::printf(
         "{\"requests\": %ld, \"aborted\": %ld, \"steps\": %ld, \"abortedJobs\": %ld, \"streamedBytes\": %ld, "
-        "\"refused\": %ld, \"versions\": %ld, \"acceptedDrafts\": %ld}\n",
+        "\"refused\": %ld, \"versions\": %ld, \"takeovers\": %ld, \"acceptedDrafts\": %ld}\n",
         requests.load(), aborted.load(), steps.load(), aborted_jobs.load(), streamed.load(), refused.load(),
-        versions.load(), accepted_drafts.load());
+        versions.load(), takeovers.load(), accepted_drafts.load());
     return failures > 0 ? 1 : 0;
 }

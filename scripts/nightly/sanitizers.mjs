@@ -103,7 +103,7 @@ async function runChecks() {
       env: { TSAN_OPTIONS: "halt_on_error=1:second_deadlock_stack=1" },
     });
     const counts = JSON.parse(output);
-    return `${counts.requests} requests, ${counts.aborted} aborted, ${counts.acceptedDrafts} accepted drafts; ${counts.steps} steps, ${counts.abortedJobs} aborted; ${counts.versions} versions`;
+    return `${counts.requests} requests, ${counts.aborted} aborted, ${counts.acceptedDrafts} accepted drafts; ${counts.steps} steps, ${counts.abortedJobs} aborted; ${counts.versions} versions, ${counts.takeovers} takeovers`;
   });
 }
 
