@@ -173,6 +173,21 @@ describe("a training whose steps are sampled ahead", () => {
     expect((await train(2, { ...more, rollout: { max_num_seqs: 2 } })).sha).toBe(sha);
   });
 
+  it("samples failed conversations again by the version of their step (on_failure: refill)", async () => {
+    // A conversation's first answer that ends in such a character is never judged; its next attempt may be.
+    const reward = `if (text.charCodeAt(text.length - 1) % 3 === 0) throw new Error("HTTP 503"); ${ASCII_SHARE}`;
+    const more = { reward, rollout: { on_failure: "refill" } };
+    const { sha, steps } = await train(2, more);
+    const refilled = steps.map((metrics) => metrics["rollout/refilled"]!);
+    expect(Math.min(...refilled)).toBeGreaterThan(0);
+    expect(sha).toBe(await trainInTurns(2, more));
+    expect((await train(2, { ...more, rollout: { ...more.rollout, max_num_seqs: 3 } })).sha).toBe(sha);
+    expect((await trainInterrupted(2, 2, more)).sha).toBe(sha);
+    const dropped = await train(2, { ...more, rollout: { on_failure: "drop" } });
+    expect(dropped.sha).not.toBe(sha);
+    expect(dropped.steps.map((metrics) => metrics["rollout/refilled"] ?? 0)).toEqual(steps.map(() => 0));
+  });
+
   it("takes greedy baselines by the version that sampled the step", async () => {
     const more = { algorithm: { adv_estimator: "remax" } };
     expect((await train(1, more)).sha).toBe(await trainInTurns(1, more));
