@@ -111,6 +111,7 @@ describe("a training whose steps are sampled ahead", () => {
     expect(steps).toHaveLength(STEPS);
     const last = STEPS - 1 - versionOf(STEPS, { lag });
     expect(metrics).toMatchObject({
+      "training/off_policy/depends_on_clock": 0,
       "training/off_policy/trajectory_spans/max": 1,
       "training/off_policy/trajectory_staleness/mean": last,
       "training/off_policy/trajectory_staleness_worst/max": last,

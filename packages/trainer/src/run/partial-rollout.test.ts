@@ -71,6 +71,7 @@ describe.each(modes)("conversations that an update finds unfinished, with partia
     // A call whose numbers are not those of the question did not wait.
     expect(lines.filter(isSwitched).length).toBeGreaterThan(0);
     expect(steps[1]).toMatchObject({
+      "training/off_policy/depends_on_clock": 1,
       "training/off_policy/trajectory_spans/max": 2,
       "training/off_policy/trajectory_staleness/min": 0,
       "training/off_policy/trajectory_staleness_worst/max": 1,

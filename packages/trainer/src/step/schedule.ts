@@ -1,4 +1,5 @@
 import type { TurnRecord } from "@cria/core";
+import type { Settings } from "../config/import/settings.js";
 
 /**
  * Determines the policy version that samples each step. It depends only on the step's number, never on the order in
@@ -43,12 +44,13 @@ export function listVersions(done: number, schedule: Schedule): number[] {
 
 /**
  * Age of a step's conversations under verl's metric names: number of versions within a conversation, and number of
- * updates between the version that sampled its newest, or its oldest, turn and the policy that learns from it.
+ * updates between the version that sampled its newest, or its oldest, turn and the policy that learns from it. And
+ * whether a clock, or the schedule alone, decides which version samples.
  * @param conversations turns of each; those without a version were sampled by the schedule's.
  */
 export function measureStaleness(
   step: number,
-  schedule: Pick<Schedule, "lag">,
+  schedule: Pick<Settings, "lag" | "partialRollout">,
   conversations: readonly (readonly Pick<TurnRecord, "policyVersion">[])[],
 ): Record<string, number> {
   if (schedule.lag === 0) return {};
@@ -62,7 +64,9 @@ export function measureStaleness(
       trajectory_staleness_worst: step - 1 - Math.min(...versions),
     };
   });
-  const metrics: Record<string, number> = {};
+  const metrics: Record<string, number> = {
+    "training/off_policy/depends_on_clock": schedule.partialRollout === "carry_on" ? 0 : 1,
+  };
   for (const name of ["trajectory_spans", "trajectory_staleness", "trajectory_staleness_worst"] as const) {
     const values = ages.map((age) => age[name]);
     if (values.length === 0) continue;
