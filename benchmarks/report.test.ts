@@ -51,6 +51,17 @@ describe("a report", () => {
     expect(writeHeadline([report]).join("\n")).toContain("no ratio to PyTorch");
   });
 
+  it("has the SHA-256 of what was made, on the page, in the terminal and in the file", () => {
+    const digests = ["a".repeat(64), "b".repeat(64)];
+    const report = makeReport("async", { rows: [{ ...row, digests }] }, machine, "abc1234");
+    const printed = vi.spyOn(console, "log").mockImplementation(() => {});
+    printReport(report);
+    const text = printed.mock.calls.map(([line]) => line).join("\n");
+    for (const shown of [text, formatRows(report), JSON.stringify(report)])
+      for (const digest of digests) expect(shown).toContain(digest);
+    expect(formatRows(makeReport("train", { rows: [row] }, machine, "abc1234"))).not.toContain("`");
+  });
+
   it("names the setting of each side", () => {
     const used = (setting: string) => ({ used: setting, tried: {} });
     const settings = { ours: used("flash attention off, 2 threads"), other: used("flash attention on, 1 thread") };

@@ -34,13 +34,14 @@ function judgeCrippled({ peers, crippled = {}, met }: Row): Pick<Row, "met"> {
 export function printReport(report: Report): void {
   console.log(`${report.name} on ${describeMachine(report.machine)}; commit ${report.rows[0]?.commit ?? "unknown"}\n`);
   for (const check of report.peerChecks) console.log(`${describeCheck(check)}\n`);
-  for (const { case: title, metric, ours, peers, settings, ratio, target, met } of report.rows) {
+  for (const { case: title, metric, ours, peers, settings, digests, ratio, target, met } of report.rows) {
     console.log(`${title}: ${metric}`);
     console.log(`  ${"ours".padEnd(44)} ${formatNumber(ours)}${describeSetting(settings?.ours?.used)}`);
     for (const [name, value] of Object.entries(peers))
       console.log(
         `  ${name.padEnd(44)} ${formatNumber(value)}   ${formatRatio(ratio[name]!, "ours / this ")}${describeSetting(settings?.[name]?.used)}`,
       );
+    for (const digest of digests ?? []) console.log(`  ${"SHA-256".padEnd(44)} ${digest}`);
     if (target !== null) console.log(`  target: ${target}: ${met === null ? "not judged" : met ? "met" : "MISSED"}`);
     console.log("");
   }

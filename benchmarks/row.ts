@@ -7,6 +7,8 @@ export interface Row {
   peers: Record<string, number>;
   /** Settings, where several were tried: of "ours" and of each peer. */
   settings?: Record<string, UsedSetting>;
+  /** SHA-256 of what our runs made, each different one once. */
+  digests?: readonly string[];
   /** Peers with a handicap on this machine, with its cause: their numbers give no ratio. */
   crippled?: Record<string, string>;
   /** The target in words; null when the row only informs. */

@@ -5,8 +5,13 @@ import { join } from "node:path";
 import { RunFolder, runTraining, validate } from "cria";
 import { calculatorFolder, openCalculator } from "../open-calculator.js";
 
+/** Number of conversations of a step. */
+export const CONVERSATIONS = 128;
+
 export interface AheadOptions {
   lag: number;
+  /** Most conversations that decode at once. */
+  slots: number;
   seed: number;
   steps: number;
   /** Whether answers of the tool take 0.1 to 2 seconds; else they are instant. */
@@ -30,7 +35,7 @@ export interface AheadRun {
 
 /** A training of the calculator. Success is measured afterwards, with instant tools: it takes no time of the training. */
 export async function trainAhead(options: AheadOptions): Promise<AheadRun> {
-  const { lag, seed, steps, isSlow, delays = "", threads, every = 5 } = options;
+  const { lag, slots, seed, steps, isSlow, delays = "", threads, every = 5 } = options;
   const folder = await mkdtemp(join(tmpdir(), "cria-async-"));
   process.env.CRIA_DELAYS = delays;
   const open = (overrides: readonly string[]) => openCalculator({ seed, steps, threads }, overrides);
@@ -38,8 +43,7 @@ export async function trainAhead(options: AheadOptions): Promise<AheadRun> {
     const session = await open([
       `trainer.v1.trainer_mode=${lag > 0 ? "colocate_async" : "sync"}`,
       `trainer.v1.colocate_async.num_warmup_batches=${lag}`,
-      // As many conversations as may be under way.
-      `actor_rollout_ref.rollout.max_num_seqs=${128 * (lag + 1)}`,
+      `actor_rollout_ref.rollout.max_num_seqs=${slots}`,
       ...(isSlow
         ? [`actor_rollout_ref.rollout.multi_turn.tool_config_path=${join(import.meta.dirname, "tools.yaml")}`]
         : []),

@@ -35,7 +35,8 @@ function formatMetric(metric: string, rows: Report["rows"]): string {
       const value = row.peers[name];
       return value === undefined ? "" : `${describe(value, name)} (${formatRatio(row.ratio[name]!, "")})`;
     });
-    return [row.case, `${describe(row.ours, "ours")}${formatMiss(row.target, row.met)}`, ...beside];
+    const ours = [describe(row.ours, "ours"), ...(row.digests ?? []).map((digest) => `\`${digest}\``)].join(", ");
+    return [row.case, `${ours}${formatMiss(row.target, row.met)}`, ...beside];
   });
   return alignTable([[metric, "ours", ...peers], ...lines]);
 }
