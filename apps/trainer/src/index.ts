@@ -27,7 +27,13 @@ export {
 } from "@cria/core";
 export type {
   AgentContext,
+  BufferedGroup,
   DatasetRow,
+  GroupPicker,
+  GroupRequest,
+  GroupSampler,
+  GroupSamplerClass,
+  GroupSamplerOptions,
   PickedRow,
   PickRequest,
   RewardFunction,
@@ -96,6 +102,7 @@ export type {
   ProblemEvent,
   ProgressEvent,
   Replay,
+  ReplayedGroupsOptions,
   ReplayResult,
   Report,
   RollOutOptions,

@@ -4,6 +4,14 @@ export { checkProjector, checkSources } from "./data/check-images.js";
 export { DataLoader, type DataLoaderPlace, type DataLoaderState, hashUids } from "./data/data-loader.js";
 export { copyRow, type DatasetRow, type ParseRowOptions, parseRow } from "./data/dataset-row.js";
 export { filterOverlongPrompts } from "./data/filter-overlong-prompts.js";
+export type {
+  BufferedGroup,
+  GroupPicker,
+  GroupRequest,
+  GroupSampler,
+  GroupSamplerClass,
+  GroupSamplerOptions,
+} from "./data/group-sampler.js";
 export {
   type ConvertedFile,
   convertGsm8k,
@@ -15,7 +23,8 @@ export {
 export { type LoadDatasetOptions, loadDataset } from "./data/load-dataset.js";
 export { loadExport } from "./data/load-export.js";
 export { loadRow } from "./data/load-row.js";
-export { checkPicked, makeRowSampler, rowSamplers } from "./data/make-row-sampler.js";
+export { groupSamplers, makeGroupSampler, pickGroups } from "./data/make-group-sampler.js";
+export { makeRowSampler, pickRows, rowSamplers } from "./data/make-row-sampler.js";
 export { mapRecord, type RowMap } from "./data/map-record.js";
 export { messageSchema } from "./data/message-schema.js";
 export { haveImages, placeImages, readImages } from "./data/place-images.js";

@@ -8,7 +8,14 @@ import type {
   PolicyLossOptions,
 } from "@cria/algorithms";
 import type { ChatMessage } from "@cria/core";
-import type { DatasetRow, PickRequest } from "@cria/rollout";
+import type {
+  BufferedGroup,
+  DatasetRow,
+  GroupRequest,
+  GroupSampler,
+  GroupSamplerOptions,
+  PickRequest,
+} from "@cria/rollout";
 import { BaseTool, type CreateOptions, interaction, type ToolFormatName, type ToolStart, tool } from "@cria/tools";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
@@ -209,6 +216,37 @@ describe("the types of the API", () => {
       });
       // @ts-expect-error rows without its column
       void train({ task, sampler: Other });
+    };
+    expectTypeOf(check).returns.toEqualTypeOf<void>();
+  });
+
+  it("a sampler of groups is a class, a function or a name", () => {
+    class Newest implements GroupSampler {
+      constructor(readonly options: GroupSamplerOptions) {}
+      pick = ({ groups, count }: GroupRequest) => [...groups.keys()].slice(-count);
+    }
+    class Other {
+      pick = () => ["a"];
+    }
+    const check = () => {
+      const task = defineTask({ rows, reward: () => 1 });
+      void train({ task, replay: { share: 0.5, size: 8, maxAge: 2, sampling: "by_variance" } });
+      void train({ task, replay: { share: 1, sampling: Newest, samplingKwargs: { a: 1 } } });
+      void train({
+        task,
+        replay: {
+          share: 1,
+          sampling: ({ groups, kwargs, seed }) => {
+            expectTypeOf(groups).toEqualTypeOf<readonly BufferedGroup[]>();
+            expectTypeOf(kwargs).toEqualTypeOf<Readonly<Record<string, unknown>>>();
+            return [seed % groups.length];
+          },
+        },
+      });
+      // @ts-expect-error no name of a sampler
+      void train({ task, replay: { share: 1, sampling: "oldest" } });
+      // @ts-expect-error picks no positions
+      void train({ task, replay: { share: 1, sampling: Other } });
     };
     expectTypeOf(check).returns.toEqualTypeOf<void>();
   });

@@ -54,7 +54,13 @@ export { fromConfig, toConfig } from "./run/make-config.js";
 export type { RunTrainingOptions } from "./run/run-training.js";
 export { TrainingInterrupted } from "./run/steps.js";
 export { TrainRun, train } from "./run/train.js";
-export type { PartialConfig, TeacherOptions, TrainOptions, ValidationOptions } from "./run/train-options.js";
+export type {
+  PartialConfig,
+  ReplayedGroupsOptions,
+  TeacherOptions,
+  TrainOptions,
+  ValidationOptions,
+} from "./run/train-options.js";
 export type { TrainResult, TrainStep } from "./run/train-result.js";
 export type { TrainSummary } from "./run/train-summary.js";
 export type { Training } from "./run/training.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DifficultySampler } from "./difficulty-sampler.js";
-import { checkPicked, makeRowSampler } from "./make-row-sampler.js";
+import { makeRowSampler, pickRows } from "./make-row-sampler.js";
 import type { PickRequest, RowSampler } from "./row-sampler.js";
 
 const options = { batchSize: 2, seed: 0, kwargs: {} };
@@ -53,6 +53,15 @@ describe("a sampler of rows", () => {
         update() {}
       },
     ],
+    [
+      "a class whose saved state is not restored",
+      class Forgets {
+        pick() {
+          return [0, 1];
+        }
+        save() {}
+      },
+    ],
   ])("is not %s", (_, given) => {
     expect(() => make(given)).toThrow(expect.objectContaining({ code: "config/bad-sampler", subject: "s" }));
   });
@@ -69,11 +78,28 @@ describe("a sampler of rows", () => {
     ["no conversation of a row", [0, { row: 1, samples: 0 }]],
     ["samples without a row", [0, { samples: 2 }]],
     ["a text", [0, "1"]],
+    ["an empty place", [0, undefined]],
   ])("cannot pick %s", (_, picked) => {
-    expect(() => checkPicked(picked, ask(), rows.length, "s")).toThrow(
-      expect.objectContaining({ code: "data/bad-pick", subject: "s: step 1" }),
+    const pick = (given: unknown, request = ask()) =>
+      pickRows(
+        make(() => given),
+        request,
+        rows.length,
+        "s",
+      );
+    expect(() => pick(picked)).toThrow(expect.objectContaining({ code: "data/bad-pick", subject: "s: step 1" }));
+    const right = [0, { row: 1, samples: 3 }, 2];
+    expect(pick(right, ask({ spare: 1 }))).toEqual(right);
+  });
+
+  it("that throws is named, with its error", () => {
+    const cause = new Error("broken");
+    const broken = make(() => {
+      throw cause;
+    });
+    expect(() => pickRows(broken, ask(), rows.length, "s")).toThrow(
+      expect.objectContaining({ code: "data/bad-pick", subject: "s: step 1", cause }),
     );
-    expect(() => checkPicked([0, { row: 1, samples: 3 }, 2], ask({ spare: 1 }), rows.length, "s")).not.toThrow();
   });
 });
 

@@ -42,6 +42,7 @@ export const pathKeys: Readonly<Record<string, PathKind>> = {
   "actor_rollout_ref.actor.loss_terms.*.term": "module",
   "algorithm.adv_estimator": "module",
   "algorithm.kl_penalty": "module",
+  "algorithm.replay.sampling": "module",
   "distillation.teacher_models.*.model_path": "model",
   "distillation.teacher_models.*.lora_adapter_path": "file",
   "data.train_files": "rows",

@@ -1,7 +1,11 @@
-import { hasFailed, hashSeed, type Trajectory } from "@cria/core";
-import { shuffleIndices } from "@cria/core/internal";
+import { DataError, hasFailed, hashSeed, type Trajectory } from "@cria/core";
+import { type BufferedGroup, pickGroups } from "@cria/rollout";
+import { copyPlain } from "../checkpoints/plain-state.js";
 import type { ReplayOptions } from "../config/options/algorithm.js";
+import { measureSuccess } from "../rewards/measure-success.js";
+import type { Registries } from "../user-code/registries.js";
 import { type KeptTrajectory, keepTrajectory } from "./kept-trajectory.js";
+import { type OpenedGroupSampler, openGroupSampler } from "./open-group-sampler.js";
 
 /** Conversations of one prompt on which a step has trained. */
 export interface KeptGroup {
@@ -18,10 +22,16 @@ export interface ReplayedGroup {
   trajectories: readonly Trajectory[];
 }
 
+/** The state of a sampler of groups, in a checkpoint. */
+export interface GroupSamplerState {
+  name: string;
+  state: unknown;
+}
+
 /**
  * At most `size` groups of earlier steps on which later steps train again, in the manner of RePO (arXiv:2506.09340):
  * a step adds groups of the buffer to its own, with the advantages of their own groups. The choice follows from the
- * seed, the step and the buffer's content, never from a clock.
+ * seed, the step, the buffer's content and the sampler's state, never from a clock.
  *
  * A token takes 17 bytes, in memory as in a checkpoint (a third more): 256 groups of 8 conversations of 1,000 tokens
  * are 35 MB.
@@ -29,11 +39,16 @@ export interface ReplayedGroup {
 export class ReplayBuffer {
   /** The oldest first. Never changed in place, because a checkpoint in progress may hold it. */
   private kept: readonly KeptGroup[] = [];
+  private readonly opened: OpenedGroupSampler;
 
+  /** @param samplers samplers of groups by name; default: the built-in ones. @throws ConfigError */
   constructor(
     private readonly options: ReplayOptions,
     private readonly seed: number,
-  ) {}
+    samplers?: Registries["groupSamplers"],
+  ) {
+    this.opened = openGroupSampler(options, seed, samplers);
+  }
 
   get groups(): readonly KeptGroup[] {
     return this.kept;
@@ -59,41 +74,63 @@ export class ReplayBuffer {
     this.kept = [...young, ...fresh].slice(-this.options.size);
   }
 
-  /** Restores the groups of a checkpoint. */
-  restore(groups: readonly KeptGroup[]): void {
+  /** A copy of the sampler's state; null: it has none. @throws DataError when JSON cannot represent it. */
+  saveSampler(): GroupSamplerState | null {
+    const { name, sampler } = this.opened;
+    return sampler.save ? { name, state: copyPlain(sampler.save(), name) } : null;
+  }
+
+  /**
+   * Restores the groups of a checkpoint, and the sampler's state.
+   * @param saved null: the checkpoint has none, and the sampler begins without a history.
+   * @throws DataError when the state is another sampler's.
+   */
+  restore(groups: readonly KeptGroup[], saved: GroupSamplerState | null = null): void {
+    const { name, sampler } = this.opened;
+    if (saved && saved.name !== name)
+      throw new DataError("holds the state of another sampler of groups", {
+        code: "data/checkpoint-mismatch",
+        subject: "the checkpoint",
+        expected: saved.name,
+        received: name,
+        remedy: "resume with that sampler, or start a new run",
+      });
     this.kept = groups.slice(-this.options.size);
+    if (saved) sampler.restore?.(structuredClone(saved.state));
   }
 
   /**
    * Draws groups for a step with `own` groups: `share` times as many, or all if fewer. Each at most once, the oldest
-   * first.
+   * first. A sampler of the user's may pick fewer.
+   * @throws DataError when that sampler throws, or picks what is not there.
    */
   draw(step: number, own: number): ReplayedGroup[] {
     const { share, maxAge } = this.options;
     const young = this.kept.filter((group) => step - group.step <= maxAge);
     const count = Math.min(young.length, Math.round(share * own));
-    const drawn = this.rank(step, young)
-      .slice(0, count)
-      .sort((a, b) => a - b);
+    if (count === 0) return [];
+    const { name, sampler } = this.opened;
+    const groups = young.map((group) => describeGroup(group, step));
+    const request = { step, count, groups, seed: hashSeed(this.seed, "replay", step) };
+    const drawn = [...pickGroups(sampler, request, name)].sort((a, b) => a - b);
     return drawn.map((index) => {
       const { step: of, trajectories } = young[index]!;
       const rename = (t: KeptTrajectory) => ({ ...t, uid: `${t.uid} of step ${of}` }) as Trajectory;
       return { age: step - of, trajectories: trajectories.map(rename) };
     });
   }
-
-  /** Indices of groups, in the order of preference. */
-  private rank(step: number, groups: readonly KeptGroup[]): number[] {
-    const { sampling } = this.options;
-    const newest = [...groups.keys()].reverse();
-    if (sampling === "newest") return newest;
-    if (sampling === "uniform") return [...shuffleIndices(groups.length, hashSeed(this.seed, "replay", step))];
-    const variances = groups.map(({ trajectories }) => computeVariance(trajectories.map(({ reward }) => reward)));
-    return newest.sort((a, b) => variances[b]! - variances[a]!);
-  }
 }
 
-function computeVariance(values: readonly number[]): number {
-  const mean = values.reduce((a, b) => a + b, 0) / values.length;
-  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
+/** Describes a group to a sampler. @param step the step that may learn from it. */
+function describeGroup({ step: of, trajectories }: KeptGroup, step: number): BufferedGroup {
+  const { uid, dataSource } = trajectories[0]!;
+  return {
+    step: of,
+    age: step - of,
+    uid,
+    dataSource,
+    rewards: trajectories.map(({ reward }) => reward),
+    tokens: trajectories.map(({ responseMask }) => responseMask.reduce((sum, bit) => sum + bit, 0)),
+    success: measureSuccess(trajectories),
+  };
 }

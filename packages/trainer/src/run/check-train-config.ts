@@ -2,6 +2,7 @@ import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@c
 import { listMissingParameters, listTermTokens, resolveTeacherTerm } from "@cria/algorithms/internal";
 import { policyLossParameters, teacherTermOptions } from "@cria/algorithms/schemas";
 import { ConfigError } from "@cria/core";
+import { groupSamplers } from "@cria/rollout";
 import { getToolFormat } from "@cria/tools";
 import { countSamples } from "../config/derived-values.js";
 import { trainKeys } from "../config/import/config-keys.js";
@@ -38,6 +39,7 @@ export function checkTrainConfig(
   rewardStrategies.get(config.reward_model.aggregation.strategy);
   registries.klEstimates.get(config.algorithm.kl_penalty, { subject: "algorithm.kl_penalty" });
   checkAlgorithm(config, registries);
+  checkGroupSampler(config, registries);
   // Agent loops of a config file are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
   const { format } = rollout.multi_turn;
@@ -161,6 +163,30 @@ function checkGuided(
       "actor_rollout_ref.rollout.partial_rollout carry_on",
       rollout.partial_rollout,
     );
+}
+
+/** Checks that the choice of replayed groups has an effect. A user's sampler is loaded with the training. */
+function checkGroupSampler({ algorithm }: TrainConfig, registries: Registries): void {
+  const { share, sampling, sampling_kwargs } = algorithm.replay;
+  if (!sampling.includes("#")) registries.groupSamplers.get(sampling);
+  const isOwn = !groupSamplers.names().includes(sampling);
+  if (share === 0 && isOwn)
+    throw new ConfigError("chooses groups of earlier steps, and no step learns from any", {
+      code: "config/bad-value",
+      subject: "algorithm.replay.sampling",
+      expected: "algorithm.replay.share above 0",
+      received: `${sampling}, and a share of 0`,
+      remedy: "set the share, or leave sampling out: a step always learns from all groups that it samples itself",
+    });
+  const [option] = Object.keys(sampling_kwargs);
+  if (!isOwn && option !== undefined)
+    throw new ConfigError("is an option of no built-in sampler of groups", {
+      code: "config/bad-value",
+      subject: `algorithm.replay.sampling_kwargs.${option}`,
+      expected: 'a class or function of yours: algorithm.replay.sampling "./module.ts#export"',
+      received: sampling,
+      remedy: "leave it out",
+    });
 }
 
 /** Checks that groups of earlier steps can be learned from again: only their tokens, logprobs and rewards are kept. */

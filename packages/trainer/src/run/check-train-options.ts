@@ -4,6 +4,7 @@ import { isTask } from "../task/task.js";
 import type {
   DemonstrationsOptions,
   LossWeightsOptions,
+  ReplayedGroupsOptions,
   TeacherOptions,
   TrainOptions,
   ValidationOptions,
@@ -42,6 +43,17 @@ const demonstrationChecks: ChecksOf<Required<DemonstrationsOptions>> = {
 
 const weightChecks: ChecksOf<Required<LossWeightsOptions>> = { key: any, rows: any };
 
+const replayChecks: ChecksOf<Required<ReplayedGroupsOptions>> = {
+  share: any,
+  size: any,
+  maxAge: any,
+  sampling: [
+    (value) => isText(value) || typeof value === "function",
+    'a class of samplers, a function that picks groups, or a name: "uniform"',
+  ],
+  samplingKwargs: any,
+};
+
 const validationChecks: ChecksOf<Required<ValidationOptions>> = {
   rows: taskChecks.rows,
   every: any,
@@ -74,6 +86,7 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
     (value) => isText(value) || typeof value === "function",
     'a class of samplers, a function that picks rows, or a name: "difficulty"',
   ],
+  replay: [isObject, "{ share, size, maxAge, sampling, samplingKwargs }", replayChecks],
   seed: any,
   learningRate: any,
   lora: [(value) => value === null || isObject(value), "{ rank, alpha, targets, path }, or null", loraChecks],

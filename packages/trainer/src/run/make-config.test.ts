@@ -68,6 +68,13 @@ describe("options", () => {
     ],
     ["journal", { journal: true }, { "trainer.journal": true }],
     ["sampler", { sampler: "difficulty" }, { "data.sampler.class_name": "difficulty" }],
+    [
+      "replay",
+      { replay: { share: 0.5, size: 8, maxAge: 2, sampling: "newest", samplingKwargs: { a: 1 } } },
+      {
+        "algorithm.replay": { share: 0.5, size: 8, max_age: 2, sampling: "newest", sampling_kwargs: { a: 1 } },
+      },
+    ],
     ["lora: null", { lora: null }, { [`${model}.lora_rank`]: 0, [`${model}.lora_adapter_path`]: null }],
     [
       "lora: null beside a config's adapter",
@@ -338,6 +345,12 @@ describe("toConfig and fromConfig", () => {
       sampler: function inTurns({ count }) {
         return Array.from({ length: count }, (_, i) => i);
       },
+      replay: {
+        share: 1,
+        sampling: class Few {
+          pick = () => [];
+        },
+      },
       loss: losses.custom(policyLosses.get("gspo")),
       trackers: ["wandb", { name: "mine", start: async () => null, log: async () => {}, finish: async () => {} }],
     };
@@ -361,6 +374,7 @@ describe("toConfig and fromConfig", () => {
         "validation.rows",
         "advantages (function estimate)",
         "sampler (function inTurns)",
+        "replay.sampling (function Few)",
         "loss.lossMode",
         "trackers[1] (mine)",
       ].sort(),

@@ -12,7 +12,7 @@ import { areFiles } from "../task/check-definition.js";
 import { exportTask, nameFiles, registerAgent, resolveFile } from "../task/task-config.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
 import { checkTrainOptions } from "./check-train-options.js";
-import type { PartialConfig, TrainOptions } from "./train-options.js";
+import type { PartialConfig, ReplayedGroupsOptions, TrainOptions } from "./train-options.js";
 
 /** The config that the options of `train` describe, and the values in memory to which its names refer. */
 export interface MadeConfig {
@@ -60,6 +60,10 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["save.minutes", "trainer.save_minutes"],
   ["save.keep", "trainer.max_actor_ckpt_to_keep"],
   ["partialRollout", `${rollout}.partial_rollout`],
+  ["replay.share", "algorithm.replay.share"],
+  ["replay.size", "algorithm.replay.size"],
+  ["replay.maxAge", "algorithm.replay.max_age"],
+  ["replay.samplingKwargs", "algorithm.replay.sampling_kwargs"],
   ["tree.expansions", `${rollout}.tree.expansions`],
   ["tree.rounds", `${rollout}.tree.rounds`],
   ["journal", "trainer.journal"],
@@ -83,6 +87,7 @@ const madeOptions: readonly (readonly [option: string, key: string])[] = [
   ["advantages", "algorithm.adv_estimator"],
   ...lossKeys.map(([option, key]) => [`loss.${option}`, key] as const),
   ["sampler", "data.sampler.class_name"],
+  ["replay.sampling", "algorithm.replay.sampling"],
   ["demonstrations.files", "data.demonstrations.files"],
   ["folder", "trainer.default_local_dir"],
   ["trackers", "trainer.logger"],
@@ -189,7 +194,14 @@ export function fromConfig(file: string, overrides: readonly string[] = []): Tra
 
 /** Registers a value in memory and returns its name. */
 type Register = (
-  registry: "rowSamplers" | "advantageEstimators" | "policyLosses" | "aggregations" | "klEstimates" | "lossTerms",
+  registry:
+    | "rowSamplers"
+    | "groupSamplers"
+    | "advantageEstimators"
+    | "policyLosses"
+    | "aggregations"
+    | "klEstimates"
+    | "lossTerms",
   value: unknown,
   name?: string,
 ) => string;
@@ -226,6 +238,10 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
       nameValue(options.sampler, (value) => register("rowSamplers", value)),
     );
   }
+  set(
+    "algorithm.replay.sampling",
+    nameValue(options.replay?.sampling, (value) => register("groupSamplers", value)),
+  );
   if (options.lag !== undefined) {
     set("trainer.v1.trainer_mode", options.lag > 0 ? "colocate_async" : "sync");
     set("trainer.v1.colocate_async.num_warmup_batches", options.lag);
@@ -253,7 +269,7 @@ function nameResume(resume: boolean | string | undefined): string | undefined {
 }
 
 function nameValue(
-  value: string | AdvantageEstimator | TrainOptions["sampler"],
+  value: string | AdvantageEstimator | TrainOptions["sampler"] | ReplayedGroupsOptions["sampling"],
   register: (value: unknown) => string,
 ): string | undefined {
   return value === undefined || typeof value === "string" ? value : register(value);
@@ -285,7 +301,7 @@ function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register
 }
 
 /** Lists options that a config cannot name. */
-function listInMemory({ task, validation, advantages, sampler, loss, trackers }: TrainOptions): string[] {
+function listInMemory({ task, validation, advantages, sampler, replay, loss, trackers }: TrainOptions): string[] {
   const found: string[] = [];
   if (task) {
     const { rows, prompt, truth, system, name, agent, tools, interaction, reward } = task.definition;
@@ -302,6 +318,7 @@ function listInMemory({ task, validation, advantages, sampler, loss, trackers }:
   }
   if (validation && !areFiles(validation.rows)) found.push("validation.rows");
   if (typeof sampler === "function") found.push(nameFunction("sampler", sampler));
+  if (typeof replay?.sampling === "function") found.push(nameFunction("replay.sampling", replay.sampling));
   if (typeof advantages === "function") found.push(nameFunction("advantages", advantages));
   for (const key of ["lossMode", "lossAggMode"] as const)
     if (loss && typeof loss[key] !== "string") found.push(`loss.${key}`);

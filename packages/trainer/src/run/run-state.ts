@@ -1,7 +1,7 @@
 import type { EstimatorState } from "@cria/algorithms";
 import type { TokenDetails } from "@cria/records";
 import { type Checkpoint, restoreEngines, type Unvalidated } from "../checkpoints/checkpoint-store.js";
-import { type KeptGroup, ReplayBuffer } from "../replay-buffer/replay-buffer.js";
+import { type GroupSamplerState, type KeptGroup, ReplayBuffer } from "../replay-buffer/replay-buffer.js";
 import { REPLAY_FILE, readReplayFile, writeReplayFile } from "../replay-buffer/replay-file.js";
 import type { StepInputs, StepResult } from "../step/training-step.js";
 import { type DealtRows, PassesOverRows, type RowOrder } from "./row-order.js";
@@ -14,6 +14,8 @@ interface RunStateData extends Unvalidated, Record<string, unknown> {
   kl_controller: { coefficient: number };
   /** Missing in checkpoints of earlier versions. */
   estimator?: EstimatorState;
+  /** Missing if no sampler of groups has a state. */
+  group_sampler?: GroupSamplerState;
 }
 
 /** State that changes from step to step, in addition to the engines. */
@@ -26,6 +28,8 @@ export interface RunPlace {
   estimator: EstimatorState;
   /** Groups in the replay buffer; null: there is none. */
   groups: readonly KeptGroup[] | null;
+  /** State of the buffer's sampler; null: it has none. */
+  groupSampler: GroupSamplerState | null;
 }
 
 /** The whole state of a training that changes from step to step and is stored in checkpoints. */
@@ -35,9 +39,9 @@ export class RunState {
   private readonly buffer: ReplayBuffer | null;
 
   constructor(private readonly training: Training) {
-    const { rowSampler, settings } = training;
+    const { rowSampler, settings, registries } = training;
     const { replay } = settings.algorithm;
-    this.buffer = replay && new ReplayBuffer(replay, settings.seed);
+    this.buffer = replay && new ReplayBuffer(replay, settings.seed, registries.groupSamplers);
     this.rows = rowSampler ? new SampledOrder(training, rowSampler) : new PassesOverRows(training);
   }
 
@@ -50,7 +54,7 @@ export class RunState {
     const data = checkpoint.data as RunStateData | null;
     if (!data) return undefined;
     this.rows.restore(data);
-    this.buffer?.restore(await readReplayFile(checkpoint.path));
+    this.buffer?.restore(await readReplayFile(checkpoint.path), data.group_sampler);
     this.training.klController.restore(data.kl_controller);
     this.training.estimatorState.current = data.estimator ?? {};
     await restoreEngines(checkpoint, listEngines(this.training));
@@ -83,14 +87,20 @@ export class RunState {
       klController: training.klController.save(),
       estimator: training.estimatorState.current,
       groups: buffer?.groups ?? null,
+      groupSampler: buffer?.saveSampler() ?? null,
     };
   }
 
   /** Describes the parts of a checkpoint, made at a place of this training. */
-  describe({ step, saveRows, klController, estimator, groups }: RunPlace): StepState {
+  describe({ step, saveRows, klController, estimator, groups, groupSampler }: RunPlace): StepState {
     const { settings } = this.training;
     const files: StepState["files"] = groups ? { [REPLAY_FILE]: (path) => writeReplayFile(path, groups) } : {};
-    const data: RunStateData = { ...saveRows(), kl_controller: klController, estimator };
+    const data: RunStateData = {
+      ...saveRows(),
+      kl_controller: klController,
+      estimator,
+      ...(groupSampler ? { group_sampler: groupSampler } : {}),
+    };
     return {
       engines: listEngines(this.training),
       files,

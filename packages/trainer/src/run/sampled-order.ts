@@ -1,5 +1,7 @@
-import { DataError, hasFailed, hashSeed, type Trajectory } from "@cria/core";
-import { checkPicked, hashUids, type PickRequest, type RowSampler, type StepOutcome } from "@cria/rollout";
+import { hasFailed, hashSeed, type Trajectory } from "@cria/core";
+import { hashUids, type PickRequest, pickRows, type RowSampler, type StepOutcome } from "@cria/rollout";
+import { copyPlain } from "../checkpoints/plain-state.js";
+import { measureSuccess } from "../rewards/measure-success.js";
 import { countSteps } from "../step/learning-rate.js";
 import type { StepResult } from "../step/training-step.js";
 import { type DealtRows, type RowOrder, refuseOrder } from "./row-order.js";
@@ -64,8 +66,7 @@ export class SampledOrder implements RowOrder {
     const spare = most === undefined ? 0 : most === 0 ? others : Math.min(others, (most - 1) * count);
     const samples = settings.sampling.n;
     const request: PickRequest = { step, count, spare, samples, seed: hashSeed(settings.data.seed, "sampler", step) };
-    const picked: unknown = this.sampler.pick(request);
-    checkPicked(picked, request, trainRows.length, this.given.name);
+    const picked = pickRows(this.sampler, request, trainRows.length, this.given.name);
     this.places.set(step, this.here());
     const rows = picked.map((entry) =>
       typeof entry === "number" ? trainRows[entry]! : { ...trainRows[entry.row]!, samples: entry.samples },
@@ -114,7 +115,7 @@ export class SampledOrder implements RowOrder {
     this.done = { told, state };
   }
 
-  /** The sampler's current place. The state is copied as plain JSON, because the sampler may change it in place. */
+  /** The sampler's current place. */
   private here(): SamplerPlace {
     return { told: this.told, state: copyPlain(this.sampler.save?.() ?? null, this.given.name) };
   }
@@ -133,42 +134,5 @@ export class SampledOrder implements RowOrder {
 
 function describeGroup(group: readonly Trajectory[]): { rewards: number[]; success: number | null } {
   const whole = group.filter((trajectory) => !hasFailed(trajectory));
-  const judged = whole.flatMap(({ rewards }) => rewards.success ?? []);
-  const success = judged.length > 0 ? judged.filter((reached) => reached).length / judged.length : null;
-  return { rewards: whole.map(({ reward }) => reward), success };
-}
-
-/** @throws DataError when JSON cannot represent the state: a resumed run would differ. */
-function copyPlain(state: unknown, name: string): unknown {
-  let problem: string | null = null;
-  let copy: unknown;
-  try {
-    copy = JSON.parse(
-      JSON.stringify(state, (key, value: unknown) => {
-        const isPlain =
-          value === null ||
-          Array.isArray(value) ||
-          typeof value === "string" ||
-          typeof value === "boolean" ||
-          (typeof value === "number" && Number.isFinite(value)) ||
-          (typeof value === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(value)));
-        if (!isPlain) problem ??= `${key === "" ? "" : `${key}: `}${describeKind(value)}`;
-        return value;
-      }),
-    );
-  } catch (error) {
-    problem = (error as Error).message;
-  }
-  if (problem === null) return copy;
-  throw new DataError("has a state that no checkpoint can hold", {
-    code: "data/bad-sampler-state",
-    subject: `${name}: save()`,
-    expected: "plain JSON: objects, lists, texts, finite numbers, true, false, null",
-    received: problem,
-  });
-}
-
-function describeKind(value: unknown): string {
-  if (typeof value !== "object") return typeof value === "number" ? String(value) : typeof value;
-  return (value as object).constructor.name;
+  return { rewards: whole.map(({ reward }) => reward), success: measureSuccess(whole) };
 }

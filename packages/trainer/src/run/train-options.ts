@@ -1,6 +1,6 @@
 import type { AdvantageEstimator, EstimatorName, PolicyLossOptions } from "@cria/algorithms";
 import type { Device } from "@cria/core";
-import type { RowPicker, RowSamplerClass } from "@cria/rollout";
+import type { GroupPicker, GroupSamplerClass, RowPicker, RowSamplerClass } from "@cria/rollout";
 import type { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import type { DistillationOptions, TeacherModel } from "../config/options/distillation.js";
@@ -68,6 +68,23 @@ export interface TeacherOptions {
   guidedShare?: number;
   /** Number of steps over which that probability falls to 0; default 100. */
   guidedSteps?: number;
+}
+
+/** Groups of earlier steps that a step learns from once more. Defaults are those of a config. */
+export interface ReplayedGroupsOptions {
+  /** Number of replayed groups for each of the step's own, 0 to 8; default 0: there is no buffer. */
+  share?: number;
+  /** Most groups in the buffer, at least 1; default 256. */
+  size?: number;
+  /** Number of steps after which a group is not replayed any more, at least 1; default 4. */
+  maxAge?: number;
+  /**
+   * Chooses the groups: "uniform" (default) draws them by the seed, "newest", "by_variance" takes those whose rewards
+   * vary most, a class of yours, which may have a state, or a function.
+   */
+  sampling?: "uniform" | "newest" | "by_variance" | GroupSamplerClass | GroupPicker;
+  /** Options of a class or function of yours. */
+  samplingKwargs?: Record<string, unknown>;
 }
 
 /** Conversations that every update also learns to repeat. `losses.ppo({ demonstrations })` says their weight. */
@@ -148,6 +165,11 @@ export interface TrainOptions<Row extends object = object> {
    * receives the task's rows. Default: passes over all rows.
    */
   sampler?: "difficulty" | RowSamplerClass<Row> | RowPicker<Row>;
+  /**
+   * Groups of earlier steps that a step learns from in addition to its own, weighed by the policy that sampled them.
+   * Default: none.
+   */
+  replay?: ReplayedGroupsOptions;
   /** Seed of sampling, of the rows' order, and of a new adapter's values; default 0. */
   seed?: number;
   /** AdamW's learning rate, at least 0; default 1e-4. */

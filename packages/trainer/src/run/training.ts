@@ -15,6 +15,7 @@ import { describeVision, makeImageAccess } from "../policy/describe-vision.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
+import { loadGroupSampler } from "../replay-buffer/open-group-sampler.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { openCritic } from "../step/critic.js";
 import { readLossWeights } from "../step/loss-weights.js";
@@ -121,6 +122,7 @@ async function openParts(
   checkTrainConfig(config, settings, registries, task?.definition);
   if (bus) checkFitsBus(config, registries);
   await checkLagFits(config, folder, { sends: bus !== undefined });
+  await loadGroupSampler(settings.algorithm.replay, { folder, seed: settings.seed }, registries);
   const sampleRows = await loadSampler(settings.data.sampler, folder, registries);
   const allRows = await openData(settings, folder, {
     train: await task?.load(),

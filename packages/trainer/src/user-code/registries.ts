@@ -4,6 +4,9 @@ import type { Registry } from "@cria/core";
 import {
   type AgentLoopEntry,
   agentLoops,
+  type GroupPicker,
+  type GroupSamplerClass,
+  groupSamplers,
   type RewardFunction,
   type RewardManagerFactory,
   type RowPicker,
@@ -29,6 +32,7 @@ export interface Registries extends Algorithms {
   rewards: Registry<RewardFunction>;
   rewardManagers: Registry<RewardManagerFactory>;
   rowSamplers: Registry<RowSamplerClass | RowPicker>;
+  groupSamplers: Registry<GroupSamplerClass | GroupPicker>;
   toolClasses: Registry<ToolClass | ToolFactory>;
   interactionClasses: Registry<InteractionClass>;
   toolFormats: Registry<ToolFormat>;
@@ -49,6 +53,7 @@ export function openRegistries(): Registries {
     rewards: rewardFunctions.extend(),
     rewardManagers: rewardManagers.extend(),
     rowSamplers: rowSamplers.extend(),
+    groupSamplers: groupSamplers.extend(),
     toolClasses: toolClasses.extend(),
     interactionClasses: interactionClasses.extend(),
     toolFormats: toolFormats.extend(),

@@ -1,4 +1,5 @@
 import { advantageEstimators, klEstimates, reweightMethods } from "@cria/algorithms";
+import { groupSamplers } from "@cria/rollout";
 import { z } from "zod";
 
 /** The coefficient of the KL in the reward. */
@@ -87,10 +88,15 @@ export const replayOptions = z.strictObject({
     .describe(
       "Number of replayed groups per step, relative to its own groups: 0.5 adds half as many. 0: no replay and no buffer (docs/algorithm-settings.md).",
     ),
-  sampling: z
-    .enum(["uniform", "newest", "by_variance"])
-    .default("uniform")
-    .describe("Choice of the replayed groups: drawn by the seed, the newest, or those whose rewards vary most."),
+  sampling: z.string().default("uniform").meta({
+    description:
+      'Choice of the replayed groups. uniform: drawn by the seed; newest; by_variance: those whose rewards vary most; "./module.ts#export": by a class or function of yours (docs/algorithm-settings.md).',
+    examples: groupSamplers.names(),
+  }),
+  samplingKwargs: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe("Options of a class or function of yours that chooses the replayed groups."),
 });
 
 export type ReplayOptions = z.infer<typeof replayOptions>;

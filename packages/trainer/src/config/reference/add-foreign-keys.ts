@@ -16,15 +16,16 @@ export function addForeignKeys(root: JsonNode): void {
     if (node) allowNull(node);
   }
   for (const key of listUnboundedKeys()) delete findNode(root, key)?.maximum;
+  const taken = { ...describeMovedKeys(), ...describeStreamedKeys() };
   // Other names are copies of their keys, made before these get further keys.
   const rows = Object.entries(verlKeys);
   for (const [key, entry] of rows) if ("alias" in entry) addOtherName(root, key, entry.alias);
   for (const [key, entry] of rows) {
     if ("nothing" in entry) addKey(root, key, { deprecationMessage: `has no effect: ${entry.nothing}` });
-    else if (!("alias" in entry)) addPendingKey(root, key, "only" in entry ? entry.only : null);
+    else if (!("alias" in entry) && !Object.keys(taken).some((other) => `${other}.`.startsWith(`${key}.`)))
+      addPendingKey(root, key, "only" in entry ? entry.only : null);
   }
-  for (const [key, description] of Object.entries({ ...describeMovedKeys(), ...describeStreamedKeys() }))
-    addKey(root, key, { description, doNotSuggest: true });
+  for (const [key, description] of Object.entries(taken)) addKey(root, key, { description, doNotSuggest: true });
   // Hydra's names of Python classes, which any section may have.
   visit(root, ({ properties, additionalProperties }) => {
     if (properties && additionalProperties === false)

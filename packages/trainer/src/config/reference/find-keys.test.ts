@@ -50,6 +50,7 @@ describe("cria config", () => {
       keys: [],
       note: "critic.fsdp has no effect: weights are not sharded",
     });
+    expect(findKeys(train, "trainer.v1.sampler.custom_sampler.path").note).toMatch(/algorithm\.replay\.sampling/);
     expect(findKeys(train, "data.datagen.path").note).toBe("data.datagen.path is not supported yet; it may be null");
   });
 

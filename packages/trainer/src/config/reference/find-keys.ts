@@ -2,6 +2,7 @@ import { ConfigError } from "@cria/core";
 import { findNearest } from "@cria/core/internal";
 import { findVerlKey, listIgnoredKeys, listOtherNames, listRenamedKeys } from "../verl/foreign-keys.js";
 import { describeStreamedKeys } from "../verl/streamed-training.js";
+import { describeMovedKeys } from "../verl/translate-values.js";
 import { listVerlDefaults } from "../verl/verl-defaults.js";
 import { type ConfigFile, configFiles } from "./config-files.js";
 import { type ConfigKey, listKeys } from "./list-keys.js";
@@ -67,6 +68,8 @@ function findForeign(all: readonly ConfigKey[], query: string): { keys: ConfigKe
     if (entry && "nothing" in entry) return { keys: [], note: `${key} has no effect: ${entry.nothing}` };
     const streamed = describeStreamedKeys()[key];
     if (streamed !== undefined) return { keys: [], note: `${key} is of a streamed training: ${streamed}` };
+    const moved = describeMovedKeys()[key];
+    if (moved !== undefined) return { keys: [], note: `${key}: ${moved}` };
     if (!entry) continue;
     const accepted = "only" in entry ? entry.only.map((value) => JSON.stringify(value)).join(" or ") : "";
     return { keys: [], note: `${key} is not supported yet${accepted ? `; it may be ${accepted}` : ""}` };

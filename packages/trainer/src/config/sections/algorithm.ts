@@ -99,6 +99,7 @@ const replay = z.strictObject({
   max_age: replayed.maxAge,
   share: replayed.share,
   sampling: replayed.sampling,
+  sampling_kwargs: replayed.samplingKwargs,
 });
 
 const gigpo = z.strictObject({

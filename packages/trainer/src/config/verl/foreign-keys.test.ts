@@ -74,7 +74,8 @@ describe("keys of other frameworks", () => {
   });
 
   it.each([
-    "trainer.v1.sampler.custom_sampler.path=x.py",
+    "trainer.v1.sampler.custom_sampler={path: x.py, name: Mine}",
+    "trainer.v1.sampler.custom_sampler.path=x.ts",
     "skip.rollout.enable=true",
     "actor_rollout_ref.ref.model.path=other.gguf",
   ])("of other trainings are refused: %s", (override) => {
@@ -97,6 +98,23 @@ describe("keys of other frameworks", () => {
     const correction = "algorithm.rollout_correction";
     expect(load(`${correction}={rollout_is: null, rollout_is_threshold: null}`)).toEqual(load());
     expect(() => load(`${correction}={rollout_is: token, rollout_is_threshold: null}`)).toThrow(/rollout_is_threshold/);
+  });
+
+  it("that name a module which chooses groups of verl's buffer choose the replayed groups", () => {
+    const custom = "trainer.v1.sampler.custom_sampler";
+    const kwargs = "+trainer.v1.sampler.sampler_kwargs={keep: 2}";
+    const { replay } = load(`+${custom}={path: /x/mine.ts, name: Mine}`, kwargs).algorithm;
+    expect(replay).toMatchObject({ sampling: "/x/mine.ts#Mine", sampling_kwargs: { keep: 2 } });
+    // What is typed starts at the working directory.
+    const typed = load(`+${custom}={path: mine.ts, name: Mine}`).algorithm.replay;
+    expect(typed).toMatchObject({ sampling: `${join(process.cwd(), "mine.ts")}#Mine`, sampling_kwargs: {} });
+    const { values, warnings } = read(
+      "algorithm.replay.sampling=newest",
+      `+${custom}={path: mine.ts, name: Mine}`,
+      kwargs,
+    );
+    expect(values.algorithm.replay).toMatchObject({ sampling: "newest", sampling_kwargs: {} });
+    expect(warnings.join()).toMatch(/custom_sampler.*algorithm\.replay\.sampling says it/);
   });
 
   it("that stream prompts make steps of the prompts between two synchronisations of weights", () => {

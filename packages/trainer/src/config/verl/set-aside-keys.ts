@@ -22,13 +22,13 @@ export interface ForeignKeys {
 export function setAsideForeignKeys(raw: Record<string, unknown>, options: StreamedOptions = {}): ForeignKeys {
   expandSwitches(raw);
   const translated = [...dropPythonTargets(raw), ...renameKeys(raw), ...translatePixelLimits(raw)];
-  moveValues(raw);
+  const overruled = moveValues(raw);
   const streamed = translateStreamed(raw, options);
   const ofNoTower = dropKeysOfNoTower(raw);
   // Checked before sections are dropped: some of their keys must not be ignored.
   const refusals = removePendingKeys(raw);
   const dropped = [...ofNoTower, ...dropIgnoredKeys(raw), ...dropUnreadSections(raw)];
-  const setAside = [...translated, ...streamed, ...dropped];
+  const setAside = [...translated, ...overruled, ...streamed, ...dropped];
   return { setAside: [...setAside, ...translateValues(raw)], refusals };
 }
 

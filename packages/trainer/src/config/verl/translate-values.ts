@@ -1,4 +1,4 @@
-import { readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
+import { isMapping, readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
 
 const rollout = "actor_rollout_ref.rollout";
 
@@ -45,15 +45,26 @@ export function expandSwitches(raw: Record<string, unknown>): void {
   if (typeof enable === "boolean") writeKey(raw, key, { enable });
 }
 
-const refillKey = "trainer.v1.sampler.sync_refill_failed_groups";
+const sampler = "trainer.v1.sampler";
+const refillKey = `${sampler}.sync_refill_failed_groups`;
+const replaySampling = "algorithm.replay.sampling";
+const replayKwargs = "algorithm.replay.sampling_kwargs";
 
 /** Keys that `moveValues` replaces, with their meaning here. */
 export function describeMovedKeys(): Record<string, string> {
-  return { [refillKey]: `true is ${rollout}.on_failure refill.` };
+  return {
+    [refillKey]: `true is ${rollout}.on_failure refill.`,
+    [`${sampler}.custom_sampler.path`]: `A JavaScript or TypeScript module is ${replaySampling} "path#name". Python is refused.`,
+    [`${sampler}.custom_sampler.name`]: "The export of that module.",
+    [`${sampler}.sampler_kwargs`]: `Beside such a module: ${replayKwargs}.`,
+  };
 }
 
-/** Moves values to the keys that have them in Cria; runs before sections are dropped. */
-export function moveValues(raw: Record<string, unknown>): void {
+/**
+ * Moves values to the keys that have them in Cria; runs before sections are dropped. Returns those without effect
+ * because Cria's own key is set, too.
+ */
+export function moveValues(raw: Record<string, unknown>): SetAside[] {
   const onFailure = `${rollout}.on_failure`;
   const { value: refills } = removeKey(raw, refillKey);
   if (refills === true && readKey(raw, onFailure) === undefined) writeKey(raw, onFailure, "refill");
@@ -66,6 +77,26 @@ export function moveValues(raw: Record<string, unknown>): void {
     (readKey(raw, `${correction}.rollout_is`) ?? null) === null
   )
     removeKey(raw, `${correction}.rollout_is_threshold`);
+  return moveSampler(raw);
+}
+
+/**
+ * Converts a sampler of verl's buffer: it chooses the finished groups that a step learns from. The groups that a step
+ * sampled itself are those of the schedule, so here it chooses among those of earlier steps. Other modules than
+ * JavaScript's and TypeScript's are left where they are, and refused.
+ */
+function moveSampler(raw: Record<string, unknown>): SetAside[] {
+  const custom = `${sampler}.custom_sampler`;
+  const [path, name] = [readKey(raw, `${custom}.path`), readKey(raw, `${custom}.name`)];
+  if (typeof path !== "string" || typeof name !== "string" || !/\.[cm]?[jt]sx?$/.test(path)) return [];
+  removeKey(raw, custom);
+  const { value: kwargs } = removeKey(raw, `${sampler}.sampler_kwargs`);
+  const present = readKey(raw, replaySampling);
+  if (present !== undefined) return [{ key: custom, reason: `${replaySampling} says it: ${JSON.stringify(present)}` }];
+  const isPath = /^(\.{1,2}|~)?\//.test(path);
+  writeKey(raw, replaySampling, `${isPath ? "" : "./"}${path}#${name}`);
+  if (isMapping(kwargs) && readKey(raw, replayKwargs) === undefined) writeKey(raw, replayKwargs, kwargs);
+  return [];
 }
 
 /** Converts values of other frameworks to Cria's; returns those without their full effect. */

@@ -61,6 +61,11 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "async_training.dynamic_scaling_policy": { nothing: oneMachine },
   "async_training.dynamic_scaling_deactivate_ratio": { nothing: oneMachine },
   "async_training.dynamic_scaling_enable_rebalance": { nothing: oneMachine },
+  "async_training.use_dynamic_resource_scheduling": { nothing: oneMachine },
+  "async_training.dynamic_schedule_policy": { nothing: oneMachine },
+  "async_training.dynamic_schedule_deactivate_ratio": { nothing: oneMachine },
+  "async_training.dynamic_schedule_enable_rebalance": { nothing: oneMachine },
+  "async_training.concurrent_samples_per_replica": { nothing: "actor_rollout_ref.rollout.max_num_seqs says it" },
   "rollout.nnodes": { nothing: oneMachine },
   "rollout.n_gpus_per_node": { nothing: oneDevice },
   "rollout.n": { nothing: "actor_rollout_ref.rollout.n says it" },
@@ -357,10 +362,11 @@ export const verlKeys: Readonly<Record<string, VerlKey>> = {
   "reward_model.model.external_lib": { only: [null] },
   "trainer.v1.sampler.custom_sampler.path": {
     only: [null],
-    remedy: "a step learns from the groups that the schedule says; data.sampler decides which rows it is given",
+    remedy:
+      "verl's sampler is Python over its queue of finished groups, and names a class. Here a step learns from the groups that the schedule says. A JavaScript or TypeScript module with a name chooses groups of earlier steps that a step learns from once more (algorithm.replay.sampling), and data.sampler the rows of a step",
   },
-  "trainer.v1.sampler.custom_sampler": { unread: "nothing stands in for the buffer of finished groups" },
-  "trainer.v1.sampler.sampler_kwargs": { unread: "nothing stands in for the buffer of finished groups" },
+  "trainer.v1.sampler.custom_sampler": { unread: "no module is named that chooses groups (custom_sampler.path)" },
+  "trainer.v1.sampler.sampler_kwargs": { unread: "no module is named that chooses groups (custom_sampler.path)" },
   "trainer.v1.sampler.max_off_policy_strategy": {
     nothing:
       "steps are sampled by a schedule whose lag is never exceeded: there is nothing to drop, and nothing to wait for",
