@@ -5,6 +5,7 @@ import { TinyModels } from "@cria/engine/testing";
 import { loopCounters } from "@cria/rollout";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runTraining } from "../run/run-training.js";
+import { expandBraces } from "../testing/expand-braces.js";
 import { type FakeTraining, openFakeTraining } from "../testing/fake-training.js";
 import { openTinyTraining } from "../testing/tiny-training.js";
 import { validate } from "../validation/validate.js";
@@ -33,17 +34,11 @@ training/rollout_actor_probs_pearson_corr rollout_corr/{kl,k3_kl,rollout_is_mean
 engine/{prefill_tokens,reused_tokens,decode_tokens}
 val-core/test/acc/{mean@4,best@4/mean,worst@4/mean,maj@4/mean}`;
 
-/** Expands braces: "a/{b,c}/d" -> "a/b/d", "a/c/d". */
-function expand(pattern: string): string[] {
-  const match = /^(.*?)\{(.*?)\}(.*)$/.exec(pattern);
-  return match ? match[2]!.split(",").flatMap((part) => expand(`${match[1]}${part}${match[3]}`)) : [pattern];
-}
-
 /** Reads the rows of docs/metrics.md; `<x>` matches any text. */
 function readDocumented(): { name: string; pattern: RegExp }[] {
   const text = readFileSync(join(import.meta.dirname, "../../../../docs/metrics.md"), "utf8");
   const names = text.split("\n").flatMap((line) => /^\| `([^`]+)` +\|/.exec(line)?.[1] ?? []);
-  return names.flatMap(expand).map((name) => {
+  return names.flatMap(expandBraces).map((name) => {
     const literal = name.split(/<[a-z]+>/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     return { name, pattern: new RegExp(`^${literal.join("(.+)")}$`) };
   });
@@ -72,7 +67,7 @@ it("a step with everything on has every metric of the contract", async () => {
     trackers: [],
   });
   const metrics = JSON.parse(readFileSync(join(path, "metrics.jsonl"), "utf8")) as Record<string, number>;
-  const names = NAMES.trim().split(/\s+/).flatMap(expand);
+  const names = NAMES.trim().split(/\s+/).flatMap(expandBraces);
   expect(names.length).toBeGreaterThan(80);
   expect(names.filter((name) => !Number.isFinite(metrics[name]))).toEqual([]);
   expect(listUndocumented(Object.keys(metrics))).toEqual([]);
