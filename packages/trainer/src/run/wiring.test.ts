@@ -367,9 +367,7 @@ const ELSEWHERE: Record<string, string[]> = {
     "algorithm.vine.continuations",
     "algorithm.vine.max_tokens",
   ],
-  "replayed-groups.test.ts": ["size", "max_age", "share", "sampling", "sampling_kwargs"].map(
-    (key) => `algorithm.replay.${key}`,
-  ),
+  "replayed-groups.test.ts": ["size", "max_age", "share", "sampling"].map((key) => `algorithm.replay.${key}`),
   "failures.test.ts": [`${ROLLOUT}.on_failure`],
   "algorithms.test.ts, on a real model": [
     `${ACTOR}.skip_zero_advantage`,
