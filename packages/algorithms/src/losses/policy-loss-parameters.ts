@@ -80,7 +80,7 @@ export const policyLossTerms = z.strictObject({
     .min(0)
     .default(termDefaults.demonstrationCoeff)
     .describe(
-      "Weight of the cross-entropy of demonstrations, conversations that every update also learns to repeat: data.demonstration_files; 0: none.",
+      "Weight of the cross-entropy of demonstrations, conversations that every update also learns to repeat: data.demonstrations.files; 0: none.",
     ),
 });
 
