@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import type { Plugin } from "esbuild";
 import type { Options } from "tsup";
 
-/** What every build has in common: ESM for Node 20, types beside it, sources mapped. */
+/** The common options of all builds: ESM for Node 20, types beside it, sources mapped. */
 export function libraryBuild(entry: Record<string, string>, options: Options = {}): Options {
   return {
     entry,

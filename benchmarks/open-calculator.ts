@@ -4,7 +4,7 @@ import { type OpenOptions, openConfig } from "./open-config.js";
 
 const config = join(import.meta.dirname, "..", "examples", "calculator", "config.yaml");
 
-/** Where paths of the calculator's config start. */
+/** Paths in the calculator's config are relative to this folder. */
 export const calculatorFolder = dirname(config);
 
 /**

@@ -92,7 +92,7 @@ describe("the headline", () => {
     const rows = [
       make("model F16, 1 sequence", "true", 75, { ...peers, "ours, deterministic: false": 300 }),
       make("model F16, 1 sequence", "false", 300, peers),
-      // Of a type that is measured beside the limit alone.
+      // This type is measured beside the limit alone.
       make("model Q4_0, 8 sequences", "true", 100, { "llama-batched-bench": 50 }),
     ];
     const lines = writeHeadline([makeReport("decode", { rows }, machine, "abc1234")]);

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * What a built site lacks: the page of a module, a page in the search, or what it loads from another host (it works offline). VitePress
- * itself refuses dead links.
+ * Lists defects of a built site: a missing page of a module, a page that the search lacks, or a file that is loaded from another host
+ * (the site works offline). VitePress itself refuses dead links.
  * @param html folder of the built site. @param modules names of the API's modules; empty: it was built without the API.
  */
 export function checkSite(html, modules) {

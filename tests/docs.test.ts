@@ -175,7 +175,7 @@ describe("the glossary", () => {
 describe("programs of pages", () => {
   const pages = ["README.md", ...docs.map((name) => `docs/${name}`)];
   const folder = join(root, "tests", "build", "snippets");
-  /** What a page's programs may import from another one. */
+  /** A program that those of other pages may import. */
   const shared = readSnippets(read("README.md")).find(({ name }) => name === "task.mts")!;
 
   /** Files that are not on the disk, and where each comes from. */

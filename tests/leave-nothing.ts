@@ -20,7 +20,7 @@ const registries: readonly Registry<unknown>[] = [
   ...[advantageEstimators, policyLosses, klEstimates, aggregations, rewardStrategies],
   ...[toolClasses, toolFormats, interactionClasses, agentLoops, rewardManagers, rewardFunctions],
 ] as Registry<unknown>[];
-/** Of each registry; the last are names of formats, which are known without the formats. */
+/** The entries of each registry; the last are names of formats, which are known without the formats. */
 const maps: readonly Map<string, unknown>[] = [
   ...registries.map((registry) => registry["own"]),
   registeredFormatNames as Map<string, unknown>,

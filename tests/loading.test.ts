@@ -4,13 +4,13 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
 
-// Of the built packages, as users have them: the modules that a program loads when it imports Cria. Not the time, which machines differ in.
+// Counts the modules that a program loads when it imports the built packages, as users have them. Not the time, in which machines differ.
 const root = join(import.meta.dirname, "..");
 mkdirSync(join(import.meta.dirname, "build"), { recursive: true });
 const folder = mkdtempSync(join(import.meta.dirname, "build", "loading-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Of Cria and other people's; a chunk of a package is one. */
+/** Modules of Cria and of others; a chunk of a package is one. */
 const MOST_MODULES = 55;
 /** Not minified: what V8 reads. */
 const MOST_BYTES = 650_000;

@@ -42,7 +42,7 @@ function readPages(): Set<string> {
   return new Set(code.flatMap((text) => text.match(/[A-Za-z_$][\w$]*/g) ?? []));
 }
 
-/** What programs of this repository import or name again, as users' would. */
+/** Lists the names that programs of this repository import or export again, as users' would. */
 function readPrograms(): Set<string> {
   const folders = ["examples", "models", "benchmarks", "deploy", "apps/trainer/src/subpaths"];
   const files = folders.flatMap((folder) => listFiles(folder, /\.m?[jt]s$/)).filter((file) => !isTest(file));
@@ -125,7 +125,7 @@ function listTypes(node: ts.Node): string[] {
   const isPrivate = modifiers?.some(({ kind }) => kind === ts.SyntaxKind.PrivateKeyword);
   if (isPrivate || ts.isBlock(node)) return [];
   if (ts.isIdentifier(node)) return [node.text];
-  // Of a value the type alone is written down; a function's is in its parameters.
+  // A value's declaration shows its type alone; a function's is in its parameters.
   if (ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node) || ts.isParameter(node)) {
     const { type, initializer } = node;
     const shown = type ?? (initializer && ts.isArrowFunction(initializer) ? initializer : undefined);
@@ -163,7 +163,7 @@ describe("public names", () => {
   );
   const isShown = ({ as }: { as: string }) => shown.has(as) || as in explained;
   const needed = addTypes(places.filter(isShown).flatMap(({ place }) => place ?? []));
-  // What rollout gives is public too, and says types of these packages.
+  // Public names of rollout are written in types of these packages.
   const list = places.filter(
     (each) => !isShown(each) && each.place && !needed.has(`${each.place.file}#${each.place.name}`),
   );

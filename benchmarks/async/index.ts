@@ -127,7 +127,7 @@ function compare(
   };
 }
 
-/** How many different adapters come of runs with other delays and threads. */
+/** Counts the different adapters of runs with other delays and threads. */
 async function countAdapters(log: (text: string) => void): Promise<Row> {
   const digests = new Set<string>();
   for (let i = 0; i < REPEATS; i++) {

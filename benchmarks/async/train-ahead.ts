@@ -29,7 +29,7 @@ export interface AheadRun {
   secondsAfter: Map<number, number>;
   /** Share of the held-out problems that were solved, greedily, by steps done. */
   success: Map<number, number>;
-  /** Of the adapter at the end. */
+  /** Digest of the adapter at the end. */
   sha256: string;
 }
 

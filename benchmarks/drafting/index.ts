@@ -114,7 +114,7 @@ async function compareConversations(): Promise<Row> {
 
 const PASSES = ["first pass", "second pass"] as const;
 
-/** What a model did in a pass: tokens per second of each round, and tokens of all of them. */
+/** A model's work in a pass: tokens per second of each round, and tokens of all rounds. */
 interface Taken {
   speeds: number[];
   sampled: number;
@@ -161,7 +161,7 @@ async function measure(one: Case, log: (text: string) => void): Promise<Row[]> {
   return PASSES.flatMap((pass): Row[] => {
     const { speeds, accepted, sampled } = taken.drafting[pass];
     const [ours, plain] = [median(speeds), median(taken.plain[pass].speeds)];
-    // What nothing matches may cost holds for both.
+    // A case in which no draft can match has one bound, for both passes.
     const least = one.least !== null && (one.least < 1 || pass === "second pass") ? one.least : null;
     return [
       {

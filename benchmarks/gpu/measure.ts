@@ -25,7 +25,7 @@ const { values, positionals } = parseArgs({
     device: { type: "string", default: "cuda" },
     size: { type: "string", default: "full" },
     folder: { type: "string", default: "." },
-    /** Of `models`: one weight type; default: all. */
+    /** Restricts `models` to one weight type; default: all. */
     type: { type: "string" },
   },
 });

@@ -46,7 +46,7 @@ const bins = join(modules, "@node-llama-cpp", "linux-x64", "bins", "linux-x64");
 const pack = (name, cwd, paths) =>
   execFileSync("tar", ["-C", cwd, "-cJf", join(folder, name), ...paths], { env: { ...process.env, XZ_OPT: "-6 -T0" } });
 
-/** What a user has: the tarballs of this checkout, and the CUDA package of the release that they are built for. */
+/** Installs as a user does: the tarballs of this checkout, and the CUDA package of the release that they are built for. */
 function installProject() {
   const packed = values.tarballs ? resolve(values.tarballs) : join(staging, "tarballs");
   if (!values.tarballs) packAll(packed);

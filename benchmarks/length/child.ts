@@ -17,7 +17,7 @@ export interface LengthRequest {
 }
 
 export interface LengthAnswer {
-  /** Of the prompt with "decode", else of the whole. */
+  /** Duration of the prompt with "decode", else of the whole work. */
   seconds: number;
   /** Peak of the process less the weights' file, in bytes. */
   memory: number;

@@ -1,5 +1,5 @@
-// What llama-server is linked with beside its own sources. What reads images and sounds is left out: a server of text alone never
-// gets there.
+// The units that llama-server is linked with beside its own sources. Those for images and sounds are left out: a server
+// of text alone never calls them.
 #include <cstdio>
 #include <cstdlib>
 

@@ -31,7 +31,7 @@ function formatCase(rows: Rows): string {
   return alignTable([["", ...bases.map((base) => `Cria, ${base}`), ...peers], ...lines]);
 }
 
-/** How many times as long the peers' steps take as ours, and our share of their memory. */
+/** States the ratio of the peers' step times to ours, and our share of their memory. */
 export function describeTrl(rows: Rows): string[] {
   const steps = rows.filter(({ metric }) => metric.startsWith("seconds a step"));
   return steps.map((step) => {

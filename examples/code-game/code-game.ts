@@ -1,4 +1,4 @@
-// Who answers the policy: a secret code of digits, found by guessing.
+// The interaction that answers the policy: a secret code of digits, found by guessing.
 import { interaction } from "cria";
 
 /** Whether each digit of the secret is "higher" or "lower" than the guess's, or "right"; null for what is no code of its length. */

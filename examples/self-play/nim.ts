@@ -4,7 +4,7 @@ import type { AgentContext } from "cria";
 export interface NimRow {
   /** Stones at the beginning, at least 1. */
   stones: number;
-  /** Who plays second: the policy itself (default), or a player without a mistake. */
+  /** The second player: the policy itself (default), or a player without a mistake. */
   opponent?: "policy" | "best";
 }
 
@@ -38,7 +38,7 @@ export async function nim({ row, session }: Pick<AgentContext<NimRow>, "row" | "
     stones -= move ?? 0;
     if (move !== null && stones > 0) continue;
     if (row.opponent === "best") return { score: role === "first" && move !== null ? 1 : 0 };
-    // Who names no move has lost, and the other one has won nothing.
+    // A player that names no move has lost, but the other one has won nothing.
     const rewards: Record<string, number> = move === null ? { [role!]: -1, [other!]: 0 } : { [role!]: 1, [other!]: -1 };
     return { rewards, ...(moves.possible > 0 ? { winning_moves: moves.winning / moves.possible } : {}) };
   }

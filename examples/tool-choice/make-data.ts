@@ -7,7 +7,7 @@ import { makeDemonstration, makeQuestion, makeRow, type Need, type Question, typ
 const build = join(import.meta.dirname, "build");
 const demonstrations = 480;
 
-/** Of ten questions four need one tool, three two, and three none. */
+/** The needs of ten questions: four need one tool, three two, and three none. */
 const needs: readonly Need[] = ["one", "two", "none", "one", "two", "none", "one", "two", "none", "one"];
 const even: readonly Need[] = ["one", "two", "none"];
 

@@ -227,7 +227,7 @@ Architecture describe_architecture(llama_model * model, const std::vector<Weight
 
     TensorTable table(weights, path);
     a.rope_factors = table.find("rope_freqs.weight");
-    // Of these Model::choose_rope_factors has chosen.
+    // Model::choose_rope_factors has chosen one of these.
     const bool has_long = table.find("rope_factors_long.weight"), has_short = table.find("rope_factors_short.weight");
     if (!a.rope_factors && (has_long || has_short)) a.rope_factors = model->layers.front().rope_short;
     a.token_embd = table.need("token_embd.weight");

@@ -40,7 +40,7 @@ void converse(
         auto ended = std::make_shared<std::promise<void>>();
         GenerateParams params;
         params.max_tokens = between(random, 0, 12);
-        // What repeats itself is drafted.
+        // Greedy text repeats itself, so that it is drafted.
         if (between(random, 0, 1) == 0) params.temperature = 0;
         params.seed = uint32_t(random());
         const RequestId id = scheduler.submit(

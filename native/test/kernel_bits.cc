@@ -98,7 +98,7 @@ void check_forward(ggml_type type, int64_t n, int64_t k) {
     });
 }
 
-// Where the blocks of a type have F16 scales.
+// Offsets of the F16 scales in a block of a type.
 std::vector<size_t> list_scales(ggml_type type) {
     if (type == GGML_TYPE_MXFP4) return {};
     if (type == GGML_TYPE_Q6_K) return {208};

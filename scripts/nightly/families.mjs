@@ -100,7 +100,7 @@ Again: \`node --conditions=cria-source --import tsx scripts/nightly/families.mjs
 `;
 if (values.only === undefined) {
   writeFileSync(join(import.meta.dirname, "families.md"), text);
-  // What was found stands only where a check is not ok.
+  // Findings are recorded only for checks that are not ok.
   const short = rows.map(({ architecture, type, findings }) => ({
     ...{ architecture, type, checks: findings.length },
     others: findings

@@ -158,7 +158,7 @@ function makeTrainConfig(trainer, kind) {
   const isJudgedOnce = kind === "train-journal";
   // Longer answers, so that none comes twice.
   const length = isJudgedOnce ? 24 : 8;
-  // What later steps are given depends on what earlier ones came to.
+  // The batches of later steps depend on the outcomes of earlier ones.
   const remembers = kind === "train-replay";
   return {
     algorithm: remembers ? { replay: { share: 1, size: 5, max_age: 3 } } : {},

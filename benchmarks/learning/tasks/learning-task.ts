@@ -21,7 +21,7 @@ export interface LearningTask {
 }
 
 export interface LearnOptions {
-  /** Where run folders lie. */
+  /** The folder of the run folders. */
   folder: string;
   seed: number;
   steps: number;
@@ -29,13 +29,13 @@ export interface LearnOptions {
   overrides: readonly string[];
   /** Steps between validations. */
   every: number;
-  /** Where the trained adapter is written; left out: nowhere. */
+  /** The file for the trained adapter; left out: none is written. */
   adapter?: string;
 }
 
 export interface Learned {
   /** Share of the held-out rows that are solved after so many sampled tokens. */
   points: { tokens: number; success: number }[];
-  /** Of the steps, without validations. */
+  /** Duration of the steps, without validations. */
   seconds: number;
 }

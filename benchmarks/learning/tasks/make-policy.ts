@@ -11,7 +11,7 @@ export interface Demonstration {
 }
 
 export interface PolicyRecipe {
-  /** Of the cached folder: another recipe is another name. */
+  /** Names the cached folder: another recipe has another name. */
   name: string;
   demonstrations: () => Demonstration[];
   rows: () => Record<"train" | "val", object[]>;

@@ -1,5 +1,5 @@
-// Which values of the trained weights a sequence is sampled with: the live ones, which training changes, or a kept
-// copy.
+// Names the values of the trained weights that a sequence is sampled with: the live ones, which training changes, or a
+// kept copy.
 #pragma once
 
 #include <cstdint>

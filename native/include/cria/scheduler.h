@@ -16,8 +16,8 @@
 
 namespace cria {
 
-// Of tokens that earlier texts suggest: none, as many as save time, or all that there are (for tests: measured times
-// would decide what they try).
+// Drafts of tokens that earlier texts suggest: none, as many as save time, or all that there are (for tests: measured
+// times would decide what they try).
 enum class Drafting { never, measured, always };
 
 struct SchedulerOptions {

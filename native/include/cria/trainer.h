@@ -33,7 +33,7 @@ struct MicroBatch {
     bool adapter = true;
 };
 
-// What forward() computes of each target's distribution besides its logprob and entropy.
+// Quantities of each target's distribution that forward() computes besides its logprob and entropy.
 struct ScoreRequest {
     bool squares = false;  // the sum of the squared probabilities
     int32_t top = 0;  // this many of the most likely tokens

@@ -60,7 +60,7 @@ struct StateVectors {
 };
 
 struct StateTensors {
-    // Of each token [key_size, key_heads], scaled if they are to be; the same; [value_size, value_heads].
+    // Per token: q and k [key_size, key_heads], scaled already if the layer scales them; v [value_size, value_heads].
     StateVectors<const float> q, k, v;
     StateVectors<const float> log_decay, beta;  // [value_heads]
 };

@@ -20,7 +20,8 @@ constexpr double kFollows = 0.1;
 constexpr double kDoubt = 0.2, kMostCount = 3, kLeastCount = 0.3;
 constexpr double kKept = 0.998;  // of the counts, from one evaluation to the next
 constexpr int64_t kFresh = 500;  // so many steps later a time without drafts is measured again
-// Of twice the rows that were measured: so much more time, little, so that it is tried. More rows are not.
+// Twice the rows that were measured are assumed to take so much more time: little, so that they are tried. More rows
+// are not tried.
 constexpr double kCostOfMore = 0.15;
 constexpr int kMostTimesRows = 2;
 

@@ -11,7 +11,7 @@
 
 namespace cria {
 
-// Of each sequence, in one step.
+// Drafted tokens of each sequence in one step, at most.
 constexpr int kMostDrafted = 7;
 // Slots of a step that drafts. From eight rows on a row more costs about as much as a token, and each of many sequences
 // would get as many rows as the one that is easiest to predict: 16 together lost up to a fifth.

@@ -11,7 +11,7 @@ constexpr uint8_t kMostCount = 15;  // of hits and misses, which are then halved
 constexpr int kCounts = kMostCount + 1;
 constexpr float kMostJudged = 256;  // of a kind, then halved
 constexpr double kLeastChance = 0.02;  // of a whole draft
-// What a shorter context's guess says of the longest one's.
+// The relation of a shorter context's guess to the longest one's.
 enum Support { kNone, kSame, kOther, kSupports };
 
 }  // namespace

@@ -37,7 +37,7 @@ class Drafter {
     void judge(const DraftToken & proposed, int32_t drawn);
 
    private:
-    // What followed a context. One wrong guess more than right ones, and another token takes its place.
+    // The token that followed a context. After one more wrong guess than right ones another token takes its place.
     struct Entry {
         uint32_t tag = 0;
         int32_t next = -1;  // -1: empty
@@ -50,7 +50,7 @@ class Drafter {
     };
     using Hashes = std::array<uint64_t, kDraftContexts.size()>;
 
-    // Of the longest contexts of `tokens`, followed by `draft`; 0 where they are shorter.
+    // Hashes the longest contexts of `tokens`, followed by `draft`; 0 where they are shorter.
     static Hashes hash(const std::vector<int32_t> & tokens, size_t count, const std::vector<DraftToken> & draft);
     void learn(uint64_t hash, int32_t next);
     DraftToken guess(const Hashes & hashes) const;

@@ -7,7 +7,7 @@
 
 namespace cria {
 
-// Of clamped gates: x sigmoid(kGateSlope x) (y + 1), with x = min(gate, kGateLimit) and y = up within both limits.
+// Clamped gates are x sigmoid(kGateSlope x) (y + 1), with x = min(gate, kGateLimit) and y = up within both limits.
 constexpr float kGateSlope = 1.702f, kGateLimit = 7.0f;
 
 // GELU by tanh's approximation is x sigmoid(z) with z = c x + d x^3, because tanh(z / 2) = 2 sigmoid(z) - 1.

@@ -122,7 +122,7 @@ std::vector<std::vector<DraftToken>> Scheduler::Impl::list_drafts(
         // A row behind the last token that the request may sample would be for nothing.
         const size_t sampled = request.result.token_ids.size() + 1, total = sequence->tokens.size() + 1;
         const int left = std::min(request.params.max_tokens - int(sampled), options.context_size - int(total));
-        // What a grammar allows after a token is known when the token is.
+        // The tokens that a grammar allows after a token are known only when that token is, so none are drafted.
         const int most = request.grammar ? 0 : std::min(room, left);
         drafts.push_back(drafter.propose(sequence->tokens, most, request.params.stop_tokens));
     }

@@ -31,7 +31,7 @@ struct Drawn {
 };
 
 // A sequence in a batch, the output row after its last token (-1: none), and the tokens that the rows behind it assume.
-// What was drawn: after the last token, and after each drafted one, for as long as they are what was drawn.
+// `drawn` holds the draws after the last token, and after each drafted one up to the first that was not drawn.
 struct Output {
     std::shared_ptr<Sequence> sequence;
     int row;

@@ -100,7 +100,7 @@ struct Scheduler::Impl {
     // would be more than one physical batch.
     bool decode(std::vector<std::shared_ptr<Sequence>> decoding)
         CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // What may follow each of these sequences, at most `room` tokens.
+    // Drafts for each of these sequences, at most `room` tokens.
     std::vector<std::vector<DraftToken>> list_drafts(
         const std::vector<std::shared_ptr<Sequence>> & sequences, int room) const CRIA_REQUIRES(mutex);
     // Takes what was drawn for a sequence that decoded, and removes the rows of its draft, of `length` tokens, that

@@ -34,7 +34,7 @@ class WeightVersions {
     // Throws Error("not-trainable" | "adapter-mismatch" | "model-mismatch" | ...).
     PolicyVersion keep(const std::string & path = "");
     void drop(PolicyVersion version);
-    // What is evaluated from now on uses these values.
+    // Later evaluations use these values.
     void select(PolicyVersion version);
     // The trained tensors that the context's graphs read, and a version's values of them in that order, which live
     // until it is dropped. Throws Error("unknown-version").

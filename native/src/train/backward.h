@@ -12,7 +12,7 @@ ggml_tensor * rms_norm_backward(Graph & g, ggml_tensor * dy, ggml_tensor * x, fl
 
 ggml_tensor * silu_backward(Graph & g, ggml_tensor * dy, ggml_tensor * x);
 
-// Of a vector [n] that was added to, or multiplied with, every row of `dy` [n, ...]: the sum of these rows.
+// The gradient of a vector [n] that was added to, or multiplied with, each row of `dy` [n, ...]: the sum of the rows.
 ggml_tensor * repeat_backward(Graph & g, ggml_tensor * dy, ggml_tensor * vector);
 
 // target [n, N] += at the column columns[i] (I32) the column i of `d` [n, T]. All three are no nodes of a graph. Where

@@ -113,7 +113,7 @@ ggml_tensor * experts_forward(
 
 ggml_tensor * experts_backward(Graph & g, const Architecture & arch, const ExpertParameters & p, const ExpertState & s,
     ggml_tensor * x, ggml_tensor * dy) {
-    // What an expert gives is weighted behind `down`. The products here take the weight before it, so that a token has
+    // An expert's output is weighted behind `down`. The products here take the weight before it, so that a token has
     // one dy for all of its experts, and the gradient of the weight needs no outputs.
     const Linear & down = p.down;
     const bool trains_down = down.d_weight || down.d_lora_a || down.d_lora_b;

@@ -69,7 +69,7 @@ ggml_tensor * scale_queries(Graph & g, const Architecture & arch, ggml_tensor * 
     return arch.query_scale == 1.0f ? q : ggml_scale(g.ctx(), q, arch.query_scale);
 }
 
-// What a part of the block adds, or the gradient of that from the sum's.
+// The term that a part of the block adds, or its gradient from the sum's.
 ggml_tensor * scale_part(Graph & g, const Architecture & arch, ggml_tensor * x) {
     return arch.residual_scale == 1.0f ? x : ggml_scale(g.ctx(), x, arch.residual_scale);
 }

@@ -13,7 +13,7 @@ struct StateRule {
     ggml_tensor *log_decay, *beta;  // [value_heads, T]
 };
 
-// Which tokens continue which.
+// The order of the tokens: each continues the state of another one, or none.
 struct StateInputs {
     const StatePlan * plan;
     ggml_tensor * ancestors;  // see causal_convolution.h

@@ -10,7 +10,7 @@ export interface CandidateMass {
 }
 
 export interface TopkDivergence {
-  /** Of each token, in nats, at least 0. */
+  /** Divergence of each token, in nats, at least 0. */
   divergences: Float64Array;
   /** d divergence / d logprob of each candidate. */
   gradients: Float64Array;

@@ -9,7 +9,7 @@ const tokens = {
   teacherWeights: [1, 1, 1, 0.5, 0.5, 1.2],
 };
 
-/** Of the sequences [0, 3) and [3, 6), or of those of `cut`, as one micro-batch of both. */
+/** Evaluates the sequences [0, 3) and [3, 6), or those of `cut`, as one micro-batch. */
 function evaluate(
   teacher: Partial<TeacherTermOptions>,
   { logprobs = tokens.logprobs, weights = true, cut = [0, 6] as [number, number] } = {},

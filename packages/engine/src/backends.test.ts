@@ -191,7 +191,7 @@ describe.skipIf(hasDriver)(title, () => {
       code: "engine/no-vulkan",
       subject: 'device "vulkan"',
       received: expect.stringContaining("package: no libggml-vulkan.so in"),
-      // Where another test of this process has loaded the backend, it also asks for a device.
+      // The remedy also asks for a device if another test of this process has loaded the backend.
       remedy: expect.stringMatching(/npm install @node-llama-cpp\/linux-x64-vulkan@3\.22\.1; .*or use device "cpu"$/),
     });
   });

@@ -30,7 +30,7 @@ interface Backend {
   library: string;
   /** The environment variable that names another folder of it. */
   folderVariable: string;
-  /** What the device needs, for its error. */
+  /** Requirements of the device, for its error. */
   needs: string;
   remedies: Partial<Record<BackendPart["name"], string>>;
 }
@@ -88,7 +88,7 @@ export function findBackendFolder(device: BackendName): string | null {
   }
 }
 
-/** Of libraries that were compared, by path: the process has loaded its own, and a load of a model asks each time. */
+/** SHA-256 of compared libraries, by path. They do not change while the process runs, and each load of a model asks. */
 const hashes = new Map<string, string>();
 
 function hashLibrary(path: string): string {

@@ -55,7 +55,7 @@ async function runEpochs(model: LlamaModel) {
     for (const options of [{ temperature: 0 }, { temperature: 0.7, topLogprobs: 3 }, narrow])
       all.push(await Promise.all([1, 2, 3, 4, 5, 6].map((seed) => converse(model, SEED + seed, options))));
   }
-  // Which of equal prompts that arrive together is evaluated depends on time, not on drafts.
+  // Time, not drafting, decides which of equal prompts that arrive together is evaluated.
   return all.flat(2).map(({ counts: [, , sampled], ...result }) => ({ ...result, sampled }));
 }
 
@@ -140,7 +140,7 @@ describe("a draft", () => {
         ...options,
         onText: (text) => shown.push(text),
       });
-      // What follows sees the KV of exactly these tokens.
+      // The next request sees the KV of exactly these tokens.
       const { tokenCount } = sequence;
       const next = await sequence.generate([7, 8], { maxTokens: 6, temperature: 0, stopTokens: [] });
       sequence.dispose();

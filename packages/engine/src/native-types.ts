@@ -126,7 +126,7 @@ export interface NativeMicroBatch {
   vectors?: Int32Array;
 }
 
-/** What `forward` computes besides; 0, or left out: nothing. */
+/** Further quantities that `forward` computes; 0, or left out: none. */
 export interface NativeScoreRequest {
   /** Sums of the squared probabilities. */
   squares?: boolean;

@@ -179,7 +179,7 @@ describe.each(textArchitectures)("a batch of %s", (architecture) => {
     }
   });
 
-  // Where a sequence cannot move to another slot, the others are several physical batches.
+  // If a sequence cannot move to another slot, the others are several physical batches.
   it("of several versions may have a hole", async () => {
     const { engines } = await loadWithVersions(true);
     const [all, three] = [await decodeTogether(engines, 20), await decodeTogether(engines, 20, 1)];

@@ -16,7 +16,7 @@ const bins = findBackendFolder("vulkan");
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-/** What a program prints of a process with this driver only: backends stay loaded, and the environment counts at the start. */
+/** Runs a program in a process with this driver only: backends stay loaded, and the environment is read at the start. */
 function run(program: string, environment: NodeJS.ProcessEnv): unknown {
   const head = `const addon = require(${JSON.stringify(require.resolve("@cria/native"))}).loadAddon();
     const load = () => addon.loadBackend({ name: "vulkan", folder: ${JSON.stringify(bins)}, search: [] });`;

@@ -19,7 +19,7 @@ const parameters: Record<string, Record<string, unknown>> = {
   nothing: {},
 };
 
-/** Of these every kind renders, whether llama.cpp's engine can or not. */
+/** Every kind of these renders, whether llama.cpp's engine can or not. */
 const trained = ["ByteDance-Seed-OSS", "openai-gpt-oss-120b"];
 
 /** The template does not render, adds to undefined values, or prints truth values, which the library writes in small letters. */

@@ -22,7 +22,7 @@ export interface Diagnosis {
   /** Shape of the config's model; null without a config, or for an unreadable file. */
   model: ModelShape | null;
   memory: MemoryNeed | null;
-  /** What the devices "cuda" and "vulkan" need, in order; empty when the addon does not load. */
+  /** The parts that the devices "cuda" and "vulkan" need, in order; empty when the addon does not load. */
   cuda: BackendPart[];
   vulkan: BackendPart[];
 }

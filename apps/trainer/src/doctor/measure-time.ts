@@ -5,11 +5,11 @@ import { weightedSum } from "../check-model/slopes.js";
 
 /** Tokens per second on this machine. */
 export interface Speeds {
-  /** Of prompts, each evaluated once for its group. */
+  /** Evaluation of prompts, each once for its group. */
   prompts: number;
-  /** Of sampling, with as many conversations at once as the config allows. */
+  /** Sampling, with as many conversations at once as the config allows. */
   sampling: number;
-  /** Of an update, of whole conversations: a prompt counts for each of its samples. */
+  /** An update on whole conversations: a prompt counts for each of its samples. */
   update: number;
 }
 

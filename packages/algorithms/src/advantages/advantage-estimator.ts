@@ -55,12 +55,12 @@ export interface AdvantageInputs {
   /** Parts of the reward, each with its weight; present for estimators that need "rewardParts" (gdpo). */
   rewardParts?: readonly RewardPart[];
   /**
-   * Of each trajectory the index of its tree in its group; null: it belongs to none. Training provides them
+   * Index of each trajectory's tree in its group; null: it belongs to none. Training provides them
    * (tree_grpo). Default: there are no trees.
    */
   trees?: readonly (number | null)[];
   /**
-   * Of each trajectory the measured values of its turns, in order and without the last one; null: unknown. Present for
+   * Measured values of each trajectory's turns, in order and without the last one; null: unknown. Present for
    * estimators that need "turnValues" (vine).
    */
   turnValues?: readonly (readonly (number | null)[])[];
@@ -112,7 +112,7 @@ export interface RewardPart {
   weight: number;
 }
 
-/** What an estimator keeps from step to step, under names of its own: finite numbers. */
+/** Finite numbers that an estimator keeps from step to step, under names of its own. */
 export type EstimatorState = Readonly<Record<string, number>>;
 
 /** Per-token arrays as long as the inputs', 0 where the mask is 0. */
@@ -121,7 +121,7 @@ export interface AdvantageOutputs {
   /** Regression target of a critic; for estimators without one, the return that the advantage was computed from. */
   returns: Float32Array;
   metrics: Record<string, number>;
-  /** What the next step's inputs have as `state`. Left out: that stays as it is. */
+  /** The `state` of the next step's inputs. Left out: it stays as it is. */
   state?: EstimatorState;
 }
 

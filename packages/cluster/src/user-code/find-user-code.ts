@@ -7,7 +7,7 @@ import { hashFolder } from "./hash-folder.js";
 import { BUILT_IN, listOutputs, nameTask, readPackage } from "./identify-user-code.js";
 import { liesIn } from "./named-files.js";
 
-/** Where a worker searches user code. */
+/** The places in which a worker searches user code. */
 export interface UserCodePlaces {
   /** A folder with user code, or a folder of such folders. */
   folder: string;

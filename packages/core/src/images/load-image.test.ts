@@ -18,7 +18,7 @@ const jpeg = Uint8Array.from([
   ...[0xff, 0xd8, 0xff, 0xe0, 0, 16, ...Buffer.from("JFIF\0"), ...Array<number>(9).fill(0)],
   ...[0xff, 0xc0, 0, 17, 8, 0, 3, 0, 5, 3, ...Array<number>(9).fill(0)],
 ]);
-/** Of 5 x 3 pixels too: lossy, and lossless. */
+/** 5 x 3 pixels too: lossy, and lossless. */
 const lossyWebp = makeWebp(["VP8 ", [0x10, 0, 0, 0x9d, 0x01, 0x2a, 5, 0, 3, 0]]);
 const losslessWebp = makeWebp(["VP8L", [0x2f, 4, 2 << 6, 0, 0]]);
 const code = (work: Promise<unknown>) => work.then(() => "loaded").catch((error: { code: string }) => error.code);

@@ -112,7 +112,7 @@ async function parseHeader(bytes: Uint8Array, subject: string): Promise<Header> 
   return isOnItsSide(header) ? { width: height, height: width, mimeType } : { width, height, mimeType };
 }
 
-/** What a file says of its pixels as they are stored. */
+/** A file's description of its pixels as they are stored. */
 interface StoredHeader {
   width: number;
   height: number;

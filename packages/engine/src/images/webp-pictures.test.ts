@@ -86,7 +86,7 @@ describe("a WebP is decoded as Pillow decodes it", () => {
 describe("a WebP that cannot be decoded is an error", () => {
   it.each(pictures)("$name, cut off anywhere", async ({ name }) => {
     const bytes = read(name);
-    // Of an animation only the first frame is read.
+    // Only the first frame of an animation is read.
     const needed = name === "animation" ? Math.floor(bytes.length / 2) : bytes.length;
     for (let length = 12; length < needed - 1; length += 23)
       expect(await fail(bytes.subarray(0, length)), `${length} bytes`).toMatchObject({ code: badImage });

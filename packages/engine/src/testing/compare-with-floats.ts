@@ -7,8 +7,8 @@ import { makeTreeBatch } from "./make-tree-batch.js";
 import type { TinyModels } from "./with-tiny-model.js";
 
 /**
- * How far a tiny model's logprobs (nats, the worst token) and the gradient of an adapter (Euclidean, relative) are from
- * those over the same weights in F32.
+ * Measures the distance of a tiny model's logprobs (nats, the worst token) and of an adapter's gradient (Euclidean,
+ * relative) from those over the same weights in F32.
  */
 export async function compareWithFloats(
   models: TinyModels,

@@ -7,13 +7,13 @@ import { textArchitectures } from "./make-tiny-model.js";
 export interface ReferenceTraining {
   losses: number[];
   gradNorms: number[];
-  /** Of the first step, by tensor. */
+  /** Gradients of the first step, by tensor. */
   gradients: Record<string, number[]>;
   /** After three steps. */
   values: Record<string, number[]>;
 }
 
-/** What float64 PyTorch computes of a tiny model (fixtures/torch/README.md). */
+/** Results of float64 PyTorch for a tiny model (fixtures/torch/README.md). */
 export interface TorchReference {
   /** The model's file. */
   path: string;
@@ -28,7 +28,7 @@ export interface TorchReference {
     logprobs: Record<string, number[]>;
     entropy: Record<string, number[]>;
   }[];
-  /** Of the third sequence. */
+  /** Logits of the third sequence. */
   logits: number[];
   full: ReferenceTraining;
   lora: ReferenceTraining & { initial: Record<string, number[]> };

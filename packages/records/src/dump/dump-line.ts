@@ -148,7 +148,7 @@ export interface DumpLine {
   };
   /** Measured values of its turns without the last one (`adv_estimator: vine`); null: no continuation was judged. */
   turn_values?: (number | null)[];
-  /** Of a tree of rollouts (`rollout.tree`): its place in the tree, see TrajectoryBranch. */
+  /** Its place in a tree of rollouts (`rollout.tree`), see TrajectoryBranch. */
   branch?: TrajectoryBranch;
   /**
    * With `trainer.rollout_data_detail: full`; null if not computed. As long as `token_ids`, 0 at tokens that were
@@ -156,7 +156,7 @@ export interface DumpLine {
    */
   old_logprobs?: number[] | null;
   ref_logprobs?: number[] | null;
-  /** Of runs with a teacher. */
+  /** Present in runs with a teacher. */
   teacher_logprobs?: number[] | null;
   advantages?: number[] | null;
   /** In nats: entropy of the distribution that the token was drawn from, computed by the trainer. */

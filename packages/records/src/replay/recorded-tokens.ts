@@ -70,7 +70,7 @@ export class RecordedTokens {
   }
 }
 
-/** Of several stop strings in the text, the one that begins first. */
+/** Finds the stop string that begins first in the text. */
 function findStop(text: string, stops: readonly string[]): string | undefined {
   const found = stops.filter((stop) => text.includes(stop));
   return found.length === 0 ? undefined : found.reduce((a, b) => (text.indexOf(b) < text.indexOf(a) ? b : a));

@@ -52,7 +52,7 @@ export class BranchJournal implements ConversationJournal {
   }
 }
 
-/** What an answer says, without the fields of metrics: they may hold times. */
+/** Copies an answer without the fields of metrics, which may hold times. */
 function pickAnswer(answer: unknown): unknown {
   const { metrics: _, data: __, ...rest } = answer as Record<string, unknown>;
   for (const key of ["value", "outcome"]) if (isRecord(rest[key])) rest[key] = pickAnswer(rest[key]);

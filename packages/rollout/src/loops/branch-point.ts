@@ -17,9 +17,9 @@ export interface BranchPoint {
   tokens: number;
   /** Seeds of these turns, in order. */
   seeds: readonly number[];
-  /** What the policy sampled in these turns; there may be later turns in the list. */
+  /** The policy's samples in these turns; there may be later turns in the list. */
   sampled: readonly GenerateResult[];
-  /** What tools and interaction answered, by `nameQuestion`; there may be answers to later turns. */
+  /** Answers of tools and interaction, by `nameQuestion`; there may be answers to later turns. */
   answers: ReadonlyMap<string, GivenAnswer>;
   /** States of its tools by then. */
   tools: ToolStates;

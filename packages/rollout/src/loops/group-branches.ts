@@ -17,7 +17,7 @@ export class GroupBranches {
     this.origins.set(sample, { from, keepsPoints });
   }
 
-  /** Where a conversation goes on; null: it begins at the prompt. */
+  /** The point at which a conversation goes on; null: it begins at the prompt. */
   originOf(sample: number): BranchPoint | null {
     return this.origins.get(sample)!.from;
   }

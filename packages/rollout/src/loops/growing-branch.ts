@@ -10,7 +10,7 @@ export interface GrowingBranchOptions {
   sample: number;
   /** Its seed. */
   seed: number;
-  /** Where it goes on; null: it begins at the prompt. */
+  /** The point at which it goes on; null: it begins at the prompt. */
   from: BranchPoint | null;
   /** Holds the prompt or, at a branch point, a fork of the point's sequence. */
   sequence: PolicySequence;

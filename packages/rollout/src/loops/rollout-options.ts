@@ -30,7 +30,7 @@ export interface ConversationReplay {
   calls?: readonly RecordedCall[];
   /** Wraps each sequence that the conversation begins with, to sample in. For built-in loops and agents. */
   steer?: (sequence: PolicySequence) => PolicySequence;
-  /** Who sampled each turn of the assistant, if several did; the last one samples all further turns. */
+  /** The policy of each turn of the assistant, if there are several; the last one samples all further turns. */
   policies?: readonly SamplingPolicy[];
 }
 

@@ -1,4 +1,4 @@
-/** How the conversations of a row are grown as trees. */
+/** Growth of a row's conversations as trees. */
 export interface TreeOptions {
   /** Number of times that each tree grows, at least 1. */
   rounds: number;

@@ -69,7 +69,7 @@ function makeCounter({ restores, delay = () => 0 }: { restores: boolean; delay?:
 const roll = (given: Partial<FakeRolloutOptions> & Pick<FakeRolloutOptions, "tools">) =>
   makeFakeRollout({ reply: counting(), n: 6, tree, ...given });
 
-/** What was sampled and earned, without times and counters of work. */
+/** Samples and rewards, without times and counters of work. */
 const describeBits = ({
   tokenIds,
   responseMask,

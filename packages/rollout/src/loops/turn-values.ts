@@ -1,7 +1,7 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 
-/** How the values of turns are measured. */
+/** Measurement of the values of turns. */
 export interface TurnValueOptions {
   /** Number of conversations that go on from the end of each turn, at least 1. */
   continuations: number;

@@ -58,7 +58,7 @@ export function describeSampling(
   };
 }
 
-/** What a span tells of an answer. */
+/** A span's attributes of an answer. */
 export interface TracedAnswer {
   finishReason: string;
   /** All tokens that the model read. */

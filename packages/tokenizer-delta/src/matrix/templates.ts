@@ -82,7 +82,7 @@ const deepseek = {
   eos: "<｜end▁of▁sentence｜>",
 };
 
-/** Of a family whose vocabulary the release lacks: a byte-level BPE in its place, with all that the template prints. */
+/** Stands in for a vocabulary that the release lacks: a byte-level BPE with all that the family's template prints. */
 const near = { own: false, vocabulary: "qwen2", bos: "", ends: ["<|im_end|>"], eos: "<|im_end|>" };
 const lfm2 = {
   ...near,

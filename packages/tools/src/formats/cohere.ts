@@ -21,7 +21,7 @@ const block: JsonBlock = {
   },
 };
 
-/** What stands around words: RESPONSE in Command R7B and A, TEXT in later ones. */
+/** Marks around words: RESPONSE in Command R7B and A, TEXT in later ones. */
 const marks = ["RESPONSE", "TEXT"].flatMap((part) => [`<|START_${part}|>`, `<|END_${part}|>`]);
 
 /**

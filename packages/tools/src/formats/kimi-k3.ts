@@ -36,7 +36,7 @@ const parameter: ParameterForm = {
 };
 const reader = new TaggedCalls(tags);
 
-/** What stands around thoughts, words and calls; the generation prompt has opened the message and its first part. */
+/** Marks around thoughts, words and calls; the generation prompt has opened the message and its first part. */
 const marks = [open("response"), close("response"), close("think"), close("message")];
 
 /**

@@ -24,7 +24,7 @@ const form: ListedForm = {
   },
 };
 
-/** What stands around words and between the messages of a turn. */
+/** Marks around words and between the messages of a turn. */
 const marks = ["<|content|>", "<|end|>", "<|begin|>assistant"];
 
 /**

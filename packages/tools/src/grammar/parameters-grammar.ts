@@ -13,7 +13,7 @@ export interface ParameterForm {
   open: (key: string, type: JsonType) => string;
   /** An expression for the text behind the value. */
   close: (key: string) => string;
-  /** What `close` begins with, after white space: no text contains it. */
+  /** The beginning of `close`, after white space: no text contains it. */
   closeTag: string;
   /** Matches names that can be written. */
   keys: RegExp;

@@ -95,7 +95,7 @@ def _cria_take_main():
             pass
         return error if error is None or len(error) < 4000 else error[:2000] + "\\n...\\n" + error[-2000:]
 
-    # What stands here from the start is found by no search through all objects.
+    # Freezes the objects that exist now, so that no search through all objects finds them.
     gc.collect()
     gc.freeze()
     return main

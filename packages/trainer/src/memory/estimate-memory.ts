@@ -27,7 +27,7 @@ export interface ModelShape {
   /** Layers with attention, whose keys and values are kept. */
   kvLayers: number;
   headSize: number;
-  /** Of layers with a state in place of attention: values of a token, and of a layer's state. */
+  /** Layers with a state in place of attention: values of a token, and of a layer's state. */
   states?: { channels: number; outputs: number; state: number };
   /** Experts that a token chooses in place of the feed-forward's matrices, and their width. */
   experts?: { used: number; feedForward: number };

@@ -14,7 +14,7 @@ export interface Demonstrations {
   size: number;
 }
 
-/** What the loss reads of one mini-batch. */
+/** Inputs of the loss for one mini-batch. */
 export interface MiniBatchParts {
   /** Sequences with a gradient, trajectory after trajectory. */
   sequences: readonly TrainSequence[];

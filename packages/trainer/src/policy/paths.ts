@@ -16,7 +16,7 @@ export interface EvaluatedPaths {
   joinLikeliest(lists: readonly LikeliestTokens[]): LikeliestTokens[];
 }
 
-/** Where a trajectory's values are: in one evaluated sequence, or in places of several. */
+/** The positions of a trajectory's values: in one evaluated sequence, or in places of several. */
 type Layout = { at: number } | { places: readonly Place[]; tokens: number };
 
 /** Tokens of an evaluated sequence from index `from` on, and their indices in the trajectory. */

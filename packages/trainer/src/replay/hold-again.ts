@@ -93,7 +93,7 @@ interface ChooseOptions extends Pick<Training, "policy" | "teachers"> {
   keepsKv: boolean;
 }
 
-/** Who sampled each turn of a conversation, if not one policy did. */
+/** Chooses the policy of each turn of a conversation, if several sampled it. */
 function choosePolicies(
   { line, row }: HeldAgain,
   { policy, policies, teachers, keepsKv }: ChooseOptions,
@@ -101,7 +101,7 @@ function choosePolicies(
   const said = line.turns.filter(({ role }) => role === "assistant");
   if (said.some(({ sampled_by }) => sampled_by === "teacher")) {
     const { engine } = policy;
-    // What comes after the record is the policy's.
+    // The policy samples the turns after the recorded ones.
     return { policies: [...said.map(({ sampled_by }) => (sampled_by ? teachers!.lead(row) : { engine })), { engine }] };
   }
   const versions = readVersions(line);

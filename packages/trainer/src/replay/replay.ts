@@ -163,7 +163,7 @@ export class Replay {
       const trajectory = judged[0]!;
       checkPrefix(this.place(shown!), trajectory.tokenIds, token);
       const isInserted = replacement !== undefined && trajectory.responseMask[token] === 1;
-      // Of several versions, the weights are the last one's by now. Going to others may load the model anew.
+      // After several versions the weights are the last one's. Going to others may load the model anew.
       if (isInserted && readVersions(line).length > 0) await this.goTo(line, validation, signal, token);
       const { engine } = this.training.policy;
       if (isInserted) {

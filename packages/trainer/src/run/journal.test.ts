@@ -33,7 +33,7 @@ afterAll(() => {
 const oneCall = writeCallParser(models.folder, "pay");
 const twoCalls = writeCallParser(models.folder, "pay", ["1", "2"]);
 
-/** What lies outside a training, and is not set back when the training is killed. */
+/** The world outside a training, which is not set back when the training is killed. */
 class World {
   /** Everything that was asked, in order. */
   readonly asked: string[] = [];
@@ -87,7 +87,7 @@ function set(environment: Environment, name: string, answer: (text: string) => P
 
 const options = ({ lag = 0, more = {} }: Case): TinyTrainingOptions => ({
   prompts: ["a", "bb", "ccc"],
-  // What was paid is part of what is learned from.
+  // The reward depends on the text, and so on the tool's answer.
   reward: "return [...text].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 997, 7) / 997;",
   ...more,
   contextSize: 200,
@@ -179,7 +179,7 @@ describe("a training with a journal", () => {
     "with a lag of %i: killed at question %i it goes on to the bits of the run that was not, and asks nothing twice",
     async (lag, at) => {
       const { whole, asked } = await trainWithKill({ lag }, at);
-      // How many there are depends on the answers' lengths, and with a lag the clock decides which ones come after the kill.
+      // Their number depends on the answers' lengths, and with a lag the clock decides which ones come after the kill.
       expect(asked.length).toBeGreaterThanOrEqual(at);
       const resumed = await goOn({ lag }, whole);
       expect(resumed.sha).toBe(whole.sha);

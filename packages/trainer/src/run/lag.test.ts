@@ -308,7 +308,7 @@ describe("a training of all weights whose steps are sampled ahead", () => {
     try {
       allow(needed);
       await (await open(7)).dispose();
-      // What is sent to workers is held twice. It is refused before the bus is used.
+      // Versions that are sent to workers are held twice. The training is refused before it uses the bus.
       allow(needed - 1.5 * version);
       await expect(openTraining(config, folder, { bus: {} as TrainingBus })).rejects.toMatchObject({
         code: "config/lag-beyond-memory",

@@ -20,7 +20,7 @@ import { TrainingInterrupted } from "./steps.js";
 import type { TrainOptions } from "./train-options.js";
 import { openTraining, type Training } from "./training.js";
 
-/** What the options of `train` name, opened. */
+/** The opened parts that the options of `train` name. */
 export interface OpenedTask {
   training: Training;
   trackers: Tracker[];

@@ -75,7 +75,7 @@ async function readStep(folder: string, step: number): Promise<DumpLine[]> {
   return lines;
 }
 
-/** Of each episode in a dump, by role: its reward and its advantages. */
+/** Lists the reward and the advantages of each episode in a dump, by role. */
 const listRoles = (lines: readonly DumpLine[]) =>
   lines.flatMap(({ turns, turn_scores, advantages }) =>
     turns.flatMap(({ call, start, end }) => {

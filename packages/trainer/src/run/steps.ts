@@ -65,7 +65,7 @@ export class Steps<Place extends { step: number }> {
   private open: StepMetrics | undefined;
   /** Its checkpoint, if one is due, until it is committed. */
   private pending: PendingCheckpoint | undefined;
-  /** What an interruption loses now; null: nothing. */
+  /** The work that an interruption would lose now; null: none. */
   private lost: string | null;
 
   /** Create it when the checkpoint to resume from is restored. */

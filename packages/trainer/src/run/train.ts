@@ -72,7 +72,7 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
       if (event.type === "step") this.add(describeStep(event));
       options.report?.(event);
     };
-    // What runs a task is loaded now, because a program that imports Cria shall start at once.
+    // The modules that run a task are loaded now, because a program that imports Cria shall start at once.
     const { openTask } = await import("./open-task.js");
     const { runTraining } = await import("./run-training.js");
     const { training, trackers, explain, dispose } = await openTask(options, configFolder, report);

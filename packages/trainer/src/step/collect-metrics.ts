@@ -49,7 +49,7 @@ export interface MetricInputs {
   learningRate: number | null;
   /** Seconds by measured part of the step. */
   seconds: Record<string, number>;
-  /** How the step's wall time divides. */
+  /** The parts of the step's wall time. */
   times: StepTimes;
   step: number;
   epoch: number;

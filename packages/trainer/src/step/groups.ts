@@ -13,7 +13,7 @@ export interface Advantages {
   advantages: readonly Float32Array[];
   /** Further metrics of the estimator, by the field's names. */
   metrics: Record<string, number>;
-  /** What the estimator keeps for the next step (rae): pass it on as `state`. Left out: nothing. */
+  /** Numbers that the estimator keeps for the next step (rae): pass them on as `state`. Left out: none. */
   state?: EstimatorState;
 }
 

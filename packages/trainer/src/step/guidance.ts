@@ -2,7 +2,7 @@ import { hashSeed, makeUniform, type TurnRecord } from "@cria/core";
 import type { BeginningTurn } from "@cria/rollout";
 import type { DistillationOptions } from "../config/options/distillation.js";
 
-/** How long, and how often, a teacher samples turns in place of the policy (Guided-OPD, arXiv:2606.15912). */
+/** The share of turns, and the steps, in which a teacher samples in place of the policy (Guided-OPD, arXiv:2606.15912). */
 export type Guidance = Pick<DistillationOptions, "guidedShare" | "guidedSteps">;
 
 /** Probability that the teacher samples a turn of a step: it falls linearly, to 0. @param step from 1. */

@@ -12,7 +12,7 @@ import type { StepParts } from "./step-parts.js";
  */
 export type OldLogprobsSource = "sampler" | "pass" | "update";
 
-/** What the choice depends on beside the settings. */
+/** Facts on which the choice depends beside the settings. */
 export interface OldLogprobsFacts {
   /** All trajectories that may be learned from. */
   trajectories: readonly Pick<Trajectory, "ownLoop">[];

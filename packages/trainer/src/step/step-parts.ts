@@ -26,7 +26,7 @@ export interface StepParts {
   lossWeights: ReadonlyMap<number, LossWeights> | null;
   /** Controls the coefficient of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
-  /** What the advantage estimator keeps from step to step. */
+  /** Numbers that the advantage estimator keeps from step to step. */
   estimatorState: { current: EstimatorState };
   /** Training rows; their number and the settings determine the number of steps. */
   trainRows: readonly DatasetRow[];

@@ -327,7 +327,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   }
   if (oldSource === "update") corrected = correctRollouts(learned, scores, settings.correction);
   const oldLogprobs = new Map([...scores].map(([index, { oldLogprobs }]) => [index, oldLogprobs]));
-  /** What the training graph gave with the weights that sampled. */
+  /** Logprobs of the training graph with the weights that sampled. */
   const trained = bypass ? null : oldSource === "sampler" ? seenLogprobs : oldLogprobs;
 
   // 10. Measure how far the updates moved the policy.

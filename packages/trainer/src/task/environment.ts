@@ -2,8 +2,8 @@ import type { SamplingOptions } from "@cria/core";
 import type { RolloutOptions } from "@cria/rollout";
 
 /**
- * What a policy acts in: tools, interactions, rewards and limits of conversations. Rows, policy and sampling are passed
- * separately.
+ * The environment in which a policy acts: tools, interactions, rewards and limits of conversations. Rows, policy and
+ * sampling are passed separately.
  */
 export type Environment = Omit<
   RolloutOptions,

@@ -51,7 +51,7 @@ export class ConversationStates {
   }
 
   /**
-   * What a step waits for while it waits for its conversations: `decoding`: one of them generates, or prompts are
+   * Names the work on which a step's conversations wait: `decoding`: one of them generates, or prompts are
    * evaluated; `waiting_for_tools`: no conversation of any step generates, and some wait for tools or interactions;
    * `waiting_for_groups`: anything else, such as slots that conversations of later steps hold, or other machines.
    */

@@ -1,4 +1,4 @@
-/** What a step waits for while it waits for its conversations. */
+/** The work on which a step's conversations wait. */
 export type RolloutActivity = "decoding" | "waiting_for_tools" | "waiting_for_groups";
 
 /** Parts of a step's wall time. Each instant belongs to one of them. */

@@ -9,7 +9,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 export async function expectAccessible(page: Page, where: string): Promise<void> {
   // Evaluated through the browser's protocol, to which the page's policy does not apply.
   if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(axe);
-  // Of the other results, which nobody reads, only the first is made.
+  // axe makes only the first of the other results, which nobody reads.
   const run = 'axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)';
   const violations = (await page.evaluate(run)) as {
     id: string;

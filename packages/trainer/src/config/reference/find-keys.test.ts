@@ -17,7 +17,7 @@ describe("cria config", () => {
       "reward_model.model.temperature",
     ]);
     expect(names("reward_model.model")).toContain("reward_model.model.base_url");
-    // Of a mapping of any names.
+    // A key below any name of a mapping.
     expect(names("hint_key")).toEqual(["distillation.teacher_models.<name>.hint_key"]);
     expect(names("class_name", findConfigFile("tools"))).toEqual(["class_name"]);
   });

@@ -14,8 +14,8 @@ const layers: Record<string, string | readonly string[]> = {
   down_proj: ["ffn_down", "ffn_down_exps"],
   gate: "ffn_gate_inp",
   router: "ffn_gate_inp",
-  // Of LFM2, whose attention and convolutions end with an out_proj each, as the layers with a state of Qwen3.5 and
-  // Granite's hybrids do.
+  // LFM2's attention and convolutions end with an out_proj each, as the layers with a state of Qwen3.5 and Granite's
+  // hybrids do.
   in_proj: ["shortconv.in_proj", "ssm_in"],
   out_proj: ["attn_output", "shortconv.out_proj", "ssm_out"],
   in_proj_qkv: "attn_qkv",
