@@ -7,7 +7,10 @@ interface Instance {
   best: number;
 }
 
-/** Checks an answer to a GSM8K problem: `calc_gsm8k_reward({ answer: "72" })`. Repeating a wrong answer costs 0.05. */
+/**
+ * Checks an answer to a GSM8K problem: `calc_gsm8k_reward({ answer: "72" })`. Repeating a wrong answer costs 0.05. It is built in, and no
+ * part of the example, because verl's scripts name it by their own path.
+ */
 export class Gsm8kTool extends BaseTool {
   private readonly instances = new Map<string, Instance>();
 

@@ -44,7 +44,6 @@ export {
   type InteractionTurn,
   interaction,
   interactionClasses,
-  NumberGuessingInteraction,
   type ReplyKwargs,
   SimulatedUserInteraction,
   type StartKwargs,

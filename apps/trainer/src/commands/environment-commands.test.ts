@@ -211,7 +211,7 @@ export class It extends ${base} {
     expect(code).toBe(0);
     // Twice with valid arguments; the call without arguments is refused before it reaches the tool.
     expect(report).toMatchObject({ kind: "tool", name: "it", conversations: 3, calls: 6 });
-    for (const name of ["CalculatorTool", "NumberGuessingInteraction", "Gsm8kInteraction"]) {
+    for (const name of ["CalculatorTool", "Gsm8kInteraction"]) {
       const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", `@cria/tools#${name}`);
       expect(
         result.reports[0]!.findings.filter((f) => f.level === "error"),

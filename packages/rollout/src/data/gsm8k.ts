@@ -3,6 +3,8 @@ import { DataError } from "@cria/core";
 import { readRecords } from "./read-records.js";
 import { type ParquetField, type ParquetFields, writeParquet } from "./write-parquet.js";
 
+// The rows of GSM8K are no part of the example: `cria data gsm8k` writes them without it.
+
 /**
  * tool: rows with an answer-checking tool and its ground truth. interaction: rows with a user who comments on wrong
  * answers.

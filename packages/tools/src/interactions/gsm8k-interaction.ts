@@ -20,7 +20,8 @@ interface Instance {
 
 /**
  * Judges the number at the end of an answer to a GSM8K problem ("#### 72", or the last number). Hints name the mistake
- * without giving the solution away. Calculated score: 1 when solved, else 0.
+ * without giving the solution away. Calculated score: 1 when solved, else 0. It is built in, and no part of the example,
+ * because verl's scripts name it by their own path.
  */
 export class Gsm8kInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;

@@ -22,7 +22,6 @@ export {
   type InteractionTurn,
   interaction,
 } from "./interaction.js";
-export { NumberGuessingInteraction } from "./number-guessing-interaction.js";
 export {
   createInteractions,
   type InteractionClass,

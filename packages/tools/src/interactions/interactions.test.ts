@@ -15,7 +15,6 @@ import {
   Gsm8kInteraction,
   importExport,
   interactionClasses,
-  NumberGuessingInteraction,
   provideHostModules,
   registerInteractionClass,
   SimulatedUserInteraction,
@@ -85,19 +84,6 @@ describe("Gsm8kInteraction", () => {
     expect(won).toMatchObject({ score: 1, replies: [{ score: 1 }] });
     const without = await play(new Gsm8kInteraction(), {}, ["#### 3", "#### 3", "#### 3"]);
     expect(without.score).toBe(0);
-  });
-});
-
-describe("NumberGuessingInteraction", () => {
-  it("says too high and too low, and scores a win by its guesses", async () => {
-    const game = new NumberGuessingInteraction({ guess_cost: 0.1, narrowing_score: 0.01, wasted_score: -0.02 });
-    const { texts, replies, score } = await play(game, { ground_truth: "42" }, ["50", "hm", "20", "60?", "I say 42!"]);
-    expect(texts).toEqual(["Too high.", "Please guess a number.", "Too low.", "Too high.", "Correct!"]);
-    expect(replies.map((r) => r.score)).toEqual([0.01, -0.02, 0.01, -0.02, 0]);
-    expect(score).toBeCloseTo(0.6);
-    expect(
-      await play(new NumberGuessingInteraction({ max_guesses: 2 }), { ground_truth: 5 }, ["1", "2", "5"]),
-    ).toMatchObject({ score: 0, replies: [{ shouldTerminate: false }, { shouldTerminate: true }] });
   });
 });
 
@@ -349,11 +335,11 @@ describe("createInteractions", () => {
             base_url: "http://127.0.0.1:1/v1",
           },
         },
-        { class_name: "@cria/tools#NumberGuessingInteraction" },
+        { class_name: "@cria/tools#CodeExecutionInteraction" },
       ],
       folder,
     );
-    expect([...interactions.keys()]).toEqual(["gsm8k", "collabllm", "number_guessing"]);
+    expect([...interactions.keys()]).toEqual(["gsm8k", "collabllm", "code_execution"]);
     expect(interactions.get("gsm8k")).toBeInstanceOf(Gsm8kInteraction);
     expect(interactions.get("gsm8k")!.config).toEqual({ max_hints: 1 });
   });

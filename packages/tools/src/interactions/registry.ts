@@ -3,7 +3,6 @@ import { importExport } from "../user-code/import-export.js";
 import type { BaseInteraction } from "./base-interaction.js";
 import { CodeExecutionInteraction } from "./code-execution-interaction.js";
 import { Gsm8kInteraction } from "./gsm8k-interaction.js";
-import { NumberGuessingInteraction } from "./number-guessing-interaction.js";
 import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
 
 export type InteractionClass = new (config?: Record<string, unknown>, name?: string) => BaseInteraction;
@@ -14,7 +13,6 @@ export type InteractionClass = new (config?: Record<string, unknown>, name?: str
  */
 export const interactionClasses = new Registry<InteractionClass>("interaction class", {
   "@cria/tools#Gsm8kInteraction": Gsm8kInteraction,
-  "@cria/tools#NumberGuessingInteraction": NumberGuessingInteraction,
   "@cria/tools#CodeExecutionInteraction": CodeExecutionInteraction,
   "@cria/tools#SimulatedUserInteraction": SimulatedUserInteraction,
   "verl.interactions.gsm8k_interaction.Gsm8kInteraction": Gsm8kInteraction,
