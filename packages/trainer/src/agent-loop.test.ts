@@ -4,7 +4,7 @@ import { loadModel } from "@cria/engine";
 import { defaultMultiTurn, loadDataset, type RolloutOptions, runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, CalculatorTool, type ToolResult } from "@cria/tools";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 let model: LlamaModel;
@@ -137,7 +137,8 @@ describe("rollouts on the embedded policy", () => {
       rows,
       options(tool, { signal: controller.signal, multiTurn: { ...defaultMultiTurn, toolTimeoutS: 60 } }),
     );
-    setTimeout(() => controller.abort(), 50);
+    await vi.waitFor(() => expect(tool.created).toBeGreaterThan(tool.released));
+    controller.abort();
     await running.catch(() => undefined);
     expect(tool.released).toBe(tool.created);
   });

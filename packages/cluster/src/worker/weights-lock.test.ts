@@ -21,7 +21,7 @@ function open(fails: (weights: string) => boolean = () => false) {
         signal.addEventListener("abort", () => {
           // Stopping takes a while.
           log.push(`${name} is stopped`);
-          setTimeout(() => reject(signal.reason), 5);
+          setImmediate(() => reject(signal.reason));
         });
       });
       log.push(`${name} ends`);
@@ -33,7 +33,10 @@ function open(fails: (weights: string) => boolean = () => false) {
   return { log, begin };
 }
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
+/** Waits until nothing is left to do: the lock and its sources wait for promises alone, and a stop for one turn of the event loop. */
+const settle = async () => {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+};
 
 describe("the lock on an engine's weights", () => {
   it("lets jobs of equal weights work together, and loads them once", async () => {

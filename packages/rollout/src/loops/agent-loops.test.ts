@@ -294,9 +294,14 @@ describe("failures", () => {
   });
 
   it("a tool that cannot be created says so to every call; it is released whenever its creation ends", async () => {
+    let createLate = () => {};
+    const late = () =>
+      new Promise<void>((resolve) => {
+        createLate = resolve;
+      });
     for (const [create, reason] of [
       [async () => boom(), "boom"],
-      [() => new Promise<void>((resolve) => setTimeout(resolve, 200)), "within 0.1 s"],
+      [late, "within 0.1 s"],
     ] as const) {
       const tool = new CountingTool({ create });
       const reply = ({ turn }: { turn: number }) => (turn === 0 ? call(1) : "done");
@@ -304,6 +309,7 @@ describe("failures", () => {
       const [t] = await run();
       expect(t!.messages.find((m) => m.role === "tool")!.content).toMatch(new RegExp(`not available.*${reason}`));
       expect(t!.metrics).toMatchObject({ tool_create_exception: 1, tool_unavailable: 1 });
+      createLate();
       await expect.poll(() => tool.calls.released).toBe(1);
       expect(tool.calls).toMatchObject({ created: 1, released: 1 });
     }

@@ -175,7 +175,7 @@ describe("on_failure", () => {
       const controller = new AbortController();
       class Hangs extends Flaky {
         override generateResponse() {
-          setTimeout(() => controller.abort(new Error("enough")), 5);
+          setImmediate(() => controller.abort(new Error("enough")));
           return new Promise<InteractionReply>(() => undefined);
         }
       }

@@ -85,7 +85,11 @@ describe.each(["stdio", "streamable HTTP"])("MCP over %s", (kind) => {
 
   it("ends a call when its signal aborts, and goes on", async () => {
     const tool = tools.get("trigger-long-running-operation")!;
-    const running = tool.execute("i", { duration: 30, steps: 30 }, { signal: AbortSignal.timeout(100) });
+    const abort = new AbortController();
+    const running = tool.execute("i", { duration: 30, steps: 30 }, { signal: abort.signal });
+    // The server reads calls in order: it has the long one.
+    await run("echo", { message: "there" });
+    abort.abort();
     await expect(running).rejects.toMatchObject({
       code: "tool/mcp",
       subject: 'MCP server "mcp"',
@@ -106,7 +110,9 @@ describe("a server that dies", () => {
     await connection.listTools();
     const pid = connection.pid!;
     const calls = [longCall(connection), longCall(connection)];
-    setTimeout(() => process.kill(pid, "SIGKILL"), 100);
+    // The server reads calls in order: it has the long ones.
+    await echo(connection);
+    process.kill(pid, "SIGKILL");
     for (const result of await Promise.allSettled(calls)) {
       expect(result).toMatchObject({ status: "rejected", reason: { code: "tool/mcp" } });
     }
@@ -128,7 +134,8 @@ describe("a server that dies", () => {
     const connection = new McpConnection("everything", { url: `http://localhost:${ownPort}/mcp` });
     await connection.listTools();
     const call = longCall(connection);
-    setTimeout(() => first.kill("SIGKILL"), 100);
+    await echo(connection);
+    first.kill("SIGKILL");
     await expect(call).rejects.toMatchObject({ code: "tool/mcp" });
     await expect(echo(connection)).rejects.toMatchObject({ code: "tool/mcp", subject: 'MCP server "everything"' });
     const second = await startHttp(ownPort);

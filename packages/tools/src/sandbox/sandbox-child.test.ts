@@ -144,7 +144,7 @@ describe("a child process", () => {
   const print = "console.log(sandbox.pids[0])";
 
   it.each([
-    ["that runs an endless program", `void sandbox.run("for (;;);"); setTimeout(() => ${print}, 300);`],
+    ["that runs an endless program", `void sandbox.run("for (;;);", { onStart: () => ${print} });`],
     ["that waits for a program", `${print}; setInterval(() => {}, 1000);`],
   ])("%s ends when its parent is killed", async (_, statements) => {
     const { parent, pid } = await startParent(statements);
@@ -165,7 +165,6 @@ describe("a child process", () => {
     const { parent, pid } = await startParent(`
       ${print};
       // Nothing keeps the process alive after the close.
-      await new Promise((resolve) => setTimeout(resolve, 1000));
       await sandbox.dispose();
       process.exitCode = 7;`);
     const [code] = await once(parent, "exit");

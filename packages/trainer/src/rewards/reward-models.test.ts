@@ -306,16 +306,26 @@ describe("models together", () => {
   });
 
   it("have no score where one takes too long, and the request ends; the wait for a turn does not count", async () => {
-    const slow = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 5000)));
+    const slow = await serve(() => new Promise<string>(() => undefined));
     const late = new RewardModels([wrap(judgeBy(slow.url), { timeoutS: 0.1 })]);
     const [{ error, extra }] = (await late.judge([makeRequest()])) as [CombinedScore];
     expect(error).toBe("reward model rm: no score within 0.1 s");
     expect(extra).toEqual({ rm_error: "no score within 0.1 s" });
     await late.dispose();
-    const server = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 500)));
-    const busy = new RewardModels([wrap(judgeBy(server.url), { concurrency: 1, timeoutS: 2 })]);
+    // A clock for each request, which starts when the request has its turn.
+    const clock = vi.spyOn(AbortSignal, "timeout");
+    const clocks: number[] = [];
+    const score = async () => {
+      clocks.push(clock.mock.calls.length);
+      await new Promise((resolve) => setImmediate(resolve));
+      return { score: 1 };
+    };
+    const busy = new RewardModels([wrap({ score }, { concurrency: 1, timeoutS: 2 })]);
     const all = await busy.judge(Array.from({ length: 5 }, (_, i) => makeRequest("42", i)));
     expect(all.map((one) => one.score)).toEqual([1, 1, 1, 1, 1]);
+    expect(clocks).toEqual([1, 2, 3, 4, 5]);
+    expect(clock.mock.calls).toEqual(clocks.map(() => [2000]));
+    clock.mockRestore();
     await busy.dispose();
   });
 
@@ -327,12 +337,13 @@ describe("models together", () => {
     await engine.dispose();
     const dead = new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), prompt, format);
     await expect(new RewardModels([wrap(dead)]).judge([makeRequest()])).rejects.toThrow(/was disposed/);
-    const hanging = await serve(() => new Promise<string>(() => undefined));
-    const waiting = new RewardModels([wrap(judgeBy(hanging.url))]);
     const run = new AbortController();
-    const judged = waiting.judge([makeRequest()], run.signal);
-    setTimeout(() => run.abort(new Error("stopped")), 20);
-    await expect(judged).rejects.toThrow("stopped");
+    const hanging = await serve(() => {
+      run.abort(new Error("stopped"));
+      return new Promise<string>(() => undefined);
+    });
+    const waiting = new RewardModels([wrap(judgeBy(hanging.url))]);
+    await expect(waiting.judge([makeRequest()], run.signal)).rejects.toThrow("stopped");
   });
 
   it("are freed after their running calls have ended", async () => {

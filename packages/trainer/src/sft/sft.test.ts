@@ -126,9 +126,14 @@ describe("cria sft", () => {
   it("an abort ends it without a file", async () => {
     const config = await configure({ trainer: { total_training_steps: 100_000, output_path: "out/aborted.gguf" } });
     const controller = new AbortController();
-    const running = runSft(config, models.folder, { signal: controller.signal });
-    setTimeout(() => controller.abort(new Error("enough")), 200);
-    await expect(running).rejects.toThrow();
+    const steps: string[] = [];
+    const report = ({ type }: { type: string }) => {
+      if (type !== "step") return;
+      steps.push(type);
+      controller.abort(new Error("enough"));
+    };
+    await expect(runSft(config, models.folder, { signal: controller.signal, report })).rejects.toThrow();
+    expect(steps).toHaveLength(1);
     expect(existsSync(join(models.folder, "out", "aborted.gguf"))).toBe(false);
   });
 });
