@@ -2,6 +2,7 @@
 // users' programs need.
 
 export {
+  creditMultiTrajectories,
   creditNodes,
   estimateGae,
   estimateGdpo,

@@ -13,8 +13,9 @@ import {
 /**
  * Answers of an episode that its reward trains. last_branch: those of the conversation that was answered last.
  * all_branches: all. nodes: all, each credited with the rewards given to it and to its descendants.
+ * multi_trajectories: all, each credited with the reward of the conversation that was answered last.
  */
-export type BranchCredit = "last_branch" | "all_branches" | "nodes";
+export type BranchCredit = "last_branch" | "all_branches" | "nodes" | "multi_trajectories";
 
 export interface LayOutOptions {
   credit: BranchCredit;

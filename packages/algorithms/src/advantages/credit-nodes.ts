@@ -2,7 +2,8 @@ import type { Trajectory, TrajectorySegment } from "@cria/core";
 import type { AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 import { deviationOfGroup, listGroups, meanOfGroup } from "./outcome.js";
 
-type CreditedTrajectory = Pick<Trajectory, "uid" | "responseMask" | "segments" | "turnScores"> & {
+/** An agent's episode with its rewards: of the whole, and of single answers. */
+export type CreditedTrajectory = Pick<Trajectory, "uid" | "responseMask" | "segments" | "turnScores"> & {
   rewards: Pick<Trajectory["rewards"], "outcome" | "length" | "tools" | "turns">;
 };
 
@@ -32,14 +33,26 @@ export function creditNodes(
   return { advantages: flat, returns: flat.slice(), metrics: {} };
 }
 
-/** Value of each token: the episode's own reward, and those of answers from here on. */
-function valueTokens({ rewards, turnScores, segments, responseMask }: CreditedTrajectory): Float64Array {
-  const { length } = responseMask;
+/** The part of the reward that belongs to the whole episode and to no answer. */
+export function rewardOfEpisode({ rewards }: Pick<CreditedTrajectory, "rewards">): number {
+  return rewards.outcome + rewards.length + rewards.tools;
+}
+
+/** Rewards of single answers, each on its token; as long as the mask. */
+export function placeAnswerRewards({ rewards, turnScores, responseMask }: CreditedTrajectory): Float64Array {
   const sum = turnScores.reduce((total, { value }) => total + value, 0);
   // Factor by which reward_model weighs turn scores.
   const weight = sum === 0 ? 1 : rewards.turns / sum;
-  const given = new Float64Array(length);
+  const given = new Float64Array(responseMask.length);
   for (const { value, tokenIndex } of turnScores) given[tokenIndex]! += weight * value;
+  return given;
+}
+
+/** Value of each token: the episode's own reward, and those of answers from here on. */
+function valueTokens(trajectory: CreditedTrajectory): Float64Array {
+  const { segments, responseMask } = trajectory;
+  const { length } = responseMask;
+  const given = placeAnswerRewards(trajectory);
   const values = new Float64Array(length);
   const whole: TrajectorySegment = { start: 0, end: length, parent: -1, messages: [] };
   const parts = segments ?? [whole];
@@ -53,7 +66,7 @@ function valueTokens({ rewards, turnScores, segments, responseMask }: CreditedTr
     }
     if (parent >= 0) after[parent]! += after[s]!;
   }
-  const outcome = rewards.outcome + rewards.length + rewards.tools;
+  const outcome = rewardOfEpisode(trajectory);
   return values.map((value, t) => (responseMask[t] === 1 ? value + outcome : 0));
 }
 

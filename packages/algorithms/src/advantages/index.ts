@@ -10,6 +10,7 @@ export {
   type RewardPart,
 } from "./advantage-estimator.js";
 export { advantageEstimators, type EstimatorName } from "./advantage-estimators.js";
+export { creditMultiTrajectories } from "./credit-multi-trajectories.js";
 export { creditNodes } from "./credit-nodes.js";
 export { type CostlyInputs, defineEstimator, type EstimatorDefinition } from "./define-estimator.js";
 export { listTurns, type TurnSource } from "./estimator-turn.js";

@@ -1,5 +1,5 @@
 import type { ChatMessage } from "@cria/core";
-import { listCalls, type UnjudgedTrajectory } from "@cria/episodes";
+import { type BranchCredit, listCalls, type UnjudgedTrajectory } from "@cria/episodes";
 import {
   type AgentContext,
   agentLoops,
@@ -35,10 +35,7 @@ const look = {
   function: { name: "look", description: "Looks.", parameters: { type: "object", properties: {} } },
 };
 
-async function holdTwice(
-  asked: Asked,
-  options: { production: boolean; credit: "all_branches" | "last_branch" | "nodes" },
-) {
+async function holdTwice(asked: Asked, options: { production: boolean; credit: BranchCredit }) {
   let runs = 0;
   const agent = async ({ session }: AgentContext) => {
     runs++;
@@ -90,7 +87,10 @@ describe("the recorded calls of an agent", () => {
     await fc.assert(
       fc.asyncProperty(
         calls,
-        fc.record({ production: fc.boolean(), credit: fc.constantFrom("all_branches", "last_branch", "nodes") }),
+        fc.record({
+          production: fc.boolean(),
+          credit: fc.constantFrom<BranchCredit>("all_branches", "last_branch", "nodes", "multi_trajectories"),
+        }),
         async (asked, options) => {
           const { held, again, unsampled } = await holdTwice(asked, options);
           expect(describeRecord(again)).toEqual(describeRecord(held));

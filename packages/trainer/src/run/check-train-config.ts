@@ -87,10 +87,12 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
     });
   }
   const { adv_estimator, use_kl_in_reward } = algorithm;
-  if (actor_rollout_ref.rollout.branch_credit === "nodes" && (adv_estimator !== "grpo" || use_kl_in_reward)) {
-    throw new ConfigError("credits answers one by one, as grpo compares episodes", {
+  const { branch_credit } = actor_rollout_ref.rollout;
+  const isGrpo = branch_credit === "nodes" || branch_credit === "multi_trajectories";
+  if (isGrpo && (adv_estimator !== "grpo" || use_kl_in_reward)) {
+    throw new ConfigError("credits answers in the manner of grpo", {
       code: "config/bad-value",
-      subject: "actor_rollout_ref.rollout.branch_credit nodes",
+      subject: `actor_rollout_ref.rollout.branch_credit ${branch_credit}`,
       expected: "algorithm.adv_estimator grpo, and use_kl_in_reward false",
       received: `${adv_estimator}, ${use_kl_in_reward}`,
       remedy: "actor.use_kl_loss has the KL in the loss; branch_credit: all_branches takes any estimator",

@@ -100,16 +100,69 @@ describe("train with an agent", () => {
 
   it("branch_credit decides which answers learn; each way trains another adapter", async () => {
     const hashes = new Set<string>();
-    for (const branch_credit of ["all_branches", "last_branch", "nodes"] as const)
+    for (const branch_credit of ["all_branches", "last_branch", "nodes", "multi_trajectories"] as const)
       hashes.add(hash((await train(options({ steps: 1 }, { branch_credit }))).adapter));
-    // Without rewards for answers, "nodes" equals "all_branches" up to rounding.
+    // Without rewards for answers, the others equal "all_branches" up to rounding.
     expect(hashes.size).toBeGreaterThanOrEqual(2);
-    const wrong = options({
-      config: { algorithm: { adv_estimator: "rloo" }, actor_rollout_ref: { rollout: { branch_credit: "nodes" } } },
-    });
-    const error = await failureOf(train(wrong));
-    expect(error).toBeInstanceOf(ConfigError);
-    expect(error).toMatchObject({ subject: expect.stringContaining("branch_credit nodes") });
+    const wrong = (branch_credit: string, algorithm: object) =>
+      failureOf(train(options({ config: { algorithm, actor_rollout_ref: { rollout: { branch_credit } } } })));
+    for (const branch_credit of ["nodes", "multi_trajectories"])
+      for (const algorithm of [{ adv_estimator: "rloo" }, { use_kl_in_reward: true }]) {
+        const error = await wrong(branch_credit, algorithm);
+        expect(error).toBeInstanceOf(ConfigError);
+        expect(error).toMatchObject({
+          code: "config/bad-value",
+          subject: `actor_rollout_ref.rollout.branch_credit ${branch_credit}`,
+        });
+      }
+  });
+
+  it("branch_credit multi_trajectories compares the last conversations, and all answers learn from that", async () => {
+    /** Asks in two conversations, which earn rewards of their own; a sub-agent's answer begins a third. */
+    const agent = async ({ row, session }: AgentContext<Row>) => {
+      const rewarded = async (...messages: ChatMessage[]) => {
+        const { message, node } = await session.complete({ messages, maxTokens: 4 });
+        const value = 3 * shareOfAscii(message.content);
+        session.reward(value, node);
+        return { message, value };
+      };
+      const aside = await rewarded(user("aside"));
+      const first = await rewarded(user(row.question));
+      const fork = await rewarded(user(row.question), first.message, user("x"));
+      const last = await rewarded(user(row.question), first.message, user("y"));
+      const score = shareOfAscii(fork.message.content);
+      return { score, aside: aside.value + fork.value, along: first.value + last.value };
+    };
+    const measure = async (branch_credit: string, normalized: boolean) => {
+      const folder = join(models.folder, `multi-trajectories-${branch_credit}-${normalized}`);
+      const { config } = options({}, { branch_credit });
+      const algorithm = { norm_adv_by_std_in_grpo: normalized };
+      const trainer = { rollout_data_dir: folder, rollout_data_detail: "full" };
+      await train(options({ steps: 1, agent, config: { ...config, algorithm, trainer } }) as TrainOptions);
+      const lines: DumpLine[] = [];
+      for await (const line of readDump(join(folder, "1.jsonl"))) lines.push(line);
+      expect(lines).toHaveLength(9);
+      return lines;
+    };
+    for (const normalized of [true, false]) {
+      const lines = await measure("multi_trajectories", normalized);
+      for (const { uid } of lines) {
+        const group = lines.filter((line) => line.uid === uid);
+        const values = group.map(({ score, extra }) => score! + Number(extra.along));
+        const mean = values.reduce((a, b) => a + b, 0) / values.length;
+        const deviation = Math.sqrt(values.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (values.length - 1));
+        group.forEach(({ segments, response_mask, advantages }, i) => {
+          expect(segments!.map(({ parent }) => parent)).toEqual([-1, -1, 1, 1]);
+          const expected = (values[i]! - mean) / (normalized ? deviation + 1e-6 : 1);
+          for (const [t, bit] of response_mask.entries()) expect(advantages![t]).toBeCloseTo(bit * expected, 4);
+        });
+      }
+      // By the whole episode, the other conversations count too.
+      const whole = await measure("all_branches", normalized);
+      expect(whole.map(({ extra }) => extra)).toEqual(lines.map(({ extra }) => extra));
+      expect(whole.map(({ advantage }) => advantage)).not.toEqual(lines.map(({ advantage }) => advantage));
+      expect(lines.some(({ extra }) => extra.aside !== 0)).toBe(true);
+    }
   });
 
   it("an estimator that looks along time goes along paths, and each ends with the episode's reward once", async () => {

@@ -1,5 +1,5 @@
 import { type AdvantageInputs, penalizeRewards, type RewardPart, resampleByScore } from "@cria/algorithms";
-import { creditNodes, usesReference } from "@cria/algorithms/internal";
+import { creditMultiTrajectories, creditNodes, usesReference } from "@cria/algorithms/internal";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
@@ -179,8 +179,11 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   };
   const readParts = (of: readonly Trajectory[]) =>
     needs.has("rewardParts") ? readRewardParts(of, algorithm) : undefined;
-  const estimate = (of: readonly Trajectory[], given: Partial<AdvantageInputs>) =>
-    branchCredit === "nodes" ? creditNodes(of, given) : estimateAdvantages(estimator, of, given);
+  const estimate = (of: readonly Trajectory[], given: Partial<AdvantageInputs>) => {
+    if (branchCredit === "nodes") return creditNodes(of, given);
+    if (branchCredit === "multi_trajectories") return creditMultiTrajectories(of, given);
+    return estimateAdvantages(estimator, of, given);
+  };
   const given: Partial<AdvantageInputs> = {
     tokenLevelRewards,
     values: values ? join(values) : undefined,

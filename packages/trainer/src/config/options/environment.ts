@@ -94,10 +94,10 @@ export const environmentOptions = z.strictObject({
   images: imageOptions.prefault({}),
   agent: agentOptions.prefault({}),
   branchCredit: z
-    .enum(["last_branch", "all_branches", "nodes"])
+    .enum(["last_branch", "all_branches", "nodes", "multi_trajectories"])
     .default("all_branches")
     .describe(
-      "Answers that learn from an episode's reward, if an agent held several conversations or changed its history. last_branch: those of the conversation whose answer came last. all_branches: all. nodes: all, each by the episode's reward and the rewards of this answer and of later ones.",
+      "Answers that learn from an episode's reward, if an agent held several conversations or changed its history. last_branch: those of the conversation whose answer came last. all_branches: all. nodes: all, each by the episode's reward and the rewards of this answer and of later ones. multi_trajectories: all, by the reward of the conversation whose answer came last, as verl credits several trajectories.",
     ),
   trainOnConstrainedTokens: z
     .boolean()
