@@ -1,10 +1,14 @@
 // Ends `cria train` (also with steps that are sampled ahead, by a sampler of rows, with replayed groups, with a journal
-// of a judge that cannot be asked twice) and `cria sft` (of an adapter and of all weights) at random instants, half of
+// of a judge that cannot be asked twice, with baselines of two roles, with trees, with a teacher that samples ever fewer
+// turns, with demonstrations beside rewards) and `cria sft` (of an adapter and of all weights) at random instants, half of
 // them while a checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP, resumes it, and
 // compares metrics and weights with an undisturbed run. Needs a build.
 //
 //   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>]
-//       [--kinds train,train-ahead,train-replay,train-journal,sft,sft-full] [--out scripts/nightly/kill-resume]
+//       [--kinds train,train-rae,...] [--out scripts/nightly/kill-resume]
+//
+// --kinds: default all of train, train-ahead, train-replay, train-journal, train-rae, train-trees, train-guided,
+// train-demonstrations, sft, sft-full.
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
 import { spawn, spawnSync } from "node:child_process";
@@ -22,7 +26,11 @@ const { values } = parseArgs({
   options: {
     kills: { type: "string", default: "50" },
     steps: { type: "string", default: "30" },
-    kinds: { type: "string", default: "train,train-ahead,train-replay,train-journal,sft,sft-full" },
+    kinds: {
+      type: "string",
+      default:
+        "train,train-ahead,train-replay,train-journal,train-rae,train-trees,train-guided,train-demonstrations,sft,sft-full",
+    },
     seed: { type: "string", default: String(Date.now() % 1e6) },
     out: { type: "string" },
   },
@@ -38,6 +46,31 @@ const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
  * process before the journal had it.
  */
 const CUT_OFF = 16;
+
+/** The policy plays two roles, one after the other; the seat that it takes first earns more on average. */
+const game = `export async function play({ row, session }) {
+  const said = {};
+  for (const role of ["x", "o"]) {
+    const messages = [{ role: "user", content: role + " " + row.prompt[0].content }];
+    said[role] = (await session.complete({ messages, maxTokens: 4, role })).message.content;
+  }
+  const won = said.x < said.o ? 1 : -1;
+  return { rewards: { x: won + 0.25, o: -won } };
+}
+`;
+
+/** A user who asks on twice. */
+const asking = `export class Asking {
+  name = "asking";
+  async startInteraction() {}
+  async generateResponse(id, messages) {
+    const turns = messages.filter(({ role }) => role === "assistant").length;
+    return { shouldTerminate: turns > 2, content: "on " + turns, score: 0 };
+  }
+  async calculateScore() { return 0; }
+  async finalizeInteraction() {}
+}
+`;
 
 const work = mkdtempSync(join(tmpdir(), "cria-kill-"));
 const started = performance.now();
@@ -92,28 +125,42 @@ try {
   rmSync(work, { recursive: true, force: true });
 }
 
-/** A random policy of a few thousand weights, five prompts with a reward that it can learn, and ten conversations. */
+/**
+ * A random policy of a few thousand weights and a teacher, five prompts with a reward that the policy can learn, ten
+ * conversations, a game for two and a user who asks on.
+ */
 async function writeFiles(folder) {
   await makeTinyModel(join(folder, "model.gguf"), { seed: 5, embeddingScale: 0.25 });
+  await makeTinyModel(join(folder, "teacher.gguf"), { seed: 11, layers: 3, embeddingScale: 0.3 });
   const rows = ["a", "bb", "ccc", "dddd", "eeeee"].map((content, index) => ({
     data_source: "test",
     prompt: [{ role: "user", content }],
     reward_model: { style: "rule", ground_truth: content },
     extra_info: { index },
   }));
-  writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  const write = (name, list) =>
+    writeFileSync(join(folder, name), list.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  write("rows.jsonl", rows);
+  write(
+    "asked.jsonl",
+    rows.map((row) => ({ ...row, extra_info: { ...row.extra_info, interaction_kwargs: { name: "asking" } } })),
+  );
   const talks = Array.from({ length: 10 }, (_, i) => ({
     messages: [
       { role: "user", content: `${i}?` },
       { role: "assistant", content: "no ".repeat(i + 1) },
     ],
   }));
-  writeFileSync(join(folder, "talks.jsonl"), talks.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  write("talks.jsonl", talks);
   writeFileSync(
     join(folder, "reward.mjs"),
     "export const computeScore = (source, text) => [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length);\n",
   );
   writeFileSync(join(folder, "judge.mjs"), makeOneTimeJudge(join(folder, "asked-{}.txt")));
+  writeFileSync(join(folder, "game.mjs"), game);
+  writeFileSync(join(folder, "game.yaml"), "- { name: game, agent: ./game.mjs#play }\n");
+  writeFileSync(join(folder, "asking.mjs"), asking);
+  writeFileSync(join(folder, "asking.yaml"), 'interaction: [{ name: asking, class_name: "./asking.mjs#Asking" }]\n');
 }
 
 /** A judge whose answer changes when it is asked again later: it writes down what it was asked, outside of the run. */
@@ -154,28 +201,83 @@ function writeConfig(folder, kind) {
   return { command: isSft ? "sft" : "train", config: file, steps: count, runs: join(folder, kind), weights };
 }
 
+/** Sections that a kind of training adds to the config. */
+function listAdditions(kind) {
+  const asked = {
+    data: { train_files: "asked.jsonl", val_files: "asked.jsonl" },
+    rollout: {
+      response_length: 96,
+      max_tokens_per_turn: 4,
+      multi_turn: { interaction_config_path: "asking.yaml", max_assistant_turns: 3 },
+    },
+  };
+  switch (kind) {
+    // The estimator's state is a baseline for each role. The game rewards itself.
+    case "train-rae":
+      return {
+        algorithm: { adv_estimator: "rae" },
+        rollout: { response_length: 64, agent: { default_agent_loop: "game", agent_loop_config_path: "game.yaml" } },
+        reward: null,
+      };
+    case "train-trees":
+      return {
+        ...asked,
+        algorithm: { adv_estimator: "tree_grpo" },
+        rollout: { ...asked.rollout, tree: { expansions: 1 } },
+      };
+    // In the last third of the steps the teacher samples no turn.
+    case "train-guided":
+      return {
+        ...asked,
+        distillation: {
+          enabled: true,
+          teacher_models: { large: { model_path: "teacher.gguf" } },
+          guided: { share: 0.5, steps: Math.ceil((2 / 3) * steps) },
+        },
+      };
+    // Each update draws others.
+    case "train-demonstrations":
+      return {
+        actor: { demonstration_coeff: 0.5 },
+        data: { demonstrations: { files: ["talks.jsonl"], size: 3 } },
+      };
+    // The batches of later steps depend on the outcomes of earlier ones.
+    case "train-replay":
+      return {
+        algorithm: { replay: { share: 1, size: 5, max_age: 3 } },
+        data: { sampler: { class_name: "difficulty" } },
+      };
+    // Longer answers, so that none comes twice.
+    case "train-journal":
+      return { data: { val_files: null }, rollout: { response_length: 24 }, reward: "judge.mjs" };
+    default:
+      return {};
+  }
+}
+
 function makeTrainConfig(trainer, kind) {
-  const isJudgedOnce = kind === "train-journal";
-  // Longer answers, so that none comes twice.
-  const length = isJudgedOnce ? 24 : 8;
-  // The batches of later steps depend on the outcomes of earlier ones.
-  const remembers = kind === "train-replay";
+  const { algorithm = {}, actor, rollout, data, distillation = {}, reward = "reward.mjs" } = listAdditions(kind);
+  const length = rollout?.response_length ?? 8;
   return {
-    algorithm: remembers ? { replay: { share: 1, size: 5, max_age: 3 } } : {},
+    algorithm,
+    distillation,
     actor_rollout_ref: {
       model: { path: "model.gguf", lora_rank: 4, lora_alpha: 8 },
-      actor: { optim: { lr: 1e-2, lr_warmup_steps: 5 }, ppo_mini_batch_size: 1 },
-      rollout: { n: 4, prompt_length: 48, response_length: length, max_num_seqs: 16, seed: 1, deterministic: true },
+      actor: { optim: { lr: 1e-2, lr_warmup_steps: 5 }, ppo_mini_batch_size: 1, ...actor },
+      rollout: {
+        ...{ n: 4, prompt_length: 48, response_length: length, max_num_seqs: 16, seed: 1, deterministic: true },
+        ...rollout,
+      },
     },
     data: {
       train_files: "rows.jsonl",
-      val_files: isJudgedOnce ? null : "rows.jsonl",
+      val_files: "rows.jsonl",
       train_batch_size: 2,
       max_prompt_length: 48,
       max_response_length: length,
-      sampler: remembers ? { class_name: "difficulty" } : {},
+      ...data,
     },
-    custom_reward_function: { path: isJudgedOnce ? "judge.mjs" : "reward.mjs" },
+    ...(reward ? { custom_reward_function: { path: reward } } : {}),
     trainer,
   };
 }
@@ -255,11 +357,22 @@ function readMetrics(kind, name) {
     .map((line) => JSON.parse(line));
 }
 
+/**
+ * Kinds whose conversations take over tokens in the KV cache from whichever other one is there: how many tokens depends on
+ * the clock, and nothing else does.
+ */
+function takesOver({ name }) {
+  return name === "train-trees" || name === "train-guided";
+}
+
 /** The results of a run, without those that depend on the clock. */
 function readRun(kind, name) {
   const timed = /^(timing_|perf\/(throughput|time_per_step|.*memory.*))/;
+  const cached = /^engine\/(prefill|reused)_tokens$/;
   const metrics = readMetrics(kind, name).map((line) =>
-    Object.fromEntries(Object.entries(line).filter(([key]) => !timed.test(key))),
+    Object.fromEntries(
+      Object.entries(line).filter(([key]) => !timed.test(key) && !(takesOver(kind) && cached.test(key))),
+    ),
   );
   return { metrics, weights: readFileSync(join(kind.runs, name, kind.weights)) };
 }
