@@ -125,6 +125,32 @@ describe("a training step with reward models", () => {
     expect(results[1]!.metrics["actor/grad_norm"]).toBeCloseTo(results[0]!.metrics["actor/grad_norm"]!, 5);
   });
 
+  it("has its verdicts read by a teacher, also when the step computes while they are written", async () => {
+    const server = await serve(({ messages }) => grade(messages[0]!.content));
+    const distillation = {
+      enabled: true,
+      teacher_models: { corrected: { weights: "live", correction_key: "rm_verdict" } },
+    };
+    // Without updates it has the weights from before each of these steps.
+    const fresh = await openTinyTraining(models);
+    for (const launch_reward_fn_async of [true, false]) {
+      const training = await open({ model: { base_url: server.url }, launch_reward_fn_async }, { distillation });
+      const { trajectories, tokenDetails, metrics } = await take(training);
+      expect(metrics["distillation/corrected"]).toBe(1);
+      for (const [i, { tokenIds, promptLength, rowIndex, extraFields }] of trajectories.entries()) {
+        const { prompt } = training.trainRows.find(({ index }) => index === rowIndex)!;
+        const hint = { role: "system" as const, content: String(extraFields.rm_verdict) };
+        const hinted = training.policy.tokenizer.encodePrompt([hint, ...prompt]);
+        const sequence = { tokenIds: [...hinted, ...tokenIds.subarray(promptLength)], from: hinted.length };
+        const [scores] = await fresh.policy.engine.score([sequence], { temperature: 1 });
+        expect(Array.from(tokenDetails[i]!.teacherLogprobs!).slice(promptLength)).toEqual(
+          Array.from(scores!.logprobs.subarray(hinted.length)).map((value) => expect.closeTo(value, 5)),
+        );
+      }
+    }
+    await fresh.policy.engine.dispose();
+  });
+
   it("goes with dynamic sampling, greedy baselines and validation", async () => {
     const server = await serve(({ messages }) => grade(messages[0]!.content));
     const model = { base_url: server.url };

@@ -113,7 +113,7 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
 
 /** Checks the names in the teacher's term, and that each teacher can differ from the policy. */
 function checkTeachers(
-  { distillation, actor_rollout_ref: { rollout } }: TrainConfig,
+  { distillation, algorithm, actor_rollout_ref: { rollout } }: TrainConfig,
   { teacher }: Settings["loss"],
   registries: Registries,
   task?: TaskDefinition<object>,
@@ -126,13 +126,26 @@ function checkTeachers(
     const refuse = (problem: string, key: string, expected: string, received: string) => {
       throw new ConfigError(problem, { code: "config/bad-value", subject: `${subject}.${key}`, expected, received });
     };
-    const { weights, hint_key, model_path, lora_adapter_path } = entry;
-    if (weights === "live" && hint_key === null)
-      refuse("teaches the policy what it says anyway", "hint_key", "a field of the rows, with weights live", "null");
+    const { weights, hint_key, correction_key, model_path, lora_adapter_path } = entry;
+    if (weights === "live" && hint_key === null && correction_key === null)
+      refuse(
+        "teaches the policy what it says anyway",
+        "hint_key",
+        `a field of the rows, or ${subject}.correction_key, with weights live`,
+        "null",
+      );
     if (weights === "live" && (model_path !== null || lora_adapter_path !== null))
       refuse("is the policy, and another model is named", "weights", "base, or no model and no adapter", "live");
-    if (hint_key !== null && (task?.agent !== undefined || rollout.agent.agent_loop_config_path !== null))
-      refuse("stands in front of one conversation", "hint_key", "null for tasks with an agent", hint_key);
+    for (const [key, value] of Object.entries({ hint_key, correction_key }))
+      if (value !== null && (task?.agent !== undefined || rollout.agent.agent_loop_config_path !== null))
+        refuse("stands in front of one conversation", key, "null for tasks with an agent", value);
+    if (correction_key !== null && algorithm.replay.share > 0)
+      refuse(
+        "is a text of this step's judges, and replayed groups have no texts",
+        "correction_key",
+        "null, or algorithm.replay.share 0",
+        correction_key,
+      );
   }
 }
 
@@ -152,10 +165,11 @@ function checkGuided(
   const teachers = Object.entries(teacher_models);
   if (teachers.length === 0)
     refuse("needs a model of its own", "distillation.teacher_models", "the policy's own model");
-  for (const [name, { model_path, lora_adapter_path, hint_key }] of teachers) {
+  for (const [name, { model_path, lora_adapter_path, hint_key, correction_key }] of teachers) {
     const key = `distillation.teacher_models.${name}`;
-    if (hint_key !== null)
-      refuse("lets a teacher go on in the policy's prompt, without its hint", `${key}.hint_key null`, hint_key);
+    for (const [hint, value] of Object.entries({ hint_key, correction_key }))
+      if (value !== null)
+        refuse("lets a teacher go on in the policy's prompt, without its hint", `${key}.${hint} null`, value);
     if (model_path === null && lora_adapter_path === null)
       refuse("needs a model of its own", `${key}.model_path or ${key}.lora_adapter_path`, "the policy's own model");
   }

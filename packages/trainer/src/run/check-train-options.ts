@@ -24,6 +24,7 @@ const teacherChecks: ChecksOf<Required<TeacherOptions>> = {
   adapter: text,
   weights: any,
   hint: text,
+  correction: text,
   coefficient: any,
   taskRewards: any,
   estimate: any,

@@ -251,6 +251,11 @@ describe("distillation.guided.share", () => {
       "distillation.teacher_models.t.hint_key",
     ],
     [
+      "corrections",
+      async () => open({ ...(await model()), correction_key: "fix" }),
+      "distillation.teacher_models.t.correction_key",
+    ],
+    [
       "the newest policy for each turn",
       async () => open(await model(), { rollout: { partial_rollout: "switch" }, trainer: { v1 } }),
       "actor_rollout_ref.rollout.partial_rollout",

@@ -41,6 +41,7 @@ const plainOptions: readonly (readonly [option: string, key: string])[] = [
   ["teacher.guidedSteps", "distillation.guided.steps"],
   ["teacher.weights", `${teacher}.weights`],
   ["teacher.hint", `${teacher}.hint_key`],
+  ["teacher.correction", `${teacher}.correction_key`],
   ["demonstrations.size", "data.demonstrations.size"],
   ["demonstrations.keep", "data.demonstrations.keep"],
   ["lossWeights.key", `${actor}.loss_weights.key`],

@@ -39,11 +39,16 @@ export interface TeacherOptions {
   adapter?: string;
   /**
    * Weights of a teacher that is the policy's own model: "base" (default), from before training, or "live", the current
-   * ones, which needs `hint`.
+   * ones, which needs `hint` or `correction`.
    */
   weights?: TeacherModel["weights"];
   /** Field of each row that only the teacher reads, as a system message: a demonstration, a correction. */
   hint?: string;
+  /**
+   * Name of a text that the reward returns beside the score, such as a judge's correction of this conversation: the
+   * teacher reads it in place of `hint`. A conversation that has neither is not taught.
+   */
+  correction?: string;
   /** Weight of the teacher's term relative to the task's loss, at least 0; default 1. */
   coefficient?: number;
   /** True if rewards are trained on too; default true. */

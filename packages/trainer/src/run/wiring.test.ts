@@ -659,7 +659,13 @@ describe("every option of the teacher", () => {
 
   it("guided, turn_weights, turn_weight_delta, teacher_key and the teachers are of the step", () => {
     const distillation_loss = { turn_weights: "relative", turn_weight_delta: 0.5 };
-    const entry = { key: "a", model_path: "t.gguf", lora_adapter_path: "l.gguf", hint_key: "hint" };
+    const entry = {
+      key: "a",
+      model_path: "t.gguf",
+      lora_adapter_path: "l.gguf",
+      hint_key: "hint",
+      correction_key: "fix",
+    };
     const guided = { share: 0.4, steps: 9 };
     const found = importDistillation(
       read({ distillation_loss, guided, teacher_key: "level", teacher_models: { t: entry } }),
@@ -667,7 +673,7 @@ describe("every option of the teacher", () => {
     expect(found).toMatchObject({ guidedShare: 0.4, guidedSteps: 9 });
     expect(found).toMatchObject({ turnWeights: "relative", turnWeightDelta: 0.5, teacherKey: "level" });
     expect(found!.teachers).toEqual({
-      t: { key: "a", model: "t.gguf", adapter: "l.gguf", weights: "base", hintKey: "hint" },
+      t: { key: "a", model: "t.gguf", adapter: "l.gguf", weights: "base", hintKey: "hint", correctionKey: "fix" },
     });
     expect(importDistillation(read({ enabled: false }))).toBeNull();
     expect(importLoss(read({ enabled: false })).teacher).toBeNull();

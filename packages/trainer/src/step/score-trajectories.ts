@@ -28,7 +28,36 @@ export async function scoreTrajectories(
   { temperature, source, sumPiSquared, reference, teachers, signal, compute }: ScoreTrajectoriesOptions,
   clock: Stopwatch,
 ): Promise<void> {
-  const missing = indices.filter((i) => !scores.has(i));
+  await scoreByPolicy(
+    policy,
+    trajectories,
+    indices.filter((i) => !scores.has(i)),
+    scores,
+    { temperature, source, sumPiSquared, reference, signal, compute },
+    clock,
+  );
+  const untaught = indices.filter((i) => teachers && scores.get(i)!.teacherLogprobs === null);
+  if (!teachers || untaught.length === 0) return;
+  const taught = await clock.time("teacher", () =>
+    teachers.score(
+      untaught.map((i) => trajectories[i]!),
+      { temperature, signal },
+    ),
+  );
+  untaught.forEach((index, k) => {
+    const { logprobs, likeliest } = taught[k]!;
+    scores.set(index, { ...scores.get(index)!, teacherLogprobs: logprobs, teacherLikeliest: likeliest });
+  });
+}
+
+async function scoreByPolicy(
+  policy: Policy,
+  trajectories: readonly (Taught & Pick<Trajectory, "rolloutLogprobs">)[],
+  missing: readonly number[],
+  scores: Map<number, TokenScores>,
+  { temperature, source, sumPiSquared, reference, signal, compute }: Omit<ScoreTrajectoriesOptions, "teachers">,
+  clock: Stopwatch,
+): Promise<void> {
   if (missing.length === 0) return;
   const { sequences, join } = evaluatePaths(missing.map((i) => trajectories[i]!));
   const joinAll = (values: readonly (Float32Array | null)[]) =>
@@ -45,22 +74,14 @@ export async function scoreTrajectories(
   const ref = reference
     ? join(await clock.time("ref", () => policy.scoreReference(sequences, { temperature, signal, compute })))
     : null;
-  const taught = teachers
-    ? await clock.time("teacher", () =>
-        teachers.score(
-          missing.map((i) => trajectories[i]!),
-          { temperature, signal },
-        ),
-      )
-    : null;
   missing.forEach((index, k) => {
     scores.set(index, {
       oldLogprobs: old?.[k] ?? trajectories[index]!.rolloutLogprobs,
       entropy: entropy?.[k] ?? null,
       sumPiSquared: squares?.[k] ?? null,
       refLogprobs: ref?.[k] ?? null,
-      teacherLogprobs: taught?.[k]?.logprobs ?? null,
-      teacherLikeliest: taught?.[k]?.likeliest ?? null,
+      teacherLogprobs: null,
+      teacherLikeliest: null,
     });
   });
 }

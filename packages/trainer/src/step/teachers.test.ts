@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { losses } from "@cria/algorithms";
-import type { ConfigError } from "@cria/core";
+import type { ConfigError, Trajectory } from "@cria/core";
 import { loadModel } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
@@ -236,6 +236,128 @@ describe("a teacher", () => {
     await training.dispose();
     const missing = { ...distillation, teacher_models: { hinted: { weights: "live", hint_key: "nowhere" } } };
     await expect(openTinyTraining(models, { distillation: missing })).rejects.toMatchObject({ code: "data/no-hint" });
+  });
+
+  /** A reward that corrects two answers in three. */
+  const correcting = {
+    reward: `const said = [...text].length % 3; return { score: 0, fix: said ? "say " + truth + said : "" };`,
+  };
+  const corrected = (entry: object, loss: object = {}) => ({
+    enabled: true,
+    teacher_models: { hinted: { weights: "live", correction_key: "fix", ...entry } },
+    distillation_loss: { use_task_rewards: false, ...loss },
+  });
+  const roomy = { prompt_length: 100, response_length: 8 };
+
+  /** The scores of a policy that reads a hint in front of a conversation. */
+  async function scoreHinted({ policy, trainRows }: TinyTraining, of: Trajectory, hint: string) {
+    const { prompt } = trainRows.find(({ index }) => index === of.rowIndex)!;
+    const hinted = policy.tokenizer.encodePrompt([{ role: "system", content: hint }, ...prompt]);
+    const sequence = { tokenIds: [...hinted, ...of.tokenIds.subarray(of.promptLength)], from: hinted.length };
+    const [scores] = await policy.engine.score([sequence], { temperature: 1, likeliest: { count: 4 } });
+    const logprobs = Array.from(scores!.logprobs.subarray(hinted.length));
+    return { logprobs, ids: [...scores!.likeliest!.ids.subarray(4 * hinted.length)] };
+  }
+
+  it.each([
+    ["by its estimate", {}],
+    ["by its likeliest tokens", { loss_mode: "forward_kl_topk", topk: 4 }],
+  ])("reads what the reward says of a conversation, and teaches no other, %s", async (_, loss) => {
+    const training = await openTinyTraining(models, {
+      ...correcting,
+      rollout: roomy,
+      distillation: corrected({}, loss),
+    });
+    const { trajectories, tokenDetails, metrics } = await runTrainingStep(training, {
+      rows: training.trainRows,
+      step: 1,
+      epoch: 0,
+    });
+    // Without updates it has the weights from before this step's.
+    const fresh = await openTinyTraining(models, { ...unrewarded, rollout: roomy });
+    let [taught, tokens, divergence] = [0, 0, 0];
+    const fixes = new Set<unknown>();
+    for (const [i, trajectory] of trajectories.entries()) {
+      const { tokenIds, promptLength, responseMask, extraFields } = trajectory;
+      const { columns, candidates } = training.batches[0]!.find((each) => each.tokenIds === tokenIds)!;
+      const isTaught = extraFields.fix !== "";
+      expect(new Set(Array.from(columns!["weight/teacher"]!))).toEqual(new Set([isTaught ? 1 : 0]));
+      const found = Array.from(columns!.teacherLogprobs!).slice(promptLength);
+      if (!isTaught) {
+        expect(new Set(found)).toEqual(new Set([0]));
+        continue;
+      }
+      taught++;
+      fixes.add(`${trajectory.rowIndex} ${extraFields.fix}`);
+      const expected = await scoreHinted(fresh, trajectory, String(extraFields.fix));
+      expect(found, `conversation ${i}`).toEqual(expected.logprobs.map((value) => expect.closeTo(value, 5)));
+      if (candidates) expect([...candidates.ids.subarray(4 * promptLength)]).toEqual(expected.ids);
+      for (let t = promptLength; t < tokenIds.length; t++) {
+        if (!responseMask[t]) continue;
+        tokens++;
+        const apart = expected.logprobs[t - promptLength]! - tokenDetails[i]!.oldLogprobs![t]!;
+        divergence += Math.exp(apart) - apart - 1;
+      }
+    }
+    // Conversations of a prompt are corrected in several ways, and some not at all.
+    expect(fixes.size).toBeGreaterThan(3);
+    expect(taught).toBeGreaterThan(4);
+    expect(taught).toBeLessThan(12);
+    expect(metrics["distillation/corrected"]).toBe(taught / 12);
+    // The mean is over the conversations that are taught.
+    if (Object.keys(loss).length === 0) expect(metrics["distillation/divergence"]).toBeCloseTo(divergence / tokens, 5);
+    await fresh.dispose();
+    await training.dispose();
+  });
+
+  it("reads the row's hint where the reward says nothing", async () => {
+    const training = await openTinyTraining(models, {
+      ...correcting,
+      rollout: roomy,
+      distillation: corrected({ hint_key: "ground_truth" }),
+    });
+    const { trajectories, metrics } = await runTrainingStep(training, {
+      rows: training.trainRows,
+      step: 1,
+      epoch: 0,
+    });
+    const fresh = await openTinyTraining(models, { ...unrewarded, rollout: roomy });
+    const sources = new Set<boolean>();
+    for (const trajectory of trajectories) {
+      const { tokenIds, promptLength, rowIndex, extraFields } = trajectory;
+      const { groundTruth } = training.trainRows.find(({ index }) => index === rowIndex)!;
+      const { columns } = training.batches[0]!.find((each) => each.tokenIds === tokenIds)!;
+      sources.add(extraFields.fix !== "");
+      const expected = await scoreHinted(fresh, trajectory, String(extraFields.fix || groundTruth));
+      expect(Array.from(columns!.teacherLogprobs!).slice(promptLength)).toEqual(
+        expected.logprobs.map((value) => expect.closeTo(value, 5)),
+      );
+    }
+    expect(sources).toEqual(new Set([true, false]));
+    expect(metrics["distillation/corrected"]).toBeLessThan(1);
+    await fresh.dispose();
+    await training.dispose();
+  });
+
+  it.each<[string, TinyTrainingOptions]>([
+    ["an agent", { rollout: { agent: useAgent("corrected", answering) } }],
+    ["replayed groups", { algorithm: { replay: { share: 1 } } }],
+  ])("that reads corrections is refused with %s, by its key", async (_, options) => {
+    const opened = openTinyTraining(models, { ...options, distillation: corrected({}) });
+    await expect(opened).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "distillation.teacher_models.hinted.correction_key",
+    });
+  });
+
+  it("that reads corrections moves nothing in a step without one", async () => {
+    const reward = "return { score: 0, fix: 7 };";
+    const training = await openTinyTraining(models, { reward, rollout: roomy, distillation: corrected({}) });
+    const [metrics] = await takeSteps(training, 1);
+    expect(metrics!["distillation/corrected"]).toBe(0);
+    expect(metrics!["distillation/loss"]).toBe(0);
+    expect(metrics!["actor/grad_norm"]).toBe(0);
+    await training.dispose();
   });
 
   it("weighs turns by how far they lie from it", async () => {

@@ -19,9 +19,12 @@ import { readField } from "../task/read-field.js";
 import { isGuided, shareOfTeacher } from "./guidance.js";
 
 /** Parts of a trajectory that its teacher is asked by. */
-export type Taught = Pick<Trajectory, "rowIndex" | "tokenIds" | "segments" | "promptLength" | "responseMask">;
+export type Taught = Pick<
+  Trajectory,
+  "rowIndex" | "tokenIds" | "segments" | "promptLength" | "responseMask" | "extraFields"
+>;
 
-interface NamedTeacher extends Pick<TeacherModel, "key" | "hintKey"> {
+interface NamedTeacher extends Pick<TeacherModel, "key" | "hintKey" | "correctionKey"> {
   name: string;
   teacher: Teacher;
 }
@@ -61,7 +64,7 @@ export class Teachers {
     const opened: NamedTeacher[] = [];
     const teachers = new Teachers(opened, inputs, new Map(trainRows.map((row) => [row.index, row])));
     try {
-      for (const [name, { key, hintKey, model, adapter, weights }] of Object.entries(options.teachers)) {
+      for (const [name, { key, hintKey, correctionKey, model, adapter, weights }] of Object.entries(options.teachers)) {
         const teacher = isPolicyItself({ model, adapter })
           ? teachItself(policy, weights)
           : await loadTeacher(resolvePath(folder, model ?? policy.engine.info.path), policy, {
@@ -69,9 +72,9 @@ export class Teachers {
               samples,
               ...(adapter === null ? {} : { adapter: resolvePath(folder, adapter) }),
             });
-        opened.push({ name, key, hintKey, teacher });
+        opened.push({ name, key, hintKey, correctionKey, teacher });
       }
-      for (const row of trainRows) if (teachers.teaches(row)) teachers.readHint(teachers.find(row), row);
+      for (const row of trainRows) if (teachers.hasTeacher(row)) teachers.readHint(teachers.find(row), row);
       return teachers;
     } catch (error) {
       await teachers.dispose();
@@ -79,9 +82,22 @@ export class Teachers {
     }
   }
 
+  /** True if a teacher reads what judges say of a conversation: it can score a conversation only once it is judged. */
+  get readsCorrections(): boolean {
+    return this.teachers.some(({ correctionKey }) => correctionKey !== null);
+  }
+
+  /** True if a conversation's row has a teacher, and this teacher the hint that it needs. */
+  teaches(trajectory: Pick<Taught, "rowIndex" | "extraFields">): boolean {
+    const row = this.rowOf(trajectory);
+    if (!this.hasTeacher(row)) return false;
+    const teacher = this.find(row);
+    return !isHinted(teacher) || this.chooseHint(teacher, trajectory) !== null;
+  }
+
   /**
    * Scores of each trajectory's tokens by its row's teacher, as long as `tokenIds`; 0 before the first sampled token, and
-   * in rows that have no teacher.
+   * in conversations that nobody teaches.
    */
   async score(
     trajectories: readonly Taught[],
@@ -90,8 +106,8 @@ export class Teachers {
     const scores: TeacherScores[] = new Array(trajectories.length);
     for (const entry of this.teachers) {
       const own = [...trajectories.keys()].filter((i) => {
-        const row = this.rowOf(trajectories[i]!);
-        return this.teaches(row) && this.find(row) === entry;
+        const trajectory = trajectories[i]!;
+        return this.teaches(trajectory) && this.find(this.rowOf(trajectory)) === entry;
       });
       if (own.length === 0) continue;
       const found = await this.scoreBy(
@@ -110,7 +126,7 @@ export class Teachers {
   guide(step: number): RolloutOptions["choose"] {
     const share = shareOfTeacher(step, this.inputs.options);
     if (share === 0) return undefined;
-    return (turn) => (this.teaches(turn.row) && isGuided(turn, share) ? this.lead(turn.row) : null);
+    return (turn) => (this.hasTeacher(turn.row) && isGuided(turn, share) ? this.lead(turn.row) : null);
   }
 
   /** The teacher of a row as the sampler of a turn. */
@@ -125,28 +141,43 @@ export class Teachers {
     return weighTurns(logprobs, teacherLogprobs, listTurns(trajectory), turnWeightDelta);
   }
 
+  /** Share of judged conversations with a correction, of those whose teacher reads corrections. */
+  measureCorrections(trajectories: readonly Pick<Taught, "rowIndex" | "extraFields">[]): Record<string, number> {
+    if (!this.readsCorrections) return {};
+    const asked = trajectories.flatMap((trajectory) => {
+      const row = this.rowOf(trajectory);
+      const { correctionKey } = this.hasTeacher(row) ? this.find(row) : { correctionKey: null };
+      return correctionKey === null ? [] : [readCorrection(correctionKey, trajectory)];
+    });
+    const corrected = asked.filter((correction) => correction !== null).length;
+    return { "distillation/corrected": corrected / Math.max(1, asked.length) };
+  }
+
   async dispose(): Promise<void> {
     for (const { teacher } of this.teachers) await teacher.dispose();
   }
 
   private async scoreBy(
-    { teacher, hintKey, name }: NamedTeacher,
+    entry: NamedTeacher,
     trajectories: readonly Taught[],
     given: { temperature: number; signal?: AbortSignal },
   ): Promise<TeacherScores[]> {
+    const { teacher } = entry;
     const options = { ...given, topk: this.inputs.topk };
-    if (hintKey === null) {
+    if (!isHinted(entry)) {
       const { sequences, join, joinLikeliest } = evaluatePaths(trajectories);
       const scores = await teacher.score(sequences, options);
       const logprobs = join(scores.map((score) => score.logprobs));
       const lists = this.inputs.topk > 0 ? joinLikeliest(scores.map(({ likeliest }) => likeliest!)) : null;
       return logprobs.map((own, i) => ({ logprobs: own, likeliest: lists?.[i] ?? null }));
     }
-    // The conversations of a group have one prompt.
-    const encoded = new Map<number, Int32Array>();
+    // The conversations of a group have one prompt, and share it unless a judge corrects them.
+    const encoded = new Map<string, Int32Array>();
     const prompts = trajectories.map((trajectory) => {
-      const prompt = encoded.get(trajectory.rowIndex) ?? this.encodeHinted(trajectory, hintKey, name);
-      encoded.set(trajectory.rowIndex, prompt);
+      const hint = this.chooseHint(entry, trajectory)!;
+      const key = `${trajectory.rowIndex} ${hint}`;
+      const prompt = encoded.get(key) ?? this.encodeHinted(trajectory, hint, entry);
+      encoded.set(key, prompt);
       return prompt;
     });
     const sequences = trajectories.map(({ tokenIds, promptLength }, i) => ({
@@ -176,26 +207,33 @@ export class Teachers {
    * Encodes the prompt of a conversation with the hint as its system message; the prompt's own system message follows
    * the hint.
    */
-  private encodeHinted(trajectory: Taught, hintKey: string, name: string): Int32Array {
+  private encodeHinted(trajectory: Taught, hint: string, { name, correctionKey }: NamedTeacher): Int32Array {
     const row = this.rowOf(trajectory);
     if (trajectory.segments) {
       throw new ConfigError("is given in front of one conversation", {
         code: "config/bad-value",
-        subject: `distillation.teacher_models.${name}.hint_key`,
+        subject: `distillation.teacher_models.${name}.${correctionKey === null ? "hint_key" : "correction_key"}`,
         expected: "tasks with tools or interactions, whose conversations have no branches",
         received: `an agent's, of row ${row.uid}`,
       });
     }
     const { policy, environment } = this.inputs;
     const schemas: ToolSchema[] = listToolSchemas(environment.tools, row);
-    return policy.tokenizer.encodePrompt(addHint(row.prompt, this.readHint({ hintKey, name }, row)!), schemas);
+    return policy.tokenizer.encodePrompt(addHint(row.prompt, hint), schemas);
   }
 
-  private teaches({ index }: DatasetRow): boolean {
+  /** The correction of this conversation, else the hint of its row; null: it has neither. */
+  private chooseHint(teacher: NamedTeacher, trajectory: Pick<Taught, "rowIndex" | "extraFields">): string | null {
+    const { correctionKey } = teacher;
+    const correction = correctionKey === null ? null : readCorrection(correctionKey, trajectory);
+    return correction ?? this.readHint(teacher, this.rowOf(trajectory));
+  }
+
+  private hasTeacher({ index }: DatasetRow): boolean {
     return this.inputs.lossWeights?.get(index)?.teacher !== 0;
   }
 
-  private rowOf({ rowIndex }: Taught): DatasetRow {
+  private rowOf({ rowIndex }: Pick<Taught, "rowIndex">): DatasetRow {
     return this.rows.get(rowIndex)!;
   }
 
@@ -231,6 +269,17 @@ export class Teachers {
 function makeEmptyScores(tokens: number, topk: number): TeacherScores {
   const likeliest = { count: topk, ids: new Int32Array(tokens * topk), logprobs: new Float32Array(tokens * topk) };
   return { logprobs: new Float32Array(tokens), likeliest: topk > 0 ? likeliest : null };
+}
+
+/** True if a teacher says something only in conversations for which it has a hint. */
+function isHinted({ hintKey, correctionKey }: NamedTeacher): boolean {
+  return hintKey !== null || correctionKey !== null;
+}
+
+/** What a judge said of a conversation; null: nothing, or no text. */
+function readCorrection(key: string, { extraFields }: Pick<Taught, "extraFields">): string | null {
+  const correction = Object.hasOwn(extraFields, key) ? extraFields[key] : null;
+  return typeof correction === "string" && correction.trim() !== "" ? correction : null;
 }
 
 /** @throws ConfigError for more likeliest tokens than the policy can say. */

@@ -3,7 +3,7 @@ import { creditMultiTrajectories, creditNodes, usesReference } from "@cria/algor
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
-import { makeBatch } from "../policy/batch.js";
+import { type MakeBatchOptions, makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
 import { toCandidates } from "../policy/teacher-candidates.js";
 import type { TokenScores } from "../policy/token-scores.js";
@@ -107,7 +107,9 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     const { conversations } = collected;
     const sampled = [...conversations.keys()].filter((i) => conversations[i]!.responseMask.includes(1));
     const asked = chooseOldLogprobs(parts, { trajectories: conversations, isReplaying }, Number.POSITIVE_INFINITY);
-    await scoreTrajectories(policy, conversations, sampled, early, { ...scoring, source: asked }, clock);
+    // A teacher that reads corrections scores later, once the judges have said them.
+    const options = { ...scoring, source: asked, teachers: teachers?.readsCorrections ? null : teachers };
+    await scoreTrajectories(policy, conversations, sampled, early, options, clock);
     // Trajectories evaluated while judges were working are not evaluated again.
     if (early.size > 0) source = asked;
   }
@@ -229,7 +231,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const batch = makeBatch(learned, {
     advantages,
     taught,
-    ...(parts.lossWeights ? { lossWeights: (i) => parts.lossWeights!.get(learned[i]!.rowIndex) } : {}),
+    ...weighConversations(parts, learned),
     temperature,
     responseLength,
     scores: {
@@ -372,6 +374,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   Object.assign(metrics, measureStaleness(step, settings, turns));
   Object.assign(metrics, measureTrees(rollouts.trajectories));
   Object.assign(metrics, measureGuidance(step, settings.distillation, turns));
+  Object.assign(metrics, teachers?.measureCorrections(trajectories));
   metrics["training/old_log_prob_pass"] = oldSource === "pass" && scores.size > 0 ? 1 : 0;
   if (seenLogprobs.size > 0 && oldSource === "pass")
     metrics["training/old_log_prob_diff_max"] = findGreatestDifference(seenLogprobs, oldLogprobs, learned);
@@ -385,6 +388,21 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   });
   const { trajectories: all, leftOut } = rollouts;
   return { trajectories: all, leftOut, advantages: meanAdvantages, tokenDetails, metrics };
+}
+
+/** Weights of conversations in the terms of the loss: those of their rows, and 0 for a teacher that says nothing. */
+function weighConversations(
+  { lossWeights, teachers }: Pick<StepParts, "lossWeights" | "teachers">,
+  learned: readonly Trajectory[],
+): Pick<MakeBatchOptions, "lossWeights"> {
+  const weighs = teachers?.readsCorrections ?? false;
+  if (!lossWeights && !weighs) return {};
+  return {
+    lossWeights: (i) => {
+      const own = lossWeights?.get(learned[i]!.rowIndex);
+      return weighs && !teachers!.teaches(learned[i]!) ? { ...own, teacher: 0 } : own;
+    },
+  };
 }
 
 /**

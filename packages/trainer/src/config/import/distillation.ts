@@ -16,6 +16,7 @@ export function importDistillation(config: Pick<TrainConfig, "distillation">): D
       adapter: entry.lora_adapter_path,
       weights: entry.weights,
       hintKey: entry.hint_key,
+      correctionKey: entry.correction_key,
     },
   ]);
   return {

@@ -25,7 +25,7 @@ export const teacherOptions = z.strictObject({
     .enum(["base", "live"])
     .default("base")
     .describe(
-      "Weights of a teacher without model and adapter. base: the policy's model before training. live: the policy at the beginning of each step; needs hint_key.",
+      "Weights of a teacher without model and adapter. base: the policy's model before training. live: the policy at the beginning of each step; needs hint_key or correction_key.",
     ),
   hintKey: z
     .string()
@@ -33,6 +33,13 @@ export const teacherOptions = z.strictObject({
     .default(null)
     .describe(
       "Field of each row, or of its extra_info, with a text such as a demonstration. Only the teacher reads it, as a system message. ground_truth: the row's truth (SDFT). null: the teacher reads the policy's prompt.",
+    ),
+  correctionKey: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe(
+      "Name of a text that the reward returns beside the score, such as a judge's correction of this conversation. The teacher reads it in place of the row's hint. A conversation without one has the row's hint; without that its teacher teaches it nothing. null: none.",
     ),
 });
 

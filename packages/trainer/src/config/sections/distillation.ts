@@ -13,6 +13,7 @@ export const teacherEntry = z.strictObject({
   lora_adapter_path: teacher.adapter,
   weights: teacher.weights,
   hint_key: teacher.hintKey,
+  correction_key: teacher.correctionKey,
 });
 
 const distillationLoss = z.strictObject({
