@@ -41,8 +41,6 @@ function findRelative(text: string, syntax: typeof hash): number[] {
 
 /** Exceptions by file: so many comments at most. */
 const allowed: Record<string, number> = {
-  "native/src/infer/kv_slots.h": 2,
-  "native/src/infer/sequence_store.h": 1,
   // An example of this test.
   "tests/comments.test.ts": 1,
 };

@@ -1,5 +1,5 @@
-// What keys and values were evaluated with: one version of the weights, or several where a version took over a sequence
-// of another one with its KV (PipelineRL, arXiv:2509.19128, in-flight weight updates).
+// The versions of the weights that evaluated keys and values: one, or several where a version took over a sequence of
+// another one with its KV (PipelineRL, arXiv:2509.19128, in-flight weight updates).
 #pragma once
 
 #include <cstddef>

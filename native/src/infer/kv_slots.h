@@ -40,7 +40,7 @@ struct KvSlot {
     int32_t next_position = 0;  // position of the token after them
     uint64_t last_use = 0;
     SequenceId family = 0;  // family of the sequence that they were evaluated for
-    KvKey key = kLivePolicy;  // what they were evaluated with
+    KvKey key = kLivePolicy;  // the version or history that evaluated them
     PrefixLogits prompt_end;  // of the last prompt: a repeat of the same prompt needs no evaluation
 };
 
@@ -69,8 +69,7 @@ class KvSlots {
     // A free slot: the lowest empty one (so that active slots are adjacent), else the least recently used one; -1 when
     // none.
     int find_free() const;
-    // What the slot is given from now on is evaluated with this version or history; it loses what another one has
-    // evaluated.
+    // This version or history evaluates the slot's tokens from now on; the slot loses tokens of another one.
     void set_key(int slot, KvKey key);
     // The slot's first `length` tokens become the beginning of a history of their own.
     void begin_history(int slot, KvKey key, size_t length);
@@ -98,7 +97,7 @@ class KvSlots {
     bool can_swap() const { return rows_.can_copy() && !places_.has_grids(); }
     void exchange(int a, int b);
     void clear_all();
-    // Of one version alone.
+    // Clears the slots of one version.
     void clear(PolicyVersion version);
     SavedKv save(int slot) const;
     // Returns false when the state could not be restored; the slot is then empty.
@@ -114,7 +113,7 @@ class KvSlots {
         PrefixTree promised;
     };
     Trees & trees_of(int slot);
-    // Of a slot that has no tokens in the trees of its key.
+    // The slot has no tokens in the trees of its key.
     void change_key(int slot, KvKey key);
     const Trees * find_trees(KvKey key) const;
 

@@ -67,7 +67,7 @@ void SequenceStore::take_over(Sequence & sequence, PolicyVersion version) {
     sequence.next_logits.reset();
     if (parts.empty()) sequence.history.reset();
     else sequence.history = std::make_shared<const KvHistory>(KvHistory{kFirstHistory | take_id(), std::move(parts)});
-    // What was evaluated beyond belongs to no version's part.
+    // Tokens that were evaluated beyond belong to no version's part.
     if (sequence.saved.tokens > kept) drop_saved(sequence);
     if (sharing_ == PrefixSharing::chunks) sequence.saved.shareable = 0;
     if (sequence.slot < 0) return;

@@ -54,7 +54,7 @@ class SequenceStore {
     void clear(PolicyVersion version);
     // Sequences may be created with the version.
     void add_version(PolicyVersion version) { versions_.insert(version); }
-    // What it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence has it, or KV
+    // Drops its KV. Throws Error("unknown-version", or "version-in-use" while a sequence has it, or KV
     // of it).
     void forget_version(PolicyVersion version);
     // No longer; what it has evaluated is gone. Throws Error("unknown-version", or "version-in-use" while a sequence

@@ -62,7 +62,7 @@ export function pickGroups(sampler: GroupSampler, request: GroupRequest, name: s
   const { step, count, groups } = request;
   const subject = `${name}: step ${step}`;
   const refuse = (expected: string, received: string) => refusePick("groups", subject, { expected, received });
-  // What the sampler makes of its copy changes nothing here.
+  // The sampler may change its copy.
   const picked = askSampler(sampler, { ...request, groups: [...groups] }, { what: "groups", subject });
   if (!Array.isArray(picked)) throw refuse("a list of positions", formatValue(picked));
   if (picked.length > count) throw refuse(`at most ${count} positions`, `${picked.length}`);

@@ -1,7 +1,7 @@
 import { ConfigError, DataError } from "@cria/core";
 import { formatValue } from "@cria/core/internal";
 
-/** What samplers of every kind have. */
+/** The methods of samplers of every kind. */
 interface Sampler<Request> {
   pick(request: Request): unknown;
   update?: unknown;
@@ -11,7 +11,7 @@ interface Sampler<Request> {
 
 /** A kind of samplers: how a user's class of them, or function, becomes one. */
 interface SamplerKind<Made, Class, Picker> {
-  /** What they pick: "rows". */
+  /** The things that they pick: "rows". */
   what: string;
   construct(given: Class): Made;
   wrap(pick: Picker): Made;

@@ -276,7 +276,7 @@ function isHinted({ hintKey, correctionKey }: NamedTeacher): boolean {
   return hintKey !== null || correctionKey !== null;
 }
 
-/** What a judge said of a conversation; null: nothing, or no text. */
+/** The text that a judge said of a conversation; null: nothing, or no text. */
 function readCorrection(key: string, { extraFields }: Pick<Taught, "extraFields">): string | null {
   const correction = Object.hasOwn(extraFields, key) ? extraFields[key] : null;
   return typeof correction === "string" && correction.trim() !== "" ? correction : null;

@@ -21,7 +21,7 @@ const effective = new Set(
   ].filter(isAsync),
 );
 
-/** What the tables of keys make of a key: works, warned (without effect in some configs), refused with some values. */
+/** The verdict of the tables of keys on a key: works, warned (without effect in some configs), refused with some values. */
 function judge(key: string): string {
   const parts = key.split(".");
   const sections = parts.map((_, i) => parts.slice(0, parts.length - i).join("."));

@@ -105,7 +105,7 @@ describe("keys of other frameworks", () => {
     const kwargs = "+trainer.v1.sampler.sampler_kwargs={keep: 2}";
     const { replay } = load(`+${custom}={path: /x/mine.ts, name: Mine}`, kwargs).algorithm;
     expect(replay).toMatchObject({ sampling: "/x/mine.ts#Mine", sampling_kwargs: { keep: 2 } });
-    // What is typed starts at the working directory.
+    // A typed path starts at the working directory.
     const typed = load(`+${custom}={path: mine.ts, name: Mine}`).algorithm.replay;
     expect(typed).toMatchObject({ sampling: `${join(process.cwd(), "mine.ts")}#Mine`, sampling_kwargs: {} });
     const { values, warnings } = read(
