@@ -9,6 +9,16 @@
 
 namespace cria {
 
+namespace {
+
+// Throws Error("sequence-busy").
+void check_idle(const Sequence & sequence) {
+    if (sequence.request)
+        throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
+}
+
+}  // namespace
+
 // Holds the mutex, with the sequences as the callers know them: those that were disposed of are gone.
 class CRIA_SCOPED_CAPABILITY Scheduler::Settled {
    public:
@@ -43,10 +53,7 @@ SequenceId Scheduler::create_sequence(PolicyVersion version) {
 void Scheduler::take_over(SequenceId id, PolicyVersion version) {
     const Settled lock(*impl_);
     const auto sequence = impl_->store.find(id);
-    if (sequence->request)
-        throw Error("sequence-busy", "is still generating")
-            .subject("sequence")
-            .remedy("await the running call before another version takes over");
+    check_idle(*sequence);
     impl_->store.take_over(*sequence, version);
 }
 
@@ -95,10 +102,7 @@ void Scheduler::write_version(PolicyVersion version, const std::string & name, c
 SequenceId Scheduler::fork(SequenceId source) {
     const Settled lock(*impl_);
     const auto original = impl_->store.find(source);
-    if (original->request)
-        throw Error("sequence-busy", "is still generating")
-            .subject("sequence")
-            .remedy("await the running call before forking");
+    check_idle(*original);
     return impl_->store.fork(*original)->id;
 }
 
@@ -131,10 +135,7 @@ void Scheduler::Impl::settle_disposals() {
 void Scheduler::reset(SequenceId id) {
     const Settled lock(*impl_);
     const auto sequence = impl_->store.find(id);
-    if (sequence->request)
-        throw Error("sequence-busy", "is still generating")
-            .subject("sequence")
-            .remedy("await the running call before resetting");
+    check_idle(*sequence);
     impl_->store.reset(*sequence);
 }
 
@@ -203,8 +204,7 @@ void Scheduler::check_fits(SequenceId id, size_t delta, int max_tokens) const {
 }
 
 void Scheduler::Impl::check_fits(const Sequence & sequence, size_t delta, int max_tokens) const {
-    if (sequence.request)
-        throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
+    check_idle(sequence);
     const size_t total = sequence.tokens.size() + delta;
     if (total == 0)
         throw Error("empty-request", "has no tokens to continue")
