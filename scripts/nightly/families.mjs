@@ -61,7 +61,11 @@ async function check(architecture, type) {
   };
   const file = await models.write({ ...shape, controlTokens: tokens, chatTemplate: template });
   const program = [...process.execArgv, cli, "check-model", file, "--json"];
-  const { stdout } = await promisify(execFile)(process.execPath, program, { cwd: root }).catch((error) => error);
+  // A check that falls short is an error of the program, which has told of it.
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, program, { cwd: root }).catch(
+    (error) => error,
+  );
+  if (stdout === "") throw new Error(`${architecture}, ${type}: ${stderr}`);
   return JSON.parse(stdout).devices[0].findings;
 }
 

@@ -1,3 +1,4 @@
+import type { PolicySequence } from "@cria/core";
 import type { Token } from "node-llama-cpp";
 import { describeError, type Finding, fine, judge, other } from "../finding.js";
 import type { CheckContext, ModelCheck } from "../model-check.js";
@@ -13,7 +14,7 @@ const TOKENS = 32;
  * rounding decides. Over quantized weights that is 0.8 nats: of a published model stock llama.cpp's own logprobs are
  * 0.4 away from those without rounding in one of a hundred, and ours as far (docs/real-models.md).
  */
-const NEAR = 40;
+export const NEAR = 40;
 
 type StockLibrary = Pick<typeof import("node-llama-cpp"), "getLlama" | "LlamaLogLevel">;
 
@@ -36,10 +37,17 @@ export const stockCheck: ModelCheck = {
   },
 };
 
-interface Greedy {
+export interface Greedy {
   tokens: number[];
   /** Distances between the likeliest token and the next one, in nats. */
   gaps: number[];
+}
+
+export interface Parting {
+  /** Number of equal tokens before it. */
+  at: number;
+  /** Of our token there. */
+  gap: number;
 }
 
 async function compareGreedy(context: CheckContext, library: StockLibrary): Promise<Finding> {
@@ -53,12 +61,15 @@ async function compareGreedy(context: CheckContext, library: StockLibrary): Prom
   }
 }
 
+/** The first token that is another, or null. */
+export function findParting({ tokens, gaps }: Greedy, theirs: readonly number[]): Parting | null {
+  const at = tokens.findIndex((token, t) => token !== theirs[t]);
+  return at < 0 ? null : { at, gap: gaps[at]! };
+}
+
 /** @param near in nats. */
 export function compare(ours: readonly Greedy[], theirs: readonly number[][], near: number): Finding {
-  const partings = ours.flatMap(({ tokens, gaps }, i) => {
-    const at = tokens.findIndex((token, t) => token !== theirs[i]![t]);
-    return at < 0 ? [] : [{ at, gap: gaps[at]! }];
-  });
+  const partings = ours.flatMap((one, i) => findParting(one, theirs[i]!) ?? []);
   const count = ours.reduce((sum, { tokens }) => sum + tokens.length, 0);
   if (partings.length === 0) return fine(STOCK, `${count} tokens of ${ours.length} prompts are the same`);
   const widest = partings.reduce((a, b) => (a.gap > b.gap ? a : b));
@@ -74,18 +85,21 @@ async function decodeHere(context: CheckContext): Promise<{ prompts: Int32Array[
     const ours: Greedy[] = [];
     for (const prompt of prompts) {
       const sequence = model.createSequence();
-      const options = { maxTokens: TOKENS, temperature: 0, stopTokens: [], topLogprobs: 2 };
-      const { tokenIds, topLogprobs } = await sequence.generate(prompt, options);
+      ours.push(await decodeGreedily(sequence, prompt, TOKENS));
       sequence.dispose();
-      const gaps = topLogprobs!.map(
-        ([first, second]) => first!.logprob - (second?.logprob ?? Number.NEGATIVE_INFINITY),
-      );
-      ours.push({ tokens: [...tokenIds], gaps });
     }
     return { prompts, ours, bound: findBound(model.info.weightTypes, context.device) };
   } finally {
     await model.dispose();
   }
+}
+
+/** The likeliest tokens of a sequence of the engine, past any stop token. */
+export async function decodeGreedily(sequence: PolicySequence, prompt: Int32Array, maxTokens: number): Promise<Greedy> {
+  const options = { maxTokens, temperature: 0, stopTokens: [], topLogprobs: 2 };
+  const { tokenIds, topLogprobs } = await sequence.generate(prompt, options);
+  const gaps = topLogprobs!.map(([first, second]) => first!.logprob - (second?.logprob ?? Number.NEGATIVE_INFINITY));
+  return { tokens: [...tokenIds], gaps };
 }
 
 async function decodeThere(
