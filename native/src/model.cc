@@ -70,7 +70,9 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     // Repacked weights cannot be read back row by row, and gave NaN gradients: the training graph needs plain ones.
     params.use_extra_bufts = options.trainable == Trainable::none && gains_by_repacking(*model->header_);
     // Full training writes the weights, so they must not be pages of the file.
-    params.load_mode = options.trainable == Trainable::full ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_AUTO;
+    const bool maps = options.trainable != Trainable::full && options.reads_weights;
+    params.load_mode = maps ? LLAMA_LOAD_MODE_AUTO : LLAMA_LOAD_MODE_NONE;
+    params.no_alloc = !options.reads_weights;
     params.progress_callback = [](float, void * cancelled) {
         return !cancelled || !static_cast<std::atomic<bool> *>(cancelled)->load();
     };
@@ -101,6 +103,16 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     }
     if (options.lora) model->adapter_ = load_or_create_adapter(*model, *options.lora, options.seed);
     return model;
+}
+
+void check_trainable(const std::string & path, int context_size) {
+    ModelOptions options;
+    options.path = path;
+    options.device = "cpu";
+    options.trainable = Trainable::lora;
+    options.context_size = context_size;
+    options.reads_weights = false;
+    Model::load(options);
 }
 
 Model::Model() = default;

@@ -57,6 +57,7 @@ struct ModelOptions {
     // is only scored or trained on. Models with factors of RoPE for long contexts choose by the larger one.
     int context_size = 0, scored_context_size = 0;
     std::optional<EmulatedDevice> emulated_device;
+    bool reads_weights = true;  // false: only their names, types and shapes, for checks
     std::shared_ptr<std::atomic<bool>> cancelled;  // loading stops soon after it becomes true; may be null
 };
 
@@ -158,6 +159,9 @@ struct ModelFacts {
 };
 
 ModelFacts describe_model(const Model & model);
+
+// Throws what Model::load would throw of this file with trainable "lora" on the CPU, but reads only its header.
+void check_trainable(const std::string & path, int context_size);
 
 // Values of general.architecture that can be trained.
 std::vector<std::string> list_trainable_architectures();

@@ -367,6 +367,24 @@ Napi::Value trainable_architectures(const Napi::CallbackInfo & info) {
     });
 }
 
+// checkTrainable(path, contextSize)
+Napi::Value check_trainable_file(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        start_runtime();
+        const std::string path = to_text(info[0], "path");
+        const int context_size = int(info[1].ToNumber().Int32Value());
+        Environment & environment = Environment::of(info.Env());
+        const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
+        environment.spawn([pending, path, context_size] {
+            pending.settle(path, [&] {
+                check_trainable(path, context_size);
+                return nothing();
+            });
+        });
+        return pending.promise();
+    });
+}
+
 // quantizeGguf(input, output, type, threads)
 Napi::Value quantize_gguf(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
@@ -396,6 +414,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports.Set("loadModel", Napi::Function::New(env, load_model));
     exports.Set("chooseFlashAttention", Napi::Function::New(env, flash_attention_rule));
     exports.Set("trainableArchitectures", Napi::Function::New(env, trainable_architectures));
+    exports.Set("checkTrainable", Napi::Function::New(env, check_trainable_file));
     exports.Set("quantizeTypes", Napi::Function::New(env, quantize_types));
     exports.Set("quantizeGguf", Napi::Function::New(env, quantize_gguf));
     exports.Set("lockFile", Napi::Function::New(env, lock_file));

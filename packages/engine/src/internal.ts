@@ -9,5 +9,5 @@ export { defaultImageMemory } from "./images/open-images.js";
 export { type OpenedProjector, type OpenProjectorOptions, openProjector } from "./images/open-projector.js";
 export * from "./index.js";
 export { lockFile } from "./lock-file.js";
-export { listTrainableArchitectures } from "./trainable-architectures.js";
+export { checkTrainable, listTrainableArchitectures } from "./trainable-architectures.js";
 export { type LoadValueModelOptions, loadValueModel, ValueModel } from "./value-model.js";

@@ -336,6 +336,8 @@ export interface NativeAddon {
   lockFile(path: string): (() => void) | null;
   /** Architectures that can be trained, as GGUF files name them. */
   trainableArchitectures(): string[];
+  /** Rejects with what loading a file for an adapter would; reads only its header. contextSize 0: the default. */
+  checkTrainable(path: string, contextSize: number): Promise<void>;
   /** The value of `flashAttention: "auto"`, for any device. */
   chooseFlashAttention(onCpu: boolean, trainable: boolean, kvType: string, headSize: number): boolean;
   /** Names of the types, from most to least exact. */

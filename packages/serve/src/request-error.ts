@@ -57,13 +57,11 @@ export function toRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   if (!(error instanceof CriaError))
     return new RequestError(500, "failed", { code: "serve/internal", subject: "request", cause: error });
-  const { subject, expected, received, remedy, code } = error;
+  const { subject, summary, expected, received, remedy, code } = error;
   const isWrong =
     (error instanceof DataError && code.startsWith("chat/")) ||
     error instanceof TokenizerError ||
     (error instanceof EngineError && REQUEST_CODES.includes(code));
-  // The first line is "<subject>: <summary>".
-  const summary = error.message.split("\n", 1)[0]!.slice(subject.length + 2);
   const field = code === "chat/bad-image" ? subject : undefined;
   const details = { code, subject, field, expected, received, remedy, cause: error };
   return new RequestError(isWrong ? 400 : 500, summary, details);

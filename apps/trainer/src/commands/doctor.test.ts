@@ -257,6 +257,14 @@ describe("cria doctor", () => {
     const q8 = await models.write({ type: "q8_0", embedding: 64, feedForward: 64 });
     const full = await examine(config, `actor_rollout_ref.model.path=${q8}`, "actor_rollout_ref.model.lora_rank=0");
     expect(find(full, "model").remedy).toMatch(/lora_rank above 0/);
+    const experts = { count: 4, used: 2 };
+    for (const architecture of ["llama", "granitehybrid"] as const) {
+      stdout = "";
+      const mixture = await models.write({ architecture, experts });
+      const { code, ...diagnosis } = await examine(config, `actor_rollout_ref.model.path=${mixture}`);
+      expect(code).toBe(1);
+      expect(find(diagnosis, "model")).toMatchObject({ verdict: "problem", found: expect.stringMatching(/experts/) });
+    }
   });
 });
 

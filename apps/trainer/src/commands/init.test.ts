@@ -148,6 +148,10 @@ describe("cria init --model", () => {
     expect(await refuse("gemma", `--model=${gemma}`)).toMatch(/gemma[\s\S]*chat template/);
     const other = await writeModel("mamba.gguf", "{{ messages }}", 512, "mamba");
     expect(await refuse("mamba", `--model=${other}`)).toMatch(/llama, qwen2, qwen3[\s\S]*mamba/);
+    const mixture = join(work, "mixtral.gguf");
+    await writeGguf(mixture, describeTinyModel({ architecture: "llama", experts: { count: 4, used: 2 } }));
+    expect(await refuse("mixtral", `--model=${mixture}`)).toMatch(/mixture of experts/);
+    expect(existsSync(join(work, "mixtral"))).toBe(false);
     const small = await writeModel("small.gguf", readBundledTemplate("Qwen-Qwen3-0.6B"), 512);
     expect(await refuse("small", `--model=${small}`)).toMatch(/\bits context has 512\b/);
   });

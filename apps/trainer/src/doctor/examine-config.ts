@@ -1,5 +1,6 @@
+import { EngineError } from "@cria/core";
 import { readGguf } from "@cria/engine";
-import { listTrainableArchitectures } from "@cria/engine/internal";
+import { checkTrainable } from "@cria/engine/internal";
 import { readHubSettings } from "@cria/hub/internal";
 import type { TrainConfig } from "@cria/trainer";
 import {
@@ -15,6 +16,7 @@ import {
   type ModelShape,
   measureNeed,
   readAvailableMemory,
+  readContextSize,
   readLag,
   readModelShape,
   resolvePath,
@@ -37,7 +39,11 @@ export interface ExaminedConfig {
  * @param available bytes of memory.
  */
 export async function examineConfig(config: TrainConfig, folder: string, available: number): Promise<ExaminedConfig> {
-  const settings = [...listWarnings(config), ...(await listTargetWarnings(config, folder)), ...listInert(config)];
+  const settings = [
+    ...listWarnings(config),
+    ...(await listTargetWarnings(config, folder)),
+    ...listInert(config),
+  ];
   const checks = settings.map(({ key, found, remedy }) =>
     bad("warning", key.endsWith(".lr") ? "learning rate" : "settings", found, `${key}: ${remedy}`, key),
   );
@@ -56,7 +62,7 @@ export async function examineConfig(config: TrainConfig, folder: string, availab
     checks.push(bad("problem", "model", (error as Error).message, "check actor_rollout_ref.model.path"));
     return { checks, model: null, memory: null };
   }
-  checks.push(checkModel(path, model, config), ...(await checkContexts(config, folder)));
+  checks.push(await checkModel(path, model, config), ...(await checkContexts(config, folder)));
   const memory = await measureNeed(config, folder, model, available);
   checks.push(checkFit(memory, config));
   return { checks, model, memory };
@@ -82,21 +88,26 @@ async function checkContexts(config: TrainConfig, folder: string): Promise<Check
   return isWell ? [ok("context", describeContext(policy)), ...checks] : checks;
 }
 
-/** null without the addon, which another check reports. */
-function listTrainable(): string[] | null {
+/** The error that training of this file would begin with. None without the addon, which another check reports. */
+async function findRefusal(path: string, config: TrainConfig): Promise<EngineError | null> {
   try {
-    return listTrainableArchitectures();
-  } catch {
+    await checkTrainable(path, readContextSize(config));
     return null;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return error.code === "engine/addon-missing" ? null : error;
   }
 }
 
-function checkModel(path: string, model: ModelShape, config: TrainConfig): Check {
+async function checkModel(path: string, model: ModelShape, config: TrainConfig): Promise<Check> {
   const { architecture, layers, embedding, vocabulary } = model;
   const found = `${path}: ${architecture}, ${layers} layers of ${embedding}, vocabulary ${vocabulary}, ${formatBytes(model.fileBytes)}`;
-  const trainable = listTrainable();
-  if (trainable && !trainable.includes(architecture))
-    return bad("problem", "model", found, `choose a model of one of these architectures: ${trainable.join(", ")}`);
+  const refusal = await findRefusal(path, config);
+  if (refusal) {
+    const { summary, expected, received, remedy } = refusal;
+    const values = [expected && `expected: ${expected}`, received && `received: ${received}`].filter(Boolean);
+    return bad("problem", "model", [`${found}; ${summary}`, ...values].join(", "), remedy ?? "choose another model");
+  }
   if (!usesLora(config) && model.fileBytes < 4 * model.parameters * 0.99)
     return bad(
       "problem",

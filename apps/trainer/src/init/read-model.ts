@@ -1,6 +1,6 @@
-import { ConfigError, type ToolSchema } from "@cria/core";
+import { ConfigError, EngineError, type ToolSchema } from "@cria/core";
 import { type GgufHeader, loadModel, readGguf } from "@cria/engine";
-import { listTrainableArchitectures } from "@cria/engine/internal";
+import { checkTrainable } from "@cria/engine/internal";
 import { isAddress } from "@cria/hub/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -45,11 +45,19 @@ export async function readModel(
   const path = await fetchModel(checkArgument("--model", address));
   const header = await readGguf(path);
   const shape = readModelShape(header);
-  const refuse = (problem: string, expected: string, received: string) =>
-    new ConfigError(problem, { code: "config/model-unfit", subject: address, expected, received, remedy: OTHER });
-  const trainable = listTrainableArchitectures();
-  if (!trainable.includes(shape.architecture))
-    throw refuse("cannot be trained", `an architecture among ${trainable.join(", ")}`, shape.architecture);
+  const refuse = (problem: string, expected?: string, received?: string, cause?: unknown) =>
+    new ConfigError(problem, {
+      code: "config/model-unfit",
+      subject: address,
+      expected,
+      received,
+      remedy: OTHER,
+      cause,
+    });
+  await checkTrainable(path, CONTEXT).catch((error: unknown) => {
+    if (!(error instanceof EngineError) || !error.code.startsWith("engine/unsupported-")) throw error;
+    throw refuse(`cannot be trained: ${error.summary}`, error.expected, error.received, error);
+  });
   const source = readText(header, "tokenizer.chat_template");
   if (source === null)
     throw refuse("has no chat template", "the key tokenizer.chat_template in the GGUF", "a model without it");
@@ -58,7 +66,7 @@ export async function readModel(
     path,
     ...(mmproj === undefined ? {} : { mmproj }),
     device: "cpu",
-    contextSize: 256,
+    contextSize: CONTEXT,
     maxSequences: 1,
     trainable: "none",
   });
@@ -74,6 +82,9 @@ export async function readModel(
     await model.dispose();
   }
 }
+
+/** Tokens that no prompt needs to fit into: prompts are only tokenized. */
+const CONTEXT = 256;
 
 const OTHER = "choose an instruction-tuned model of a trainable architecture, as Qwen2.5, Qwen3 or Llama 3";
 

@@ -29,6 +29,11 @@ export class CriaError extends Error {
     for (const field of ["subject", "expected", "received", "remedy"] as const)
       Object.defineProperty(this, field, { value: details[field], writable: true, configurable: true });
   }
+
+  /** What is wrong: the first line of the message, without the subject. */
+  get summary(): string {
+    return this.message.split("\n", 1)[0]!.slice(`${this.subject}: `.length);
+  }
 }
 
 function formatMessage(summary: string, details: ErrorDetails): string {

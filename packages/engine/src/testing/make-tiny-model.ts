@@ -55,7 +55,10 @@ export interface TinyModelOptions {
    * all layers; default none.
    */
   slidingWindow?: number;
-  /** For qwen3moe and gpt-oss: experts of every layer, and how many of them a token chooses. Default 4 and 2. */
+  /**
+   * Experts of every layer, and how many of them a token chooses. Default for qwen3moe and gpt-oss: 4 and 2. Others have
+   * none; llama and granitehybrid with some are models that llama.cpp loads and Cria does not train.
+   */
   experts?: { count: number; used: number };
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
@@ -210,7 +213,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const deltaHeads = embedding < 256 ? 4 : 16; // of values; their numbers divide into blocks of every type
   const hasMamba = (layer: number) => architecture === "granitehybrid" && layer % 2 === 0;
   const isGptOss = architecture === "gpt-oss";
-  const hasExperts = architecture === "qwen3moe" || isGptOss;
+  const hasExperts = architecture === "qwen3moe" || isGptOss || options.experts !== undefined;
   const hasAttention = (layer: number) => !hasConvolution(layer) && !hasDeltaNet(layer) && !hasMamba(layer);
   const inner = 2 * embedding; // values of a layer of Mamba-2, as llama.cpp demands
   const mambaHeads = inner / MAMBA.valueSize;

@@ -79,8 +79,6 @@ export async function prepareRequest(
 /** Turns an image error into an error about the request; returns other errors unchanged. */
 function refuseImage(place: string, cause: unknown): unknown {
   if (!(cause instanceof CriaError)) return cause;
-  const { subject, expected, received, remedy } = cause;
-  // The first line is "<subject>: <summary>".
-  const summary = cause.message.split("\n", 1)[0]!.slice(subject.length + 2);
+  const { summary, expected, received, remedy } = cause;
   return new DataError(summary, { code: "chat/bad-image", subject: place, expected, received, remedy, cause });
 }

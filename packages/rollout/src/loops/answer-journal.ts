@@ -80,7 +80,6 @@ export async function askThrough<T>(
   throw new ToolError(summary, details);
 }
 
-function describeFailure({ message, code, subject, expected, received, remedy }: ToolError) {
-  const summary = message.split("\n", 1)[0]!.slice(`${subject}: `.length);
+function describeFailure({ summary, code, subject, expected, received, remedy }: ToolError) {
   return { summary, code, subject, expected, received, remedy };
 }
