@@ -126,8 +126,8 @@ describe.each(consumers)("%s", (folder) => {
 
 /** Folders and files of packages, from the top: each imports only those below it. */
 const floors: Record<string, readonly string[]> = {
-  records: ["index", "live", "replay", "filter", "dump"],
-  rollout: ["index", "testing", "agents", "loops", "chat", "rewards", "tracing"].concat(
+  records: ["internal", "index", "live", "replay", "filter", "dump"],
+  rollout: ["internal", "index", "testing", "agents", "loops", "chat", "rewards", "tracing"].concat(
     ["data", "images", "plain-data", "run-with-deadline"],
     ["copy-data", "is-fatal", "take-turn"],
   ),

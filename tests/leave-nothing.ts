@@ -9,7 +9,7 @@ import {
   rewardStrategies,
 } from "../packages/algorithms/src/index.js";
 import type { Registry } from "../packages/core/src/index.js";
-import { agentLoops, rewardFunctions, rewardManagers } from "../packages/rollout/src/index.js";
+import { agentLoops, rewardFunctions, rewardManagers } from "../packages/rollout/src/internal.js";
 import { registeredFormatNames } from "../packages/tools/src/formats/format-names.js";
 import { interactionClasses, toolClasses, toolFormats } from "../packages/tools/src/index.js";
 

@@ -6,12 +6,17 @@ import { describe, expect, it } from "vitest";
 const root = join(import.meta.dirname, "..");
 
 /** Packages whose index has what users' programs need; the other packages of Cria take the rest from `./internal`. */
-const packages = ["core", "tokenizer-delta", "hub", "engine", "tools", "algorithms", "serve", "trainer", "cluster"];
+const packages = [
+  ...["core", "tokenizer-delta", "hub", "engine", "tools", "algorithms", "serve", "trainer", "cluster"],
+  ...["rollout", "episodes", "records", "ai-sdk"],
+];
 
 /** Public names that no page and no program shows, and why they are public. */
 const explained: Record<string, string> = {
   HubError: "errors of calls that are public",
+  ToolAgentLoop: "a class of a config's agent loops extends it",
   ToolError: "errors of calls that are public",
+  registerRewardManager: "the error of an unknown manager names it",
   defineToolFormat: "makes a ToolFormat, which a task and a config take",
 };
 
@@ -163,7 +168,7 @@ describe("public names", () => {
   );
   const isShown = ({ as }: { as: string }) => shown.has(as) || as in explained;
   const needed = addTypes(places.filter(isShown).flatMap(({ place }) => place ?? []));
-  // Public names of rollout are written in types of these packages.
+  // A name without a place is another package's.
   const list = places.filter(
     (each) => !isShown(each) && each.place && !needed.has(`${each.place.file}#${each.place.name}`),
   );

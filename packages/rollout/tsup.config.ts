@@ -3,7 +3,7 @@ import { publishedBuild } from "../../tsup.base.js";
 
 export default defineConfig(() =>
   publishedBuild(
-    { index: "src/index.ts", testing: "src/testing/index.ts" },
+    { index: "src/index.ts", internal: "src/internal.ts", testing: "src/testing/index.ts" },
     { esmOnly: [/^hyparquet/], programs: { "parquet-worker": "src/data/parquet-worker.mjs" } },
   ),
 );

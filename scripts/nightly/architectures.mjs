@@ -76,7 +76,7 @@ async function renameArchitecture(path, architecture) {
   const file = await open(path);
   const output = join(models.folder, `${architecture}-reference.gguf`);
   await writeGguf(output, {
-    // What the other one has beside is its own.
+    // The rest is of the other one alone.
     metadata: { ...own, ...Object.fromEntries(renamed), "general.architecture": own["general.architecture"] },
     tensors: tensors.map((tensor) => ({
       name: tensor.name,
@@ -141,7 +141,7 @@ async function compareWithStock(llama, tiny) {
 
 const tokenColumns = ["generate", "adapter", "merged"];
 
-/** What one row shows that it should not. */
+/** The misses of one row. */
 function listMisses({ architecture, type, logprob, lora, full, margin, ...partings }) {
   const isFloat = type === "f32";
   return [

@@ -1,6 +1,6 @@
 import { encodePng } from "@cria/core";
 import { type FakeContext, FakeEngine, type FakeReply } from "@cria/core/testing";
-import { isAnswer } from "@cria/episodes";
+import { isAnswer } from "@cria/episodes/internal";
 import { ChatSession, type ChatSessionOptions } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { APICallError, generateText, stepCountIs, streamText, ToolLoopAgent, type ToolSet, tool } from "ai";

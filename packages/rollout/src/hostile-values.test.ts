@@ -1,6 +1,6 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import { amount } from "@cria/core/testing";
-import { isUsableNumber } from "@cria/episodes";
+import { isUsableNumber } from "@cria/episodes/internal";
 import { BaseInteraction, BaseTool, defineToolSchema } from "@cria/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,8 +1,23 @@
-export * from "./agents/index.js";
-export * from "./chat/index.js";
-export { checkProjector, checkSources } from "./data/check-images.js";
-export { DataLoader, type DataLoaderPlace, type DataLoaderState, hashUids } from "./data/data-loader.js";
-export { copyRow, type DatasetRow, type ParseRowOptions, parseRow } from "./data/dataset-row.js";
+export type { AgentContext, AgentResult } from "./agents/agent-function.js";
+export { type AgentLoopConfigEntry, loadAgentLoops } from "./agents/load-agent-loops.js";
+export type {
+  ChatAnswer,
+  ChatAnswerMessage,
+  ChatEvent,
+  ChatModel,
+  ChatOptions,
+  ChatRequest,
+  ChatSampling,
+  ChatToolCall,
+  ChatUsage,
+  ResponseFormat,
+  ToolChoice,
+} from "./chat/chat-model.js";
+export { ChatPool, type ChatPoolOptions } from "./chat/chat-pool.js";
+export { type ChatCounter, type ChatLimits, ChatSession, type ChatSessionOptions } from "./chat/chat-session.js";
+export type { RoleRewards } from "./chat/role-rewards.js";
+export { DataLoader, type DataLoaderPlace, type DataLoaderState } from "./data/data-loader.js";
+export type { DatasetRow, ParseRowOptions } from "./data/dataset-row.js";
 export { filterOverlongPrompts } from "./data/filter-overlong-prompts.js";
 export type {
   BufferedGroup,
@@ -18,19 +33,14 @@ export {
   convertGsm8kRecord,
   type Gsm8kShape,
   type Gsm8kSplit,
-  gsm8kShapes,
 } from "./data/gsm8k.js";
 export { type LoadDatasetOptions, loadDataset } from "./data/load-dataset.js";
-export { loadExport } from "./data/load-export.js";
-export { loadRow } from "./data/load-row.js";
-export { groupSamplers, makeGroupSampler, pickGroups } from "./data/make-group-sampler.js";
-export { makeRowSampler, pickRows, rowSamplers } from "./data/make-row-sampler.js";
+export { groupSamplers } from "./data/make-group-sampler.js";
+export { rowSamplers } from "./data/make-row-sampler.js";
 export { mapRecord, type RowMap } from "./data/map-record.js";
-export { messageSchema } from "./data/message-schema.js";
-export { haveImages, placeImages, readImages } from "./data/place-images.js";
-export { type MeasureOptions, measurePrompts } from "./data/prompt-lengths.js";
+export type { MeasureOptions } from "./data/prompt-lengths.js";
 export { type DatasetRecord, readRecords } from "./data/read-records.js";
-export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
+export { type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
 export type {
   PickedRow,
   PickRequest,
@@ -41,45 +51,62 @@ export type {
   RowSamplerOptions,
   StepOutcome,
 } from "./data/row-sampler.js";
-export { countConversations, isSampleCount, MOST_SAMPLES, sampleOnce, samplesOf } from "./data/row-samples.js";
-export { listToolSchemas, selectTools } from "./data/select-tools.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
-export { findImages, hideVectors, showVectors, VECTOR } from "./images/find-images.js";
-export { type ImageAccess, loadContent, loadMessages } from "./images/load-content.js";
-export { prepareImages } from "./images/prepare-images.js";
-export { fitPrompt, type Truncation } from "./loops/fit-prompt.js";
-export * from "./loops/index.js";
-export { describeData, toPlainData } from "./plain-data.js";
+export type { ImageAccess } from "./images/load-content.js";
+export type { AgentEndpoint, SessionAddress } from "./loops/agent-endpoint.js";
+export type {
+  AgentLoop,
+  AgentLoopContext,
+  AgentLoopFactory,
+  AgentLoopOutput,
+  AgentLoopTraits,
+  AnswerSource,
+  MultiTurnOptions,
+  NextTurn,
+  SaidTurn,
+  SamplingParams,
+} from "./loops/agent-loop.js";
+export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./loops/agent-loops.js";
+export type { AgentOptions, MakeAgentModel } from "./loops/agent-options.js";
+export type { AnswerJournal, ConversationJournal, JournalPlace, JournalQuestion } from "./loops/answer-journal.js";
+export type { OnFailure } from "./loops/failures.js";
+export type { Truncation } from "./loops/fit-prompt.js";
+export { loopCounters } from "./loops/loop-counters.js";
+export type { BeginningTurn, ConversationReplay, ConversationWork, RolloutOptions } from "./loops/rollout-options.js";
+export { type EndedRollouts, runRollouts, startRollouts } from "./loops/run-rollouts.js";
+export { Semaphore } from "./loops/semaphore.js";
+export { type OnRequestState, StateLog } from "./loops/state-log.js";
+export type { SamplingPolicy } from "./loops/switching-sequence.js";
+export { ToolAgentLoop } from "./loops/tool-agent-loop.js";
+export type { TreeOptions } from "./loops/tree-options.js";
+export type { TruncateSide } from "./loops/truncate-text.js";
+export type { TurnValueOptions } from "./loops/turn-values.js";
 export {
-  averageExtras,
   type BatchRewardFunction,
-  computeOverlongPenalty,
-  countPromptMessages,
   type EarnedRewards,
-  extractFinalAnswer,
-  type FoundToolCalls,
-  findToolCalls,
-  finishTrajectory,
   type Judgement,
   makeRewardManager,
-  makeRewardRequest,
-  maskToolCalls,
   type OverlongBuffer,
-  placeAsEarned,
   type RewardAggregator,
   type RewardFunction,
   type RewardInfo,
   type RewardManager,
   type RewardManagerFactory,
   type RewardManagerOptions,
-  RewardQueue,
   type RewardRequest,
   type RewardResult,
   registerReward,
   registerRewardManager,
-  rewardFunctions,
   rewardManagers,
-  scoreFinalAnswer,
 } from "./rewards/index.js";
-export { takeTurn } from "./take-turn.js";
-export * from "./tracing/index.js";
+export { openTracer } from "./tracing/open-tracer.js";
+export { type AnswerTimes, describeSampling } from "./tracing/trace-work.js";
+export type {
+  SpanAttributes,
+  SpanKind,
+  SpanValue,
+  TraceCarrier,
+  Tracer,
+  TraceScope,
+  TraceSpan,
+} from "./tracing/tracer.js";

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import type { LlamaModel } from "@cria/engine";
 import { loadModel } from "@cria/engine";
-import { defaultMultiTurn, loadDataset, type RolloutOptions, runRollouts } from "@cria/rollout";
+import { loadDataset, type RolloutOptions, runRollouts } from "@cria/rollout";
+import { defaultMultiTurn } from "@cria/rollout/internal";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, CalculatorTool, type ToolResult } from "@cria/tools";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { encodePng, listImages } from "@cria/core";
 import { FakeEngine, type FakeEngineOptions } from "@cria/core/testing";
 import { makeTinyProjector, TinyModels } from "@cria/engine/testing";
-import { defaultMultiTurn } from "@cria/rollout";
+import { defaultMultiTurn } from "@cria/rollout/internal";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { ImageZoomTool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";

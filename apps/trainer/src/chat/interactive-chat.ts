@@ -8,16 +8,10 @@ import {
   type ToolSchema,
 } from "@cria/core";
 import { showContent } from "@cria/core/internal";
-import { Conversation, findOpening, type ReadTurn, readTurn, type TurnEnd } from "@cria/episodes";
-import {
-  type AnsweredCall,
-  CallAnswers,
-  type DatasetRow,
-  EpisodeTools,
-  type MultiTurnOptions,
-  parseRow,
-  type SamplingParams,
-} from "@cria/rollout";
+import { Conversation, type ReadTurn, readTurn, type TurnEnd } from "@cria/episodes";
+import { findOpening } from "@cria/episodes/internal";
+import type { DatasetRow, MultiTurnOptions, SamplingParams } from "@cria/rollout";
+import { type AnsweredCall, CallAnswers, EpisodeTools, parseRow } from "@cria/rollout/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool, ParsedToolCall } from "@cria/tools";
 import { resolveToolFormat } from "@cria/tools/internal";

@@ -1,5 +1,5 @@
 import { encodePng } from "@cria/core";
-import { describeData } from "@cria/rollout";
+import { describeData } from "@cria/rollout/internal";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { type BaseTool, findArgumentError, type ToolOrigin, type ToolResult } from "@cria/tools";
 import { checkSchema } from "./check-schema.js";

@@ -1,7 +1,8 @@
 import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { parseFilter } from "@cria/records";
-import { countConversations, type DatasetRow } from "@cria/rollout";
+import type { DatasetRow } from "@cria/rollout";
+import { countConversations } from "@cria/rollout/internal";
 import { openTraining, rollOut, type Training, trainConfigSchema } from "@cria/trainer";
 import { checkTrainPaths, fetchTrainAddresses } from "@cria/trainer/internal";
 import { defineCommand } from "citty";

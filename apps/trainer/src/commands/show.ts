@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
-import { filterFields, parseFilter } from "@cria/records";
+import { parseFilter } from "@cria/records";
+import { filterFields } from "@cria/records/internal";
 import { diagnoseRun } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { drawConversation, drawLegend } from "../show/draw-conversation.js";

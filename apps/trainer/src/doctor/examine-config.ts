@@ -39,11 +39,7 @@ export interface ExaminedConfig {
  * @param available bytes of memory.
  */
 export async function examineConfig(config: TrainConfig, folder: string, available: number): Promise<ExaminedConfig> {
-  const settings = [
-    ...listWarnings(config),
-    ...(await listTargetWarnings(config, folder)),
-    ...listInert(config),
-  ];
+  const settings = [...listWarnings(config), ...(await listTargetWarnings(config, folder)), ...listInert(config)];
   const checks = settings.map(({ key, found, remedy }) =>
     bad("warning", key.endsWith(".lr") ? "learning rate" : "settings", found, `${key}: ${remedy}`, key),
   );

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { type ChatMessage, ConfigError, writeFileAtomically } from "@cria/core";
 import { guardWrite } from "@cria/core/internal";
 import { isAddress } from "@cria/hub/internal";
-import { loadMessages, placeImages } from "@cria/rollout";
+import { loadMessages, placeImages } from "@cria/rollout/internal";
 import { checkArgument } from "@cria/trainer/internal";
 import { embeddedPolicy, embeddedProjector } from "../assets/embedded-policy.js";
 import { version } from "../assets/version.js";

@@ -2,7 +2,8 @@
 
 import { loadModel } from "@cria/engine";
 import { resolveModel } from "@cria/hub";
-import { ChatPool, defaultMultiTurn } from "@cria/rollout";
+import { ChatPool } from "@cria/rollout";
+import { defaultMultiTurn } from "@cria/rollout/internal";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { probeModel } from "@cria/trainer/internal";
 import type { CreateCriaOptions } from "./create-cria-options.js";

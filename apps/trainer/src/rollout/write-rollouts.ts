@@ -1,5 +1,6 @@
 import { DataError, type Trajectory } from "@cria/core";
-import { type Filter, makeTrainingMessages, writeTrainingRows } from "@cria/records";
+import { type Filter, makeTrainingMessages } from "@cria/records";
+import { writeTrainingRows } from "@cria/records/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { resolveToolFormat } from "@cria/tools/internal";
 import type { Training } from "@cria/trainer";

@@ -1,7 +1,8 @@
 import { dirname, join } from "node:path";
 import type { ImageRecord } from "@cria/core";
 import { showContent } from "@cria/core/internal";
-import { type DumpImage, type DumpLine, nameImageFile } from "@cria/records";
+import type { DumpImage, DumpLine } from "@cria/records";
+import { nameImageFile } from "@cria/records/internal";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable, makePrintableLine } from "../terminal/printable-text.js";
 import { wrapText } from "../terminal/wrap-text.js";

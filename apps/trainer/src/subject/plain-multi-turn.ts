@@ -1,4 +1,5 @@
-import { defaultMultiTurn, type MultiTurnOptions } from "@cria/rollout";
+import type { MultiTurnOptions } from "@cria/rollout";
+import { defaultMultiTurn } from "@cria/rollout/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { probeModel } from "@cria/trainer/internal";
 

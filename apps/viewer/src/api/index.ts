@@ -1,4 +1,5 @@
-export type { ClusterView, CountsByKind, LiveState, WorkerState, WorkerView } from "@cria/records";
+export type { ClusterView, LiveState } from "@cria/records";
+export type { CountsByKind, WorkerState, WorkerView } from "@cria/records/internal";
 export * from "./events.js";
 export * from "./lists.js";
 export * from "./model.js";

@@ -1,11 +1,5 @@
-import {
-  type ChatAnswer,
-  type ChatModel,
-  type ChatOptions,
-  type ChatRequest,
-  readAnswer,
-  TurnStream,
-} from "@cria/rollout";
+import type { ChatAnswer, ChatModel, ChatOptions, ChatRequest } from "@cria/rollout";
+import { readAnswer, TurnStream } from "@cria/rollout/internal";
 import { getToolFormat } from "@cria/tools";
 
 /** The model's output, as text with its marks, or an error to fail with. */

@@ -1,13 +1,8 @@
 import type { ChatMessage, TrajectorySegment } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import {
-  type AgentContext,
-  agentLoops,
-  type ConversationWork,
-  holdConversation,
-  makeFunctionAgent,
-} from "@cria/rollout";
+import { type AgentContext, agentLoops, type ConversationWork } from "@cria/rollout";
+import { holdConversation, makeFunctionAgent } from "@cria/rollout/internal";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import type { CoordinatedRun } from "@cria/trainer";
 import { describe, expect, it } from "vitest";

@@ -1,6 +1,8 @@
-import { listCalls, type UnjudgedTrajectory } from "@cria/episodes";
+import type { UnjudgedTrajectory } from "@cria/episodes";
+import { listCalls } from "@cria/episodes/internal";
 import { RecordedTokens } from "@cria/records";
-import { type ConversationWork, holdConversation } from "@cria/rollout";
+import type { ConversationWork } from "@cria/rollout";
+import { holdConversation } from "@cria/rollout/internal";
 import type { CoordinatedRun } from "@cria/trainer";
 import { compareFields, compareTokens, type Verdict } from "./compare-records.js";
 

@@ -1,7 +1,8 @@
 import type { ChatMessage } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { type ConversationWork, holdConversation } from "@cria/rollout";
+import type { ConversationWork } from "@cria/rollout";
+import { holdConversation } from "@cria/rollout/internal";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import type { CoordinatedRun } from "@cria/trainer";
 import { describe, expect, it } from "vitest";

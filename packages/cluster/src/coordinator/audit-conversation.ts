@@ -1,7 +1,9 @@
 import { hasFailed } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { findOtherText, makeReadCalls, RecordedAnswers, RecordedTokens } from "@cria/records";
-import { agentLoops, type ConversationWork, holdConversation } from "@cria/rollout";
+import { RecordedAnswers, RecordedTokens } from "@cria/records";
+import { findOtherText, makeReadCalls } from "@cria/records/internal";
+import { agentLoops, type ConversationWork } from "@cria/rollout";
+import { holdConversation } from "@cria/rollout/internal";
 import type { CoordinatedRun } from "@cria/trainer";
 import { auditAgent, repeatAgent } from "./audit-agent.js";
 import { compareFields, compareTokens, isEqual, type Verdict } from "./compare-records.js";

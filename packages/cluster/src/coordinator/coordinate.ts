@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { hasFailed } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { ClusterView } from "@cria/records";
-import { holdConversation } from "@cria/rollout";
+import { holdConversation } from "@cria/rollout/internal";
 import type { CoordinatedRun, Coordination } from "@cria/trainer";
 import { OTHER_CLASS, readLag } from "@cria/trainer/internal";
 import { z } from "zod";

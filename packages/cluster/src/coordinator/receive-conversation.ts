@@ -1,6 +1,7 @@
 import { ClusterError } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { agentLoops, type ConversationWork, scoresConversations, selectInteraction, selectTools } from "@cria/rollout";
+import { agentLoops, type ConversationWork } from "@cria/rollout";
+import { scoresConversations, selectInteraction, selectTools } from "@cria/rollout/internal";
 import type { CoordinatedRun } from "@cria/trainer";
 import { z } from "zod";
 import type { JobBus } from "../bus/job-bus.js";

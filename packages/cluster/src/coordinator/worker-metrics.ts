@@ -1,11 +1,5 @@
-import {
-  agentLoops as builtInLoops,
-  type DatasetRow,
-  loopCounters,
-  loopMeasures,
-  selectInteraction,
-  selectTools,
-} from "@cria/rollout";
+import { agentLoops as builtInLoops, type DatasetRow, loopCounters } from "@cria/rollout";
+import { loopMeasures, selectInteraction, selectTools } from "@cria/rollout/internal";
 import type { CoordinatedRun, Report } from "@cria/trainer";
 import { OTHER_CLASS } from "@cria/trainer/internal";
 

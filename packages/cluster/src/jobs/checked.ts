@@ -1,4 +1,4 @@
-import { largestNumber } from "@cria/episodes";
+import { largestNumber } from "@cria/episodes/internal";
 import { z } from "zod";
 
 export const number = z.number().min(-largestNumber).max(largestNumber);

@@ -1,6 +1,6 @@
 import { ClusterError, type ImageSource, type LoadedImage, loadImage, type TrajectoryImage } from "@cria/core";
 import { FakeEngine, fakeImageFile } from "@cria/core/testing";
-import { findImages } from "@cria/rollout";
+import { findImages } from "@cria/rollout/internal";
 import { describe, expect, it } from "vitest";
 import { hideIds, showIds } from "./image-tokens.js";
 

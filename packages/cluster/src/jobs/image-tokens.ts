@@ -1,5 +1,5 @@
 import type { LoadedImage, PolicyEngine, Trajectory, TrajectoryImage } from "@cria/core";
-import { findImages } from "@cria/rollout";
+import { findImages } from "@cria/rollout/internal";
 
 type WithImages = Pick<Trajectory, "tokenIds" | "images">;
 type SeeingEngine = Pick<PolicyEngine, "images"> & { info: Pick<PolicyEngine["info"], "vocabSize"> };

@@ -1,5 +1,5 @@
 import type { LoadedImage } from "@cria/core";
-import { isImage } from "@cria/episodes";
+import { isImage } from "@cria/episodes/internal";
 import { decode, ExtensionCodec, encode } from "@msgpack/msgpack";
 
 /** Callbacks for the images of a value. */

@@ -6,16 +6,8 @@ import {
   type ShardGradient,
   type ShardScores,
 } from "@cria/core";
-import {
-  checkLayout,
-  checkSpan,
-  image,
-  isUsableNumber,
-  type Refuse,
-  readFields,
-  trajectorySchema,
-  type UnjudgedTrajectory,
-} from "@cria/episodes";
+import { checkLayout, image, type Refuse, trajectorySchema, type UnjudgedTrajectory } from "@cria/episodes";
+import { checkSpan, isUsableNumber, readFields } from "@cria/episodes/internal";
 import { z } from "zod";
 import { cleanText } from "../bus/job-record.js";
 import { every, float32s, int32s, number, numbers, text } from "./checked.js";

@@ -1,5 +1,6 @@
 import type { MicroBatchShard, ScoreShard } from "@cria/core";
-import { asItCame, image, messagesSchema } from "@cria/episodes";
+import { image } from "@cria/episodes";
+import { asItCame, messagesSchema } from "@cria/episodes/internal";
 import type { ConversationWork } from "@cria/rollout";
 import type { GradientWork } from "@cria/trainer";
 import { policyLossParameters, policyLossTerms, teacherTermOptions } from "@cria/trainer/internal";

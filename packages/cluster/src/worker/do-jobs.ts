@@ -1,5 +1,5 @@
 import type { LlamaModel } from "@cria/engine";
-import { holdConversation } from "@cria/rollout";
+import { holdConversation } from "@cria/rollout/internal";
 import { computePolicyGradient } from "@cria/trainer/internal";
 import type { z } from "zod";
 import type { JobBus, JobContext, JobHandler } from "../bus/job-bus.js";

@@ -4,7 +4,8 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { hashSeed, type ScoreShard, type ShardScores } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
-import { type ConversationWork, holdConversation } from "@cria/rollout";
+import type { ConversationWork } from "@cria/rollout";
+import { holdConversation } from "@cria/rollout/internal";
 import {
   defineTask,
   type GradientWork,

@@ -30,7 +30,7 @@ export class CriaError extends Error {
       Object.defineProperty(this, field, { value: details[field], writable: true, configurable: true });
   }
 
-  /** What is wrong: the first line of the message, without the subject. */
+  /** The problem: the first line of the message, without the subject. */
   get summary(): string {
     return this.message.split("\n", 1)[0]!.slice(`${this.subject}: `.length);
   }

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { PolicyEngine, Trajectory, TrajectoryImage } from "@cria/core";
-import { countPromptMessages, type DatasetRow, hideVectors, listToolSchemas, toPlainData } from "@cria/rollout";
+import type { DatasetRow } from "@cria/rollout";
+import { countPromptMessages, hideVectors, listToolSchemas, toPlainData } from "@cria/rollout/internal";
 import type { BaseTool } from "@cria/tools";
 import { describeCall } from "./describe-call.js";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";

@@ -4,15 +4,14 @@ import { dirname, join } from "node:path";
 import { type ChatMessage, listImages, loadImage } from "@cria/core";
 import { isLoaded } from "@cria/core/internal";
 import { FakeEngine, fakeImageFile } from "@cria/core/testing";
-import { loadRow, showVectors, startRollouts } from "@cria/rollout";
+import { startRollouts } from "@cria/rollout";
+import { loadRow, showVectors } from "@cria/rollout/internal";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { tool } from "@cria/tools";
 import { resolveToolFormat } from "@cria/tools/internal";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { makeReadCalls, RecordedAnswers } from "../replay/recorded-answers.js";
-import { readMessages } from "./dump-images.js";
 import {
   DumpImages,
   type DumpLine,
@@ -24,7 +23,9 @@ import {
   restoreRow,
   writeDump,
   writeTrainingRows,
-} from "./index.js";
+} from "../internal.js";
+import { makeReadCalls, RecordedAnswers } from "../replay/recorded-answers.js";
+import { readMessages } from "./dump-images.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-dump-images-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,11 +1,6 @@
 import { FakeEngine } from "@cria/core/testing";
-import {
-  type BatchRewardFunction,
-  makeRewardManager,
-  placeAsEarned,
-  type RewardAggregator,
-  type RewardFunction,
-} from "@cria/rollout";
+import { type BatchRewardFunction, makeRewardManager, type RewardAggregator, type RewardFunction } from "@cria/rollout";
+import { placeAsEarned } from "@cria/rollout/internal";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import type { BaseTool } from "@cria/tools";
 import { defineToolSchema, BaseTool as Tool } from "@cria/tools";

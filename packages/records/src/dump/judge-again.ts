@@ -1,14 +1,6 @@
 import type { Trajectory } from "@cria/core";
-import {
-  copyRow,
-  type DatasetRow,
-  finishTrajectory,
-  makeRewardRequest,
-  type RewardAggregator,
-  type RewardManager,
-  RewardQueue,
-  takeTurn,
-} from "@cria/rollout";
+import type { DatasetRow, RewardAggregator, RewardManager } from "@cria/rollout";
+import { copyRow, finishTrajectory, makeRewardRequest, RewardQueue, takeTurn } from "@cria/rollout/internal";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import type { DumpLine } from "./dump-line.js";
 import { isOfRow, listRecordedCalls, restoreRow, restoreTrajectory } from "./restore-trajectory.js";

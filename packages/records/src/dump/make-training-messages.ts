@@ -1,6 +1,6 @@
 import { type ChatMessage, contentText, type ToolSchema } from "@cria/core";
 import { structureTurn } from "@cria/episodes";
-import { VECTOR } from "@cria/rollout";
+import { VECTOR } from "@cria/rollout/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolParser } from "@cria/tools";
 import type { DumpLine } from "./dump-line.js";

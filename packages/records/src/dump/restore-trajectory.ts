@@ -1,7 +1,9 @@
 import { basename } from "node:path";
 import { DataError } from "@cria/core";
-import { checkLayout, readFields, trajectorySchema, type UnjudgedTrajectory } from "@cria/episodes";
-import { countPromptMessages, type DatasetRow, describeData, type FoundToolCalls, VECTOR } from "@cria/rollout";
+import { checkLayout, trajectorySchema, type UnjudgedTrajectory } from "@cria/episodes";
+import { readFields } from "@cria/episodes/internal";
+import type { DatasetRow } from "@cria/rollout";
+import { countPromptMessages, describeData, type FoundToolCalls, VECTOR } from "@cria/rollout/internal";
 import { toJson } from "./describe-trajectories.js";
 import type { DumpLine } from "./dump-line.js";
 

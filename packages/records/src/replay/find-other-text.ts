@@ -1,6 +1,6 @@
 import { contentText, type PolicyEngine } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { findOpening } from "@cria/episodes";
+import { findOpening } from "@cria/episodes/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 
 /**

@@ -1,14 +1,8 @@
 import { type ChatMessage, ConfigError, contentText } from "@cria/core";
 import { showContent } from "@cria/core/internal";
 import { now } from "@cria/episodes";
-import {
-  type AnswerSource,
-  type DatasetRow,
-  listToolSchemas,
-  type NextTurn,
-  type RolloutOptions,
-  type SaidTurn,
-} from "@cria/rollout";
+import type { AnswerSource, DatasetRow, NextTurn, RolloutOptions, SaidTurn } from "@cria/rollout";
+import { listToolSchemas } from "@cria/rollout/internal";
 import type { ParsedToolCall } from "@cria/tools";
 import { resolveToolFormat } from "@cria/tools/internal";
 import type { DumpLine } from "../dump/dump-line.js";

@@ -1,13 +1,8 @@
 import type { ChatMessage } from "@cria/core";
-import { type BranchCredit, listCalls, type UnjudgedTrajectory } from "@cria/episodes";
-import {
-  type AgentContext,
-  agentLoops,
-  type ChatAnswer,
-  defaultAgentOptions,
-  holdConversation,
-  makeFunctionAgent,
-} from "@cria/rollout";
+import type { BranchCredit, UnjudgedTrajectory } from "@cria/episodes";
+import { listCalls } from "@cria/episodes/internal";
+import { type AgentContext, agentLoops, type ChatAnswer } from "@cria/rollout";
+import { defaultAgentOptions, holdConversation, makeFunctionAgent } from "@cria/rollout/internal";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,5 @@
-import { listCalls, type RecordedCall } from "@cria/episodes";
+import type { RecordedCall } from "@cria/episodes";
+import { listCalls } from "@cria/episodes/internal";
 import { restoreCall } from "../dump/describe-call.js";
 import type { DumpLine } from "../dump/dump-line.js";
 

@@ -1,12 +1,13 @@
 import type { ChatMessage } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
-import { listToolSchemas, startRollouts } from "@cria/rollout";
+import { startRollouts } from "@cria/rollout";
+import { listToolSchemas } from "@cria/rollout/internal";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { BaseInteraction, tool } from "@cria/tools";
 import { resolveToolFormat } from "@cria/tools/internal";
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { type DumpLine, describeTrajectories } from "../dump/index.js";
+import { type DumpLine, describeTrajectories } from "../internal.js";
 import { RecordedAnswers, type RecordedAnswersOptions } from "./recorded-answers.js";
 import { type Change, Steering } from "./steered-sequence.js";
 

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { type ChatMessage, CriaError, type TrajectorySegment, type TurnRecord } from "@cria/core";
-import { checkEpisode, isUsableNumber, layOutGraph } from "@cria/episodes";
+import { checkEpisode, layOutGraph } from "@cria/episodes";
+import { isUsableNumber } from "@cria/episodes/internal";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { ChatSession } from "../chat/chat-session.js";
 import { isRoleRewards, type RoleRewards, theRoleRewards } from "../chat/role-rewards.js";

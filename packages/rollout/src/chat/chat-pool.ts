@@ -1,5 +1,5 @@
 import { hashSeed } from "@cria/core";
-import { hashValue } from "@cria/episodes";
+import { hashValue } from "@cria/episodes/internal";
 import type { ChatAnswer, ChatModel, ChatOptions, ChatRequest } from "./chat-model.js";
 import { ChatSession, type ChatSessionOptions } from "./chat-session.js";
 import { checkRequest } from "./check-request.js";

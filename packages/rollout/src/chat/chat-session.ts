@@ -13,25 +13,27 @@ import {
 import {
   type AnswerNode,
   countTokens,
-  findOpening,
   findTurnForm,
-  formAnswer,
-  hashValue,
   type InputNode,
-  isAnswer,
-  isUsableNumber,
-  joinTokens,
-  listPath,
   MessageGraph,
-  nameCalls,
   now,
   type Place,
   type RecordedCall,
   readTurn,
   type Said,
   type TurnForm,
-  usableNumber,
 } from "@cria/episodes";
+import {
+  findOpening,
+  formAnswer,
+  hashValue,
+  isAnswer,
+  isUsableNumber,
+  joinTokens,
+  listPath,
+  nameCalls,
+  usableNumber,
+} from "@cria/episodes/internal";
 import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
 import type { GivenToolFormat, ToolFormat } from "@cria/tools";
 import { resolveToolFormat } from "@cria/tools/internal";

@@ -1,4 +1,4 @@
-import { isUsableNumber } from "@cria/episodes";
+import { isUsableNumber } from "@cria/episodes/internal";
 import { isRole } from "./check-request.js";
 
 /** The reward of each role that the model played in an episode (`ChatRequest.role`). */

@@ -19,7 +19,7 @@ import {
   type MeasureOptions,
   measurePrompts,
   parseRow,
-} from "../index.js";
+} from "../internal.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { ImageSource } from "@cria/core";
 import { fakeImageFile } from "@cria/core/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadDataset, type ParseRowOptions, parseRow, writeParquet } from "../index.js";
+import { loadDataset, type ParseRowOptions, parseRow, writeParquet } from "../internal.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-image-rows-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

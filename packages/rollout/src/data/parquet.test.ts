@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { convertGsm8k, gsm8kShapes, loadDataset, readRecords, writeParquet } from "../index.js";
+import { convertGsm8k, gsm8kShapes, loadDataset, readRecords, writeParquet } from "../internal.js";
 import { readParquet } from "./read-parquet.js";
 
 const root = join(import.meta.dirname, "..", "..", "..", "..");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { FakeEngine, fakeImageFile } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, describe, expect, it } from "vitest";
-import { type DatasetRow, filterOverlongPrompts, loadRow, type MeasureOptions, measurePrompts } from "../index.js";
+import { type DatasetRow, filterOverlongPrompts, loadRow, type MeasureOptions, measurePrompts } from "../internal.js";
 import { makeRow } from "../testing/index.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-lengths-"));

@@ -1,6 +1,7 @@
 import { type ChatMessage, type CriaError, DataError, type LoadImageOptions, type PolicyEngine } from "@cria/core";
 import { toContent } from "@cria/core/internal";
-import { nameId, now } from "@cria/episodes";
+import { now } from "@cria/episodes";
+import { nameId } from "@cria/episodes/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool, ParsedToolCall } from "@cria/tools";
 import { loadContent } from "../images/load-content.js";

@@ -1,4 +1,3 @@
-import { ConfigError } from "@cria/core";
 import { describe, expect, it } from "vitest";
 import {
   type AgentLoopContext,
@@ -214,8 +213,10 @@ describe("an agent loop of the user's", () => {
       const given = typeof more === "function" ? more(context) : more;
       return typeof given === "object" && !Array.isArray(given) ? { ...five(context), ...given } : given;
     });
-    await expect(broken).rejects.toThrow(ConfigError);
-    await expect(broken).rejects.toThrow(/agent loop "mine", row 0, /);
+    await expect(broken).rejects.toMatchObject({
+      code: "config/bad-agent-loop",
+      subject: expect.stringContaining('agent loop "mine", row 0, '),
+    });
     await expect(broken).rejects.toThrow(message);
   });
 

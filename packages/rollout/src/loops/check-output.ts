@@ -1,5 +1,6 @@
 import { ConfigError, type ImageEncoder, type ModelInfo } from "@cria/core";
-import { checkLayout, readFields, trajectorySchema } from "@cria/episodes";
+import { checkLayout, trajectorySchema } from "@cria/episodes";
+import { readFields } from "@cria/episodes/internal";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeData, toPlainRecord } from "../plain-data.js";
 import type { AgentLoopOutput } from "./agent-loop.js";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type ChatMessage, ConfigError, contentText, hashSeed, listImages, makeUniform, ToolError } from "@cria/core";
 import { toContent, toContentPart } from "@cria/core/internal";
-import { isUsableNumber, usableNumber } from "@cria/episodes";
+import { isUsableNumber, usableNumber } from "@cria/episodes/internal";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
 import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { ToolError } from "@cria/core";
-import { isUsableNumber, usableNumber } from "@cria/episodes";
+import { isUsableNumber, usableNumber } from "@cria/episodes/internal";
 import { BaseTool, type ParsedToolCall, type ToolImages } from "@cria/tools";
 import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";

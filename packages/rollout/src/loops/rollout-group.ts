@@ -8,7 +8,7 @@ import {
   type Trajectory,
 } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { runInEpisode } from "@cria/episodes";
+import { runInEpisode } from "@cria/episodes/internal";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolFormat } from "@cria/tools/internal";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";

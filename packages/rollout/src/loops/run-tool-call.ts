@@ -1,4 +1,4 @@
-import { isUsableNumber } from "@cria/episodes";
+import { isUsableNumber } from "@cria/episodes/internal";
 import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResult } from "@cria/tools";
 import { copyData } from "../copy-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";

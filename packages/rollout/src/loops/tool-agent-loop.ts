@@ -12,7 +12,6 @@ import {
   type AnswerNode,
   Conversation,
   type EarnedReward,
-  findOpening,
   findTurnForm,
   type LaidOutGraph,
   now,
@@ -21,6 +20,7 @@ import {
   type TurnEnd,
   type TurnForm,
 } from "@cria/episodes";
+import { findOpening } from "@cria/episodes/internal";
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
 import type { ParsedToolCall, ToolParser } from "@cria/tools";
 import { resolveToolFormat } from "@cria/tools/internal";

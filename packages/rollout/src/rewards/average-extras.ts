@@ -1,5 +1,5 @@
 import type { Trajectory } from "@cria/core";
-import { isUsableNumber } from "@cria/episodes";
+import { isUsableNumber } from "@cria/episodes/internal";
 
 /**
  * Means of the extras of reward functions: numbers, and booleans as 0 and 1. Each mean is over the trajectories that

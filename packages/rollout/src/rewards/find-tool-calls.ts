@@ -1,6 +1,6 @@
 import type { PolicyEngine, ToolSchema, Trajectory } from "@cria/core";
 import { listSampledTurns } from "@cria/core/internal";
-import { findCallTokens } from "@cria/episodes";
+import { findCallTokens } from "@cria/episodes/internal";
 import { findArgumentError, type ParsedTurn } from "@cria/tools";
 import { findOpenThinking } from "@cria/tools/internal";
 

@@ -1,6 +1,6 @@
 import type { RewardParts, ScorePart, Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { largestNumber } from "@cria/episodes";
+import { largestNumber } from "@cria/episodes/internal";
 import { type FoundToolCalls, maskToolCalls } from "./find-tool-calls.js";
 import type { Judgement } from "./reward-manager.js";
 

@@ -1,5 +1,5 @@
 import type { ScorePart } from "@cria/core";
-import { isUsableNumber, largestNumber } from "@cria/episodes";
+import { isUsableNumber, largestNumber } from "@cria/episodes/internal";
 import { isFatal } from "../is-fatal.js";
 import { describeData, keepRecord } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";

@@ -1,5 +1,5 @@
 import { DataError, type ScorePart } from "@cria/core";
-import { isUsableNumber, runOutsideEpisodes } from "@cria/episodes";
+import { isUsableNumber, runOutsideEpisodes } from "@cria/episodes/internal";
 import { isFatal } from "../is-fatal.js";
 import { describeData, keepRecord, toPlainData } from "../plain-data.js";
 import { describeError } from "../run-with-deadline.js";

@@ -26,7 +26,7 @@ import {
   rewardFunctions,
   rewardManagers,
   runRollouts,
-} from "../index.js";
+} from "../internal.js";
 import { makeFakeRollout } from "../testing/index.js";
 import { finishTrajectory } from "./finish-trajectory.js";
 

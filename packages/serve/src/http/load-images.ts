@@ -1,4 +1,4 @@
-import { loadGivenImage, takeTurn } from "@cria/rollout";
+import { loadGivenImage, takeTurn } from "@cria/rollout/internal";
 import type { ChatCall } from "../protocol/protocol.js";
 import { refuseField } from "../request-error.js";
 import type { Endpoint } from "./endpoint.js";

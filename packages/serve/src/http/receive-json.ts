@@ -1,4 +1,4 @@
-import { takeTurn } from "@cria/rollout";
+import { takeTurn } from "@cria/rollout/internal";
 import type { HttpBindings } from "@hono/node-server";
 import { RequestError } from "../request-error.js";
 import type { ServeEnv } from "./serve-env.js";

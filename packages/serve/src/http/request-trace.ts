@@ -1,16 +1,13 @@
 import {
   type AnswerTimes,
   type ChatUsage,
-  describeAnswers,
-  describeModel,
   describeSampling,
-  describeTimes,
-  failSpan,
   type SpanAttributes,
   type TraceCarrier,
   type Tracer,
   type TraceSpan,
 } from "@cria/rollout";
+import { describeAnswers, describeModel, describeTimes, failSpan } from "@cria/rollout/internal";
 import { makeGone, RequestError, toRequestError } from "../request-error.js";
 
 export interface TracedRequest {

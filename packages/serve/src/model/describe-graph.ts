@@ -1,5 +1,7 @@
-import { type AnswerNode, type InputNode, isAnswer, listAnswers } from "@cria/episodes";
-import { type ChatSession, hideVectors } from "@cria/rollout";
+import type { AnswerNode, InputNode } from "@cria/episodes";
+import { isAnswer, listAnswers } from "@cria/episodes/internal";
+import type { ChatSession } from "@cria/rollout";
+import { hideVectors } from "@cria/rollout/internal";
 
 /**
  * A session's record as JSON: the nodes of its graph, each after its parent, with the tokens that it added. -1 stands

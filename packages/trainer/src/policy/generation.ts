@@ -31,7 +31,7 @@ export function generate(
   return new Generation(async (onText, left) => {
     const { maxTokens, temperature = 0, signal, ...sampling } = options;
     signal?.throwIfAborted();
-    const { loadMessages } = await import("@cria/rollout");
+    const { loadMessages } = await import("@cria/rollout/internal");
     const shown = await loadMessages(messages, { folder: process.cwd(), subject: "image of the prompt" });
     const promptIds = tokenizer.encodePrompt(shown);
     const { contextSize, path } = engine.info;

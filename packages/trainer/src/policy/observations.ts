@@ -1,5 +1,5 @@
 import type { ChatMessage, Trajectory } from "@cria/core";
-import { TokenTexts } from "@cria/records";
+import { TokenTexts } from "@cria/records/internal";
 
 /** The parts of a trajectory that tell which tokens tools wrote. */
 export type ObservedTrajectory = Pick<Trajectory, "tokenIds" | "segments"> &

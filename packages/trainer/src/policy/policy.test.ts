@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { losses } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
-import { holdConversation } from "@cria/rollout";
+import { holdConversation } from "@cria/rollout/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { advantages } from "../step/advantages.js";
 import { rollOut } from "../step/roll-out.js";

@@ -33,7 +33,7 @@ import {
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
-import { TokenTexts } from "@cria/records";
+import { TokenTexts } from "@cria/records/internal";
 import { updateOptions } from "../config/options/updates.js";
 import type { Batch } from "./batch.js";
 import { cutMiniBatches } from "./mini-batches.js";

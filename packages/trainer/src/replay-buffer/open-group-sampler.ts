@@ -1,4 +1,5 @@
-import { type GroupSampler, groupSamplers, makeGroupSampler } from "@cria/rollout";
+import { type GroupSampler, groupSamplers } from "@cria/rollout";
+import { makeGroupSampler } from "@cria/rollout/internal";
 import { importExport } from "@cria/tools/internal";
 import type { ReplayOptions } from "../config/options/algorithm.js";
 import type { Registries } from "../user-code/registries.js";

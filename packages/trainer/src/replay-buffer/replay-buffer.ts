@@ -1,5 +1,6 @@
 import { DataError, hasFailed, hashSeed, type Trajectory } from "@cria/core";
-import { type BufferedGroup, pickGroups } from "@cria/rollout";
+import type { BufferedGroup } from "@cria/rollout";
+import { pickGroups } from "@cria/rollout/internal";
 import { copyPlain } from "../checkpoints/plain-state.js";
 import type { ReplayOptions } from "../config/options/algorithm.js";
 import { measureSuccess } from "../rewards/measure-success.js";

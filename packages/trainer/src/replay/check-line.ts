@@ -1,4 +1,5 @@
-import { type DumpLine, listLineCalls, restoreRow } from "@cria/records";
+import type { DumpLine } from "@cria/records";
+import { listLineCalls, restoreRow } from "@cria/records/internal";
 import type { AgentLoopEntry, DatasetRow } from "@cria/rollout";
 import { refuseReplay } from "./check-run.js";
 

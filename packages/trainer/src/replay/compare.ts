@@ -1,6 +1,7 @@
 import type { TrajectorySegment } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import { type DumpLine, describeMessages } from "@cria/records";
+import type { DumpLine } from "@cria/records";
+import { describeMessages } from "@cria/records/internal";
 
 export interface RecordedToken {
   id: number;

@@ -1,15 +1,9 @@
 import type { Trajectory, TrajectorySampling } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
-import {
-  type Change,
-  type DumpLine,
-  listLineCalls,
-  makeReadCalls,
-  RecordedAnswers,
-  type RecordedAnswersOptions,
-  Steering,
-} from "@cria/records";
-import { type ConversationReplay, type DatasetRow, sampleOnce, startRollouts } from "@cria/rollout";
+import { type Change, type DumpLine, RecordedAnswers, type RecordedAnswersOptions, Steering } from "@cria/records";
+import { listLineCalls, makeReadCalls } from "@cria/records/internal";
+import { type ConversationReplay, type DatasetRow, startRollouts } from "@cria/rollout";
+import { sampleOnce } from "@cria/rollout/internal";
 import type { Policy } from "../policy/policy.js";
 import type { Training } from "../run/training.js";
 import type { Environment } from "../task/environment.js";

@@ -6,7 +6,8 @@ import {
   type TrajectorySampling,
 } from "@cria/core";
 import { listPaths, showContent } from "@cria/core/internal";
-import { type Change, type DumpLine, isOfRow, listLineCalls } from "@cria/records";
+import type { Change, DumpLine } from "@cria/records";
+import { isOfRow, listLineCalls } from "@cria/records/internal";
 import { agentLoops as builtInLoops, type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { PolicyEngine, TrajectoryImage } from "@cria/core";
 import { DumpImages, type DumpLine } from "@cria/records";
-import { showVectors } from "@cria/rollout";
+import { showVectors } from "@cria/rollout/internal";
 import type { TrainConfig } from "../config/train-config.js";
 import { nameLine } from "./check-line.js";
 

@@ -1,6 +1,6 @@
 import { hasFailed } from "@cria/core";
 import type { DumpLine, JudgedAgain } from "@cria/records";
-import { averageExtras } from "@cria/rollout";
+import { averageExtras } from "@cria/rollout/internal";
 import type { StepMetrics } from "../step-metrics.js";
 import { makeValidationMetrics } from "../validation/validation-metrics.js";
 

@@ -2,16 +2,14 @@ import { basename } from "node:path";
 import { aggregateReward, type RewardAggregation } from "@cria/algorithms";
 import {
   type BatchRewardFunction,
-  checkRowHasReward,
   type DatasetRow,
-  loadExport,
   makeRewardManager,
-  type PossibleScores,
   type RewardAggregator,
   type RewardFunction,
   type RewardManager,
   type RewardManagerOptions,
 } from "@cria/rollout";
+import { checkRowHasReward, loadExport, type PossibleScores } from "@cria/rollout/internal";
 import type { RewardOptions } from "../config/options/rewards.js";
 import { resolvePath } from "../config/paths.js";
 import type { Registries } from "../user-code/registries.js";

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { countLeaves } from "@cria/rollout";
+import { countLeaves } from "@cria/rollout/internal";
 import { countSamples } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { TaskDefinition } from "../task/task-definition.js";

@@ -1,5 +1,6 @@
 import { hasFailed, hashSeed, type Trajectory } from "@cria/core";
-import { hashUids, type PickRequest, pickRows, type RowSampler, type StepOutcome } from "@cria/rollout";
+import type { PickRequest, RowSampler, StepOutcome } from "@cria/rollout";
+import { hashUids, pickRows } from "@cria/rollout/internal";
 import { copyPlain } from "../checkpoints/plain-state.js";
 import { measureSuccess } from "../rewards/measure-success.js";
 import { countSteps } from "../step/learning-rate.js";

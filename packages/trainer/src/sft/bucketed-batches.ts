@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { DataError, hashSeed, type LoadedImage } from "@cria/core";
 import { shuffleIndices } from "@cria/core/internal";
-import { hideVectors } from "@cria/rollout";
+import { hideVectors } from "@cria/rollout/internal";
 
 const BATCHES_A_BUCKET = 8;
 

@@ -1,7 +1,7 @@
 import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
 import type { TrainResult, Trajectory } from "@cria/core";
 import { peakMemory } from "@cria/core/internal";
-import { averageExtras } from "@cria/rollout";
+import { averageExtras } from "@cria/rollout/internal";
 import type { Settings } from "../config/import/settings.js";
 import { countOnes } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";

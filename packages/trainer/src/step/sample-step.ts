@@ -1,5 +1,6 @@
 import type { Trajectory } from "@cria/core";
-import { type DatasetRow, type OnRequestState, type RolloutOptions, type Semaphore, sampleOnce } from "@cria/rollout";
+import type { DatasetRow, OnRequestState, RolloutOptions, Semaphore } from "@cria/rollout";
+import { sampleOnce } from "@cria/rollout/internal";
 import type { Policy } from "../policy/policy.js";
 import type { Stopwatch } from "../timing/stopwatch.js";
 import { type CollectedRollouts, collectRollouts, rollOutGreedily } from "./collect-rollouts.js";

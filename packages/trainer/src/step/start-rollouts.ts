@@ -1,3 +1,4 @@
 // Loaded when rollouts begin (`roll-out.ts`).
 
-export { makeAllFailedError, makeNeverCalledError, startRollouts } from "@cria/rollout";
+export { startRollouts } from "@cria/rollout";
+export { makeAllFailedError, makeNeverCalledError } from "@cria/rollout/internal";

@@ -1,12 +1,7 @@
 import { listTurns, weighTurns } from "@cria/algorithms/internal";
 import { type ChatMessage, ConfigError, DataError, type ToolSchema, type Trajectory } from "@cria/core";
-import {
-  agentLoops as builtInLoops,
-  type DatasetRow,
-  listToolSchemas,
-  type RolloutOptions,
-  type SamplingPolicy,
-} from "@cria/rollout";
+import { agentLoops as builtInLoops, type DatasetRow, type RolloutOptions, type SamplingPolicy } from "@cria/rollout";
+import { listToolSchemas } from "@cria/rollout/internal";
 import type { DistillationOptions, TeacherModel } from "../config/options/distillation.js";
 import { resolvePath } from "../config/paths.js";
 import type { LossWeights } from "../policy/mix-mini-batch.js";

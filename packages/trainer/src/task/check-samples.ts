@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
-import { checkTreeSamples, type DatasetRow, samplesOf } from "@cria/rollout";
+import type { DatasetRow } from "@cria/rollout";
+import { checkTreeSamples, samplesOf } from "@cria/rollout/internal";
 import type { Settings } from "../config/import/settings.js";
 import type { Registries } from "../user-code/registries.js";
 

@@ -1,4 +1,5 @@
-import { type DatasetRow, measurePrompts } from "@cria/rollout";
+import type { DatasetRow } from "@cria/rollout";
+import { measurePrompts } from "@cria/rollout/internal";
 import type { Settings } from "../config/import/settings.js";
 import { type Report, WorkReporter } from "../events.js";
 import type { Policy } from "../policy/policy.js";

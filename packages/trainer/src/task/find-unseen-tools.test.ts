@@ -1,5 +1,5 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import { parseRow } from "@cria/rollout";
+import { parseRow } from "@cria/rollout/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { tool } from "@cria/tools";
 import { expect, it } from "vitest";

@@ -1,5 +1,6 @@
 import { contentText } from "@cria/core";
-import { agentLoops, type DatasetRow, listToolSchemas } from "@cria/rollout";
+import { agentLoops, type DatasetRow } from "@cria/rollout";
+import { listToolSchemas } from "@cria/rollout/internal";
 import type { Policy } from "../policy/policy.js";
 import type { Environment } from "./environment.js";
 

@@ -4,16 +4,13 @@ import { resolveData } from "@cria/hub";
 import { isAddress } from "@cria/hub/internal";
 import {
   agentLoops,
-  checkDatasetClass,
-  checkProjector,
-  checkSources,
   type DatasetClass,
   type DatasetRow,
   filterOverlongPrompts,
   loadDataset,
-  loadExport,
   type RowMap,
 } from "@cria/rollout";
+import { checkDatasetClass, checkProjector, checkSources, loadExport } from "@cria/rollout/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { importExport } from "@cria/tools/internal";
 import type { Settings } from "../config/import/settings.js";

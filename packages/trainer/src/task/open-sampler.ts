@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
-import { loadExport, makeRowSampler, type RowSampler, type RowSamplerOptions } from "@cria/rollout";
+import type { RowSampler, RowSamplerOptions } from "@cria/rollout";
+import { loadExport, makeRowSampler } from "@cria/rollout/internal";
 import type { DataOptions } from "../config/options/data.js";
 import { resolvePath } from "../config/paths.js";
 import type { Registries } from "../user-code/registries.js";

@@ -1,5 +1,6 @@
 import { DataError, type ToolSchema } from "@cria/core";
-import { DumpImages, type Filter, makeTrainingMessages, parseDumpLine } from "@cria/records";
+import { DumpImages, type Filter, makeTrainingMessages } from "@cria/records";
+import { parseDumpLine } from "@cria/records/internal";
 import type { DatasetRecord } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolParser } from "@cria/tools";

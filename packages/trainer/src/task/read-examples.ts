@@ -2,17 +2,8 @@ import { dirname } from "node:path";
 import { type ChatMessage, DataError, type LoadedImage, listImages, type ToolSchema } from "@cria/core";
 import { describeIssue, withoutLibraryTexts } from "@cria/core/internal";
 import type { Filter } from "@cria/records";
-import {
-  type DatasetRecord,
-  type ImageAccess,
-  loadMessages,
-  mapRecord,
-  messageSchema,
-  placeImages,
-  type RowMap,
-  readImages,
-  readRecords,
-} from "@cria/rollout";
+import { type DatasetRecord, type ImageAccess, mapRecord, type RowMap, readRecords } from "@cria/rollout";
+import { loadMessages, messageSchema, placeImages, readImages } from "@cria/rollout/internal";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolParser } from "@cria/tools";
 import { z } from "zod";

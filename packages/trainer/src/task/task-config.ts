@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isAddress } from "@cria/hub/internal";
-import { makeFunctionAgent } from "@cria/rollout";
+import { makeFunctionAgent } from "@cria/rollout/internal";
 import type { z } from "zod";
 import { trainKeys } from "../config/import/config-keys.js";
 import { environmentOptions } from "../config/options/environment.js";

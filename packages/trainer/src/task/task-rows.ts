@@ -1,6 +1,7 @@
 import { type ChatMessage, DataError, findLastAnswer } from "@cria/core";
 import { previewValue } from "@cria/core/internal";
-import { type DatasetRow, isSampleCount, MOST_SAMPLES, parseRow, type RewardFunction } from "@cria/rollout";
+import type { DatasetRow, RewardFunction } from "@cria/rollout";
+import { isSampleCount, MOST_SAMPLES, parseRow } from "@cria/rollout/internal";
 
 import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";
 

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import { findOpening, findTurnForm, structureTurn } from "@cria/episodes";
+import { findTurnForm, structureTurn } from "@cria/episodes";
+import { findOpening } from "@cria/episodes/internal";
 import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
 import { AddedTokens, BundledVocabulary } from "@cria/tokenizer-delta/testing";
 import { defineToolSchema, getToolFormat, type TurnReader, toolCallGrammar } from "@cria/tools";

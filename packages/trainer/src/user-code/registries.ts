@@ -11,10 +11,10 @@ import {
   type RewardManagerFactory,
   type RowPicker,
   type RowSamplerClass,
-  rewardFunctions,
   rewardManagers,
   rowSamplers,
 } from "@cria/rollout";
+import { rewardFunctions } from "@cria/rollout/internal";
 import {
   type InteractionClass,
   interactionClasses,

@@ -1,4 +1,4 @@
-import { countConversations } from "@cria/rollout";
+import { countConversations } from "@cria/rollout/internal";
 import type { Settings } from "../config/import/settings.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";

@@ -1,5 +1,6 @@
 import { hasFailed, type SamplingOptions, type Trajectory } from "@cria/core";
-import { type DatasetRow, makeAllFailedError, type OnRequestState } from "@cria/rollout";
+import type { DatasetRow, OnRequestState } from "@cria/rollout";
+import { makeAllFailedError } from "@cria/rollout/internal";
 import type { Coordination } from "../cluster/training-bus.js";
 import type { Policy } from "../policy/policy.js";
 import { averageLoopMetrics } from "../step/loop-metrics.js";

@@ -1,5 +1,5 @@
 import { hasFailed, type Trajectory } from "@cria/core";
-import { averageExtras } from "@cria/rollout";
+import { averageExtras } from "@cria/rollout/internal";
 import type { StepMetrics } from "../step-metrics.js";
 import { describeSamples, type PromptSamples } from "./describe-samples.js";
 

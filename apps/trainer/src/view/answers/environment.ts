@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { parseDumpLine } from "@cria/records";
+import { parseDumpLine } from "@cria/records/internal";
 import { getToolFormat, type ToolParser } from "@cria/tools";
 import type { EnvironmentDetail } from "@cria/viewer/api";
 import { isObject } from "../../runs/read-small-json.js";

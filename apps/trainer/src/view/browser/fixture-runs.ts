@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ChatMessage, encodePng } from "@cria/core";
-import { DUMP_FORMAT_VERSION, type DumpLine } from "@cria/records";
+import type { DumpLine } from "@cria/records";
+import { DUMP_FORMAT_VERSION } from "@cria/records/internal";
 import type { ClusterView, WorkerView } from "@cria/viewer/api";
 
 /** Text by which a model may try to harm its reader: markup, terminal commands, characters that turn text around. */

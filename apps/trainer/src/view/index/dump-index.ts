@@ -1,6 +1,7 @@
 import { open, stat } from "node:fs/promises";
 import type { ToolSchema } from "@cria/core";
-import { type DumpLine, parseDumpLine } from "@cria/records";
+import type { DumpLine } from "@cria/records";
+import { parseDumpLine } from "@cria/records/internal";
 import { hashDump, type IndexState, readIndex, writeIndex } from "./index-file.js";
 import { type IndexRow, makeRow } from "./index-row.js";
 import { type ScannedLine, scanLines } from "./scan-lines.js";

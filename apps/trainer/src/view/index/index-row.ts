@@ -1,5 +1,6 @@
 import { showContent } from "@cria/core/internal";
-import { type DumpLine, type FilterValue, filterFields, findMismatch } from "@cria/records";
+import type { DumpLine } from "@cria/records";
+import { type FilterValue, filterFields, findMismatch } from "@cria/records/internal";
 import type { ConversationEntry } from "@cria/viewer/api";
 
 /** The indexed data of a line of a dump. */

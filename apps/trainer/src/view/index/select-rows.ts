@@ -1,5 +1,6 @@
 import { contentText } from "@cria/core";
-import { type DumpLine, type Filter, type FilterValue, parseDumpLine, parseFilter, parseFilterOf } from "@cria/records";
+import { type DumpLine, type Filter, parseFilter } from "@cria/records";
+import { type FilterValue, parseDumpLine, parseFilterOf } from "@cria/records/internal";
 import type { DumpIndex } from "./dump-index.js";
 import { findReader, type IndexRow } from "./index-row.js";
 import { scanLines } from "./scan-lines.js";

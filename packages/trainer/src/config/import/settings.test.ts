@@ -1,6 +1,6 @@
 import { defaultPolicyLoss } from "@cria/algorithms";
 import { policyLossParameters, policyLossTerms } from "@cria/algorithms/schemas";
-import { defaultMultiTurn } from "@cria/rollout";
+import { defaultMultiTurn } from "@cria/rollout/internal";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { checkConfig } from "../check-config.js";
