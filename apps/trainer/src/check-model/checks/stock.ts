@@ -46,7 +46,7 @@ export interface Greedy {
 export interface Parting {
   /** Number of equal tokens before it. */
   at: number;
-  /** The logprob of our token there. */
+  /** The gap at our token there. */
   gap: number;
 }
 
