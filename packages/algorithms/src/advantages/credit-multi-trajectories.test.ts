@@ -54,6 +54,61 @@ describe("creditMultiTrajectories", () => {
     expect(round(advantages)).toEqual([0, half, half, half, half, 0, half, 0, -half]);
   });
 
+  it("has the values of verl's own test: sessions with one and two outputs", () => {
+    const outputs: [rewards: number[], mask: number[]][][] = [
+      [
+        [
+          [100, 0, 0, 0],
+          [1, 0, 0, 0],
+        ],
+        [
+          [1, 2, 3, 4],
+          [1, 1, 1, 1],
+        ],
+      ],
+      [
+        [
+          [200, 200, 0, 0],
+          [1, 0, 1, 0],
+        ],
+        [
+          [150, 0, 0, 150],
+          [0, 1, 0, 1],
+        ],
+      ],
+      [
+        [
+          [4, 5, 6, 7],
+          [1, 1, 0, 1],
+        ],
+      ],
+      [
+        [
+          [8, 9, 10, 11],
+          [0, 0, 0, 0],
+        ],
+      ],
+    ];
+    const sessions = outputs.map((rows) => {
+      const values = rows.flatMap(([rewards]) => rewards);
+      return {
+        uid: "a",
+        responseMask: Uint8Array.from(rows.flatMap(([, mask]) => mask)),
+        segments: rows.map((_, k) => segment(4 * k, 4 * k + 4, -1)),
+        turnScores: values.map((value, tokenIndex) => ({ value, tokenIndex })),
+        rewards: { outcome: 0, length: 0, tools: 0, turns: values.reduce((sum, value) => sum + value, 0) },
+      };
+    });
+    const { advantages } = creditMultiTrajectories(sessions);
+    // The last outputs' sums are 10, 300, 22 and 38: mean 92.5, unbiased deviation 138.8128716...
+    const deviation = Math.sqrt((82.5 ** 2 + 207.5 ** 2 + 70.5 ** 2 + 54.5 ** 2) / 3);
+    const expected = [10, 300, 22, 38].flatMap((sum, i) =>
+      Array.from(sessions[i]!.responseMask, (bit) => (bit * (sum - 92.5)) / deviation),
+    );
+    for (const [t, value] of expected.entries()) expect(advantages[t]).toBeCloseTo(value, 5);
+    expect(advantages).toHaveLength(expected.length);
+  });
+
   it("weighs rewards of answers as reward_model does", () => {
     const given = [branch(3, undefined, 0.5), plain(0)];
     expect(round(creditMultiTrajectories(given, { normalizeByStd: false }).advantages)[1]).toBe(102.5 / 2);
