@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { creditMultiTrajectories } from "../advantages/index.js";
 import { type AdvantageOutputs, advantageEstimators } from "../index.js";
 import { equalRows, expectClose, expectNear } from "../stored-values/stored-values.js";
 import { type AdvantageCase, verlValues } from "./verl-values.js";
@@ -73,6 +74,40 @@ describe(`advantages by verl ${verlValues.verl}`, () => {
       (c) => c.name === "tir_optimal_token_baseline" && c.variant === variant,
     ))
       expect(estimate(c, "optimal_token_baseline")).toEqual(estimate(c));
+  });
+});
+
+describe(`several trajectories an episode by verl ${verlValues.verl}`, () => {
+  it.each(verlValues.multi_trajectories)("are credited by the last one, by_std $by_std", (c) => {
+    const episodes = new Map<string, { row: number; output: number }[]>();
+    c.keys.forEach(([group, session, output], row) => {
+      const name = `${group}_${session}`;
+      episodes.set(name, [...(episodes.get(name) ?? []), { row, output }]);
+    });
+    const cut = (values: readonly number[], row: number) => values.slice(row * c.width, (row + 1) * c.width);
+    const lists = [...episodes.values()].map((rows) => rows.sort((a, b) => a.output - b.output));
+    const { advantages, returns } = creditMultiTrajectories(
+      lists.map((rows) => {
+        const values = rows.flatMap(({ row }) => cut(c.rewards, row));
+        return {
+          uid: c.keys[rows[0]!.row]![0],
+          responseMask: Uint8Array.from(rows.flatMap(({ row }) => cut(c.mask, row))),
+          segments: rows.map((_, k) => ({ start: k * c.width, end: (k + 1) * c.width, parent: -1, messages: [] })),
+          turnScores: values.map((value, tokenIndex) => ({ value, tokenIndex })),
+          rewards: { outcome: 0, length: 0, tools: 0, turns: values.reduce((a, b) => a + b, 0) },
+        };
+      }),
+      { normalizeByStd: c.by_std },
+    );
+    const order = lists.flatMap((rows) => rows.map(({ row }) => row));
+    expectClose(
+      advantages,
+      order.flatMap((row) => cut(c.advantages, row)),
+    );
+    expectClose(
+      returns,
+      order.flatMap((row) => cut(c.returns, row)),
+    );
   });
 });
 

@@ -23,6 +23,17 @@ export interface AdvantageCase {
   explained: number | null;
 }
 
+/** Outputs of sessions: `keys` has of each row its group, its session in the group, and its place among the outputs. */
+export interface MultiTrajectoriesCase {
+  by_std: boolean;
+  width: number;
+  keys: [group: string, session: number, output: number][];
+  mask: number[];
+  rewards: number[];
+  advantages: number[];
+  returns: number[];
+}
+
 /** Tokens of a mini-batch, only those that the mask keeps. */
 export interface Tokens {
   lengths: number[];
@@ -76,6 +87,7 @@ export interface VerlValues {
   estimators: string[];
   policy_losses: string[];
   advantages: AdvantageCase[];
+  multi_trajectories: MultiTrajectoriesCase[];
   whitened_equals: { name: string; largest: number }[];
   tokens: Record<string, Tokens>;
   losses: LossCase[];
