@@ -302,17 +302,25 @@ describe("hand-computed advantages", () => {
 describe("missing inputs", () => {
   const inputs = flatten([{ group: "g", baseline: 0, tokens: [{ reward: 1, mask: 1, value: 0, logprob: -1 }] }]);
 
-  it("are named", () => {
-    expect(() => advantageEstimators.get("gae")({ ...inputs, values: undefined })).toThrow(/needs a critic/);
-    expect(() => advantageEstimators.get("remax")({ ...inputs, baselines: undefined })).toThrow(/greedy rollout/);
-    expect(() => advantageEstimators.get("gdpo")({ ...inputs, rewardParts: undefined })).toThrow(/gdpo_reward_keys/);
-    expect(() => advantageEstimators.get("optimal_token_baseline")({ ...inputs, sumPiSquared: undefined })).toThrow(
-      /sumPiSquared/,
-    );
-    expect(() => advantageEstimators.get("gropo")).toThrow(/grpo, grpo_passk/);
+  it.each([
+    ["gae", "values", "config/needs-critic"],
+    ["remax", "baselines", "config/needs-baseline"],
+    ["gdpo", "rewardParts", "config/needs-reward-parts"],
+    ["optimal_token_baseline", "sumPiSquared", "config/needs-probabilities"],
+  ])("of %s are named: %s", (name, input, code) => {
+    const estimate = () => advantageEstimators.get(name)({ ...inputs, [input]: undefined });
+    const subject = `algorithm.adv_estimator "${name}"`;
+    expect(estimate).toThrow(expect.objectContaining({ code, subject, expected: expect.stringContaining(input) }));
+  });
+
+  it("an unknown name is refused, with the known ones", () => {
+    const expected = expect.stringContaining("grpo, grpo_passk");
+    const refused = expect.objectContaining({ code: "config/unknown-name", received: "gropo", expected });
+    expect(() => advantageEstimators.get("gropo")).toThrow(refused);
   });
 
   it("grpo_passk refuses a group of one", () => {
-    expect(() => advantageEstimators.get("grpo_passk")(inputs)).toThrow(/at least 2 rollouts/);
+    const refused = expect.objectContaining({ code: "data/group-too-small", subject: "group g", received: "1" });
+    expect(() => advantageEstimators.get("grpo_passk")(inputs)).toThrow(refused);
   });
 });

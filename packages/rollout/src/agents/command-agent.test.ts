@@ -130,7 +130,11 @@ describe("an agent that is a program", () => {
   });
 
   it("an entry names one thing to run", async () => {
-    await expect(loadAgentLoops([{ name: "x" }], folder)).rejects.toThrow(/one of class_name, agent, command/);
-    await expect(loadAgentLoops([{ name: "x", class_name: "a", command: ["b"] }], folder)).rejects.toThrow(/2 of them/);
+    await expect(loadAgentLoops([{ name: "x" }], folder)).rejects.toMatchObject({
+      ...{ code: "config/bad-value", subject: 'agent loop "x"', received: "none of them" },
+    });
+    await expect(loadAgentLoops([{ name: "x", class_name: "a", command: ["b"] }], folder)).rejects.toMatchObject({
+      ...{ code: "config/bad-value", subject: 'agent loop "x"', received: "2 of them" },
+    });
   });
 });

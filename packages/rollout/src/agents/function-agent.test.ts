@@ -189,8 +189,12 @@ describe("an agent of one's own", () => {
       const { node } = await session.complete({ messages: [user("a")] });
       session.reward(0.25, node);
       session.reward(2);
-      expect(() => session.reward(1, "nowhere")).toThrow(/node/);
-      expect(() => session.reward(Number.NaN)).toThrow(/finite/);
+      expect(() => session.reward(1, "nowhere")).toThrow(
+        expect.objectContaining({ code: "chat/bad-request", subject: "reward: node" }),
+      );
+      expect(() => session.reward(Number.NaN)).toThrow(
+        expect.objectContaining({ code: "chat/bad-request", subject: "reward: value" }),
+      );
     });
     expect(trajectory.rewards.score).toBe(2);
     expect(trajectory.turnScores).toEqual([{ value: 0.25, tokenIndex: trajectory.tokenIds.length - 1 }]);

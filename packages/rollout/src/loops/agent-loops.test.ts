@@ -121,10 +121,14 @@ describe("state machines", () => {
 
   it("refuse impossible transitions", () => {
     const loop = createAgentLog();
-    expect(() => loop.enter("interacting")).toThrow(/pending, then generating or terminated[\s\S]*interacting/);
+    expect(() => loop.enter("interacting")).toThrow(
+      expect.objectContaining({ code: "rollout/illegal-transition", received: "interacting" }),
+    );
     const request = createRequestLog();
     request.enter("failed");
-    expect(() => request.enter("running")).toThrow(/failed, then nothing/);
+    expect(() => request.enter("running")).toThrow(
+      expect.objectContaining({ code: "rollout/illegal-transition", received: "running" }),
+    );
   });
 });
 
@@ -346,7 +350,7 @@ describe("failures", () => {
       tools: [new CountingTool()],
     });
     const rows = ["0", "1", "2"].map((content, i) => makeRow({ prompt: [{ role: "user", content }] }, i));
-    await expect(broken.run(rows)).rejects.toThrow(/out of memory/);
+    await expect(broken.run(rows)).rejects.toMatchObject({ code: "engine/oom" });
     // The other conversations would otherwise continue until their budget was used up.
     expect(asked).toBeLessThan(10);
     expect(broken.engine.counts.disposed).toBe(broken.engine.counts.created);
@@ -370,14 +374,22 @@ describe("failures", () => {
       }),
     }));
     const { run } = makeFakeRollout({ reply: () => "ok", defaultAgentLoop: "ragged" });
-    await expect(run()).rejects.toThrow(/as long as tokenIds \(\d+\), prompt included/);
+    await expect(run()).rejects.toMatchObject({
+      code: "config/bad-agent-loop",
+      subject: expect.stringContaining('agent loop "ragged", row 0, '),
+    });
   });
 
   it("an unknown format is an error before anything is generated, not a run without tools", async () => {
     for (const defaultAgentLoop of ["tool_agent", "single_turn_agent"]) {
       const multiTurn = { format: "hermse" };
       const { engine, run } = makeFakeRollout({ reply: () => "ok", multiTurn, defaultAgentLoop });
-      await expect(run()).rejects.toThrow(/multi_turn\.format[\s\S]*hermes[\s\S]*received: hermse/);
+      await expect(run()).rejects.toMatchObject({
+        code: "config/unknown-name",
+        subject: expect.stringContaining("multi_turn.format"),
+        expected: expect.stringContaining("hermes"),
+        received: "hermse",
+      });
       expect(engine.counts.created).toBe(0);
     }
   });
@@ -517,9 +529,20 @@ describe("custom loops from a config", () => {
   });
 
   it("are refused if they are missing or no loop", async () => {
-    await expect(loadAgentLoops([entry("Nothing")], folder)).rejects.toThrow(/echo-loop.ts#Nothing[\s\S]*EchoLoop/);
-    await expect(loadAgentLoops([entry("notALoop")], folder)).rejects.toThrow(/is not an agent loop[\s\S]*number/);
-    await expect(loadAgentLoops([{ name: "x", class_name: "./none.ts#X" }], folder)).rejects.toThrow(/none\.ts/);
-    expect(() => agentLoops.get("Nothing")).toThrow(/agent_loop_config_path/);
+    await expect(loadAgentLoops([entry("Nothing")], folder)).rejects.toMatchObject({
+      subject: expect.stringContaining("echo-loop.ts#Nothing"),
+      code: "config/unreadable",
+    });
+    await expect(loadAgentLoops([entry("notALoop")], folder)).rejects.toMatchObject({
+      code: "config/bad-value",
+      received: "number",
+    });
+    await expect(loadAgentLoops([{ name: "x", class_name: "./none.ts#X" }], folder)).rejects.toMatchObject({
+      subject: expect.stringContaining("none.ts"),
+      code: "config/unreadable",
+    });
+    expect(() => agentLoops.get("Nothing")).toThrow(
+      expect.objectContaining({ code: "config/unknown-name", received: "Nothing" }),
+    );
   });
 });

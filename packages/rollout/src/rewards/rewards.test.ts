@@ -30,6 +30,10 @@ import {
 import { makeFakeRollout } from "../testing/index.js";
 import { finishTrajectory } from "./finish-trajectory.js";
 
+/** The error with this code, about a subject whose name holds the text. */
+const refusal = (code: string, subject: string, more: object = {}) =>
+  expect.objectContaining({ code, subject: expect.stringContaining(subject), ...more });
+
 afterEach(() => vi.useRealTimers());
 
 const info = { toolScore: null, interactionScore: null } as RewardInfo;
@@ -83,7 +87,7 @@ describe("semantic 12: reward functions", () => {
     expect(await judge(both)).toMatchObject({ score: 0.5, parts: by("calculateScore of the interaction") });
     expect(await judge({ toolScore: 0.25 })).toMatchObject({ score: 0.25, parts: by("calcReward of the tools") });
     await expect(judge({})).rejects.toThrow(
-      /row 3, sample 1: data_source "test": has no reward[\s\S]*custom_reward_function/,
+      refusal("config/unknown-data-source", 'row 3, sample 1: data_source "test"'),
     );
     // A failed judge gives no score of 0, and a tool's score does not replace an interaction's.
     expect(await judge({ toolScore: 0.25 }, { scoreError: "offline" })).toEqual({ error: "offline", extra: {} });
@@ -111,7 +115,9 @@ describe("semantic 12: reward functions", () => {
     const fatal = () => {
       throw new ConfigError("is missing", { code: "config/x", subject: "a key" });
     };
-    await expect(makeRewardManager("naive", { reward: fatal }).judge([request()])).rejects.toThrow(/a key: is missing/);
+    await expect(makeRewardManager("naive", { reward: fatal }).judge([request()])).rejects.toThrow(
+      refusal("config/x", "a key"),
+    );
   });
 
   it("that take too long have not judged either, whether they wait or block", async () => {
@@ -172,8 +178,14 @@ describe("reward managers", () => {
 
   it("dapo refuses a buffer that is longer than responses", () => {
     const overlongBuffer = { length: 20, penaltyFactor: 1, log: false };
-    expect(() => makeRewardManager("dapo", { responseLength: 10, overlongBuffer })).toThrow(/1 to 10 tokens/);
-    expect(() => makeRewardManager("prime")).toThrow(/batch, dapo, naive/);
+    expect(() => makeRewardManager("dapo", { responseLength: 10, overlongBuffer })).toThrow(
+      refusal("config/bad-value", "overlong_buffer.len", { received: "20" }),
+    );
+    expect(() => makeRewardManager("prime")).toThrow(
+      refusal("config/unknown-name", "reward_model.reward_manager", {
+        expected: expect.stringContaining("batch, dapo, naive"),
+      }),
+    );
   });
 
   it("batch: one call with lists; as many results as trajectories", async () => {
@@ -189,10 +201,12 @@ describe("reward managers", () => {
       { score: 2, extra: { why: "because" }, parts: [{ ...part, value: 2 }] },
     ]);
     await expect(makeRewardManager("batch", { reward: () => [1] }).judge(requests)).rejects.toThrow(
-      /2 results[\s\S]*received: 1/,
+      refusal("data/bad-reward", "batch of 2 trajectories", { received: "1" }),
     );
     const single = (() => 1) as unknown as BatchRewardFunction;
-    await expect(makeRewardManager("batch", { reward: single }).judge(requests)).rejects.toThrow(/function of lists/);
+    await expect(makeRewardManager("batch", { reward: single }).judge(requests)).rejects.toThrow(
+      refusal("config/bad-value", "custom_reward_function"),
+    );
   });
 });
 
@@ -274,21 +288,27 @@ describe("rollouts and their rewards", () => {
     };
     const long = parseRow({ data_source: "test", prompt: [{ role: "user", content: "q".repeat(200) }] }, 3, "f, row 3");
     await expect(runRollouts(engine, [...rows, long], options(manager))).rejects.toThrow(
-      /row 3 \(f, row 3\).*too long/,
+      refusal("data/prompt-too-long", "row 3 (f, row 3)"),
     );
   });
 
   it("a run's own registry has rewards by data_source that no other run knows", async () => {
     const own = { ...options(null), rewards: rewardFunctions.extend() };
-    await expect(runRollouts(engine, rows, own)).rejects.toThrow(/has no reward/);
+    await expect(runRollouts(engine, rows, own)).rejects.toThrow(
+      refusal("config/unknown-data-source", 'data_source "test"'),
+    );
     own.rewards.register("test", () => 5);
     expect((await runRollouts(engine, rows, own)).map((t) => t.reward)).toEqual([5, 5, 5, 5, 5, 5]);
-    await expect(runRollouts(engine, rows, options(null))).rejects.toThrow(/has no reward/);
+    await expect(runRollouts(engine, rows, options(null))).rejects.toThrow(
+      refusal("config/unknown-data-source", 'data_source "test"'),
+    );
     const managers = rewardManagers.extend();
     managers.register("mine", () => makeRewardManager("naive", { reward: () => 6 }));
     const manager = makeRewardManager("mine", {}, managers);
     expect((await runRollouts(engine, rows, options(manager))).map((t) => t.reward)).toEqual([6, 6, 6, 6, 6, 6]);
-    expect(() => makeRewardManager("mine")).toThrow(/is not a reward manager/);
+    expect(() => makeRewardManager("mine")).toThrow(
+      refusal("config/unknown-name", "reward_model.reward_manager", { received: "mine" }),
+    );
   });
 
   it("a slow judge holds up no conversation", async () => {

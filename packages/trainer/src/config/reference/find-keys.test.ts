@@ -55,11 +55,22 @@ describe("cria config", () => {
   });
 
   it("an unknown key gets the nearest one, or the place of its name", () => {
-    expect(() => findKeys(train, "trainer.save_frq")).toThrow(/perhaps "trainer\.save_freq"/);
-    expect(() => findKeys(train, "temprature")).toThrow(/perhaps "temperature"/);
-    expect(() => findKeys(train, "algoritm")).toThrow(/perhaps "algorithm"/);
-    expect(() => findKeys(train, "group_by_length")).toThrow(/cria config group_by_length --of sft/);
-    expect(() => findKeys(train, "zzzzzzzzzzzzz")).toThrow(/cria config lists all keys/);
-    expect(() => findConfigFile("tool")).toThrow(/train, sft, tools, interactions, agent-loops/);
+    const unknown = (subject: string, more: object) =>
+      expect.objectContaining({ code: "config/unknown-argument", subject, ...more });
+    for (const [query, nearest] of [
+      ["trainer.save_frq", "trainer.save_freq"],
+      ["temprature", "temperature"],
+      ["algoritm", "algorithm"],
+    ] as const) {
+      const expected = expect.stringContaining(`"${nearest}"`);
+      expect(() => findKeys(train, query)).toThrow(unknown(query, { expected }));
+    }
+    const remedy = expect.stringContaining("cria config group_by_length --of sft");
+    expect(() => findKeys(train, "group_by_length")).toThrow(unknown("group_by_length", { remedy }));
+    expect(() => findKeys(train, "zzzzzzzzzzzzz")).toThrow(unknown("zzzzzzzzzzzzz", { expected: undefined }));
+    const kinds = { expected: "train, sft, tools, interactions, agent-loops", received: "tool" };
+    expect(() => findConfigFile("tool")).toThrow(
+      expect.objectContaining({ code: "config/bad-argument", subject: "--of", ...kinds }),
+    );
   });
 });
