@@ -45,7 +45,7 @@ const folder = join(root, "packages", "engine", "fixtures", "torch");
 const loss = composePolicyLoss({ ...defaultPolicyLoss, entropyCoeff: 0.02, kl: { coefficient: 0.01, type: "k3" } });
 const models = new TinyModels();
 
-/** Of float64 PyTorch: the largest difference of a logprob, and the gradients' relative distance. */
+/** Distances from float64 PyTorch: the largest difference of a logprob, and the gradients' relative distance. */
 async function compareWithTorch(architecture) {
   const reference = readTorchReference(folder, twins[architecture]?.of ?? architecture);
   const { batch } = reference;
