@@ -3,7 +3,7 @@
 
 export { resolveProjector } from "@cria/hub/internal";
 export { listBackends, listMissingParts } from "./backends.js";
-export { readTensorBytes } from "./gguf-files/read-gguf.js";
+export { readArray, readTensorBytes } from "./gguf-files/read-gguf.js";
 export { estimateLargestEncoding, readTowerShape, type TowerShape } from "./images/encoding-memory.js";
 export { defaultImageMemory } from "./images/open-images.js";
 export { type OpenedProjector, type OpenProjectorOptions, openProjector } from "./images/open-projector.js";

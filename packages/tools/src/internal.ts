@@ -9,7 +9,7 @@ export { describeOutcome } from "./code-tool.js";
 export { interactionEntrySchema, toolEntrySchema } from "./config-entries.js";
 export { fromA2aSkill, TOOL_PARAMETERS_EXTENSION, toA2aSkill } from "./converters/a2a.js";
 export { isToolFormatName, listToolFormatNames } from "./formats/format-names.js";
-export { listToolFormats, loadToolFormat, resolveToolFormat } from "./formats/registry.js";
+export { findToolFormat, listToolFormats, loadToolFormat, resolveToolFormat } from "./formats/registry.js";
 export * from "./index.js";
 export {
   type CodeExecutor,

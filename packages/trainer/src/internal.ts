@@ -55,6 +55,7 @@ export type { OtherReward } from "./rescore/rescore-config.js";
 export { type RescoreOptions, type RescoreResult, rescoreRun } from "./rescore/rescore-run.js";
 export type { ChangedJudgement, Means, RescoreCounts } from "./rescore/summarize.js";
 export { type ContextUse, describeContext, listContexts, listContextWarnings } from "./run/list-contexts.js";
+export { listFormatWarnings } from "./run/list-format-warnings.js";
 export { listTargetWarnings } from "./run/list-targets.js";
 export { loadSftModel } from "./sft/open-sft.js";
 export { OTHER_CLASS } from "./step/correct-rollouts.js";

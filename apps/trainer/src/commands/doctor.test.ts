@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readGguf } from "@cria/engine";
 import { makeTinyProjector, TinyModels } from "@cria/engine/testing";
+import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
 import { trainConfigSchema } from "@cria/trainer";
 import { checkConfig, estimateMemory, type ModelShape, readModelShape } from "@cria/trainer/internal";
 import { writeTinyRun } from "@cria/trainer/testing";
@@ -246,6 +247,28 @@ describe("cria doctor", () => {
       "model",
       "critic",
     ]);
+  });
+
+  it("a format of calls that is not the one which the model's chat template prints", async () => {
+    const { folder } = await writeTinyRun(models);
+    writeFileSync(join(folder, "tools.yaml"), "tools: []\n");
+    const chatTemplate = readBundledTemplate("meta-llama-Llama-3.2-3B-Instruct");
+    const llama = await models.write({ chatTemplate, controlTokens: ["<|start_header_id|>", "<|eot_id|>"] });
+    const keys = async (...overrides: string[]) => {
+      stdout = "";
+      const { checks } = await examine(
+        join(folder, "config.yaml"),
+        `actor_rollout_ref.model.path=${llama}`,
+        ...overrides,
+      );
+      return checks.filter(({ key }) => key?.endsWith("multi_turn.format")).map(({ remedy }) => remedy);
+    };
+    const multiTurn = "actor_rollout_ref.rollout.multi_turn";
+    const tools = `${multiTurn}.tool_config_path=${join(folder, "tools.yaml")}`;
+    // The key's default is hermes.
+    expect(await keys(tools)).toEqual([expect.stringMatching(/ llama3_json$/)]);
+    expect(await keys(tools, `${multiTurn}.format=llama3_json`)).toEqual([]);
+    expect(await keys()).toEqual([]);
   });
 
   it("a model that is missing, or cannot be trained as asked", async () => {

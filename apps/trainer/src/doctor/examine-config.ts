@@ -9,6 +9,7 @@ import {
   findModelFile,
   listContexts,
   listContextWarnings,
+  listFormatWarnings,
   listInert,
   listTargetWarnings,
   listWarnings,
@@ -39,7 +40,12 @@ export interface ExaminedConfig {
  * @param available bytes of memory.
  */
 export async function examineConfig(config: TrainConfig, folder: string, available: number): Promise<ExaminedConfig> {
-  const settings = [...listWarnings(config), ...(await listTargetWarnings(config, folder)), ...listInert(config)];
+  const settings = [
+    ...listWarnings(config),
+    ...(await listTargetWarnings(config, folder)),
+    ...(await listFormatWarnings(config, folder)),
+    ...listInert(config),
+  ];
   const checks = settings.map(({ key, found, remedy }) =>
     bad("warning", key.endsWith(".lr") ? "learning rate" : "settings", found, `${key}: ${remedy}`, key),
   );

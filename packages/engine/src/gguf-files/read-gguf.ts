@@ -49,6 +49,16 @@ export async function readGguf(path: string): Promise<GgufHeader> {
   }
 }
 
+/** The values of an entry that is an array, which its `value` leaves out. Empty for any other entry, and for none. */
+export function readArray(entry: GgufEntry | undefined): GgufEntry["value"][] {
+  if (typeof entry?.value !== "object") return [];
+  const reader = new Reader(entry.raw);
+  reader.string(); // the key
+  reader.u32(); // the type: an array
+  const type = reader.u32();
+  return Array.from({ length: reader.u64() }, () => reader.value(type));
+}
+
 /** A tensor's data as stored in the file. @throws RangeError when the file ends earlier. */
 export async function readTensorBytes(file: FileHandle, tensor: GgufTensorInfo): Promise<Buffer> {
   return readExactly(file, tensor.bytes, tensor.offset);

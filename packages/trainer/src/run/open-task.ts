@@ -14,6 +14,7 @@ import { makeTrackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
 import { loadHeldOut } from "./held-out.js";
 import { listContexts, listContextWarnings } from "./list-contexts.js";
+import { listFormatWarnings } from "./list-format-warnings.js";
 import { listTargetWarnings } from "./list-targets.js";
 import { makeConfig, nameOptions, nameOptionsIn } from "./make-config.js";
 import { TrainingInterrupted } from "./steps.js";
@@ -37,7 +38,7 @@ export function openTask(options: TrainOptions, configFolder: string, report: Re
     const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");
     const trackers = [...makeTrackers(config), ...own];
     await fetchTrainAddresses(config, { report, signal: options.signal });
-    await warnOfSettings(config, configFolder, { options, report });
+    await warnOfSettings(config, configFolder, { options, report, findsToolFormat });
     // Take the lead first: the newest checkpoint may come from the machine that had the lead before.
     const lead = await takeLead(bus, { signal: options.signal, report });
     open.add(() => lead.end());
@@ -68,13 +69,23 @@ interface Reported {
   report: Report;
 }
 
+interface ReportedSettings extends Reported {
+  /** True if the config's format of calls is not used. */
+  findsToolFormat: boolean;
+}
+
 /** Warns about settings before anything is loaded; settings without effect are only notices. */
-async function warnOfSettings(config: TrainConfig, folder: string, { options, report }: Reported): Promise<void> {
+async function warnOfSettings(
+  config: TrainConfig,
+  folder: string,
+  { options, report, findsToolFormat }: ReportedSettings,
+): Promise<void> {
   const describe = ({ key, found, remedy }: ConfigWarning) => nameOptions(options, `${key}: ${found}; ${remedy}`);
   const warnings = [
     ...listWarnings(config),
     ...(await listTargetWarnings(config, folder)),
     ...listContextWarnings(await listContexts(config, folder)),
+    ...(findsToolFormat ? [] : await listFormatWarnings(config, folder)),
   ];
   for (const warning of warnings) report({ type: "warning", text: describe(warning) });
   for (const inert of listInert(config)) report({ type: "notice", text: describe(inert) });

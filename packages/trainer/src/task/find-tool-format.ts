@@ -1,5 +1,7 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { GgufHeader } from "@cria/engine";
+import { readArray } from "@cria/engine/internal";
+import { ChatTemplate, type DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolFormat } from "@cria/tools";
 import { listToolFormats } from "@cria/tools/internal";
 
@@ -64,6 +66,34 @@ export function probeTemplate(
     listsTools,
     showsAnswers: answered?.includes(ANSWER) ?? false,
   };
+}
+
+/** llama.cpp's `enum llama_token_type`: tokens that a text is cut at. */
+const CUTTING = [3, 4]; // control, user-defined
+
+/**
+ * The same of a model's file, by its header alone: which tokens end a turn is then what the template prints behind one.
+ * @param kwargs variables of the template.
+ * @returns null without a chat template, or with one that does not parse.
+ */
+export function probeHeader({ metadata }: GgufHeader, kwargs: Record<string, unknown>): TemplateAbilities | null {
+  const get = (key: string) => metadata.get(`tokenizer.${key}`);
+  const source = get("chat_template")?.value;
+  if (typeof source !== "string") return null;
+  const texts = readArray(get("ggml.tokens")).map(String);
+  const textOf = (name: string) => texts[Number(get(`ggml.${name}_token_id`)?.value ?? -1)] ?? "";
+  const template = attempt(() => new ChatTemplate(source, { bos_token: textOf("bos"), eos_token: textOf("eos") }));
+  if (template === null) return null;
+  const render: Render = (messages, tools, addGenerationPrompt) =>
+    template.render(messages, { kwargs, tools, addGenerationPrompt });
+  const spoken = attempt(() => render([question, { role: "assistant", content: VALUE }], [], false)) ?? "";
+  const behind = spoken.slice(spoken.lastIndexOf(VALUE) + VALUE.length).trim();
+  const types = readArray(get("ggml.token_type"));
+  return probeTemplate(
+    render,
+    [behind, textOf("eos"), textOf("eot"), textOf("eom")],
+    texts.filter((_, id) => CUTTING.includes(Number(types[id]))),
+  );
 }
 
 /** Extracts the assistant's text from a rendering: the part after the prompt, without the end of the turn. */

@@ -12,6 +12,8 @@ export interface ToolTemplateCase {
   added: readonly string[];
   /** Tags of its thoughts, if it has them. */
   thinks?: readonly [open: string, close: string];
+  /** What a text begins with that is said behind thoughts. Default: nothing. */
+  opensText?: string;
   /** Text that its calls cannot contain. */
   without?: string;
   /** False if it prints texts and numbers alike and leaves out null: the schema must say what a value is. */
@@ -22,6 +24,8 @@ export interface ToolTemplateCase {
   printsCalls?: false;
   /** False if it prints only one of text and calls, when a message has both. */
   printsBoth?: false;
+  /** True if a call with nothing in the place of its arguments is one without arguments. */
+  takesNothing?: true;
   /** False if a turn has at most one call. */
   takesSeveral?: false;
   /** False if it does not list the tools. */
@@ -212,6 +216,7 @@ const published: Record<string, [like: string, differences?: Partial<ToolTemplat
   "mistralai-Ministral-3-14B-Reasoning-2512": ["ministral-3"],
   "mistralai-Mistral-Nemo-Instruct-2407": ["ministral-3", { printsBoth: false, printsGrammar: false }],
   "moonshotai-Kimi-K2": ["kimi-k2"],
+  "openai-gpt-oss-120b": ["gpt-oss"],
 };
 
 /** Families without a short template. */
@@ -265,6 +270,18 @@ const others: Record<string, ToolTemplateCase> = {
     ],
     thinks: ["<|think|>", "<|end|>"],
     printsBoth: false,
+  },
+  "gpt-oss": {
+    format: "gpt_oss",
+    alias: "openai",
+    ends: ["<|call|>", "<|return|>"],
+    added: ["<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>"],
+    thinks: ["<|channel|>analysis<|message|>", "<|end|>"],
+    opensText: "<|start|>assistant<|channel|>final<|message|>",
+    printsGrammar: false,
+    printsBoth: false,
+    takesNothing: true,
+    takesSeveral: false,
   },
   "kimi-k3": {
     format: "kimi_k3",
