@@ -1,7 +1,9 @@
 /**
  * Ways to learn against plain GRPO, at equal sampled tokens: how many tokens a policy samples until 0.5 and 0.9 of the
- * held-out rows are solved, greedily, on tasks of which most are hard for GRPO. The teacher is an adapter that GRPO
- * trained with larger groups and another seed, or the policy itself with the answer as a hint. `CRIA_LEARNING_SEEDS` (5) makes it shorter.
+ * held-out rows are solved, greedily, on tasks of which most are hard for GRPO, and the curve on the way. The teacher is
+ * an adapter that GRPO trained with larger groups and another seed, or the policy itself with the answer as a hint.
+ * `--only` chooses tasks: a task is measured with all of its methods, so that its ratios come from one run.
+ * `CRIA_LEARNING_SEEDS` (5) makes it shorter, and `CRIA_LEARNING_AT_ONCE` (1) lets several runs go side by side.
  */
 import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -10,21 +12,22 @@ import { join } from "node:path";
 import type { BenchmarkOptions } from "../benchmark.js";
 import { median } from "../measure.js";
 import type { Measured } from "../row.js";
+import { averageSuccess, type Curve, findTokens } from "./curve.js";
 import { type Method, methods } from "./methods.js";
-import type { LearningRow } from "./present.js";
+import { type LearningRow, packCurves } from "./present.js";
 import { codeGame } from "./tasks/code-game.js";
 import { distraction } from "./tasks/distraction.js";
-import type { Learned, LearningTask } from "./tasks/learning-task.js";
+import type { LearningTask } from "./tasks/learning-task.js";
 import { twoPlayers } from "./tasks/nim.js";
 import { path } from "./tasks/path.js";
 import { toolChoice } from "./tasks/tool-choice.js";
 
 const SEEDS = Number(process.env.CRIA_LEARNING_SEEDS ?? 5);
+/** Runs side by side, each on one thread: what they sample and learn does not follow from what runs beside them. */
+const AT_ONCE = Number(process.env.CRIA_LEARNING_AT_ONCE ?? 1);
 const SHARES = [0.5, 0.9];
 /** Right conversations, which methods with {examples} learn from beside rewards. */
 const EXAMPLES = 16;
-/** Steps between validations, where a task does not say it. */
-const EVERY = 5;
 
 const tasks: readonly LearningTask[] = [path, distraction, codeGame, twoPlayers, toolChoice];
 const grpo: Method = { name: "GRPO", overrides: [] };
@@ -32,8 +35,8 @@ const grpo: Method = { name: "GRPO", overrides: [] };
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
   const rows: LearningRow[] = [];
   for (const task of tasks) {
-    const chosen = methods.filter((method) => isFor(task, method) && includes(describe(task, method)));
-    if (chosen.length === 0) continue;
+    const chosen = [grpo, ...methods.filter((method) => isFor(task, method))];
+    if (!chosen.some((method) => includes(describe(task, method)))) continue;
     const missing = await task.findMissing?.();
     if (missing) log(`${task.name}: ${missing}`);
     else rows.push(...(await measure(task, chosen, log)));
@@ -67,20 +70,24 @@ async function measure(
         (await task.examples(EXAMPLES)).map((example) => `${JSON.stringify(example)}\n`).join(""),
       );
     if (task.teacherSteps !== null) await makeTeacher(task, folder, made, teacher, log);
-    // Methods take turns, so that a change of the machine meets all.
-    const runs = new Map<string, Learned[]>();
-    for (let seed = 1; seed <= SEEDS; seed++)
-      for (const { name, overrides: own } of [grpo, ...chosen]) {
-        const given = own.map((text) => text.replace("{teacher}", teacher).replace("{examples}", examples));
-        const overrides = [...made, ...given];
-        const learned = await task.learn({ folder, seed, steps: task.steps, overrides, every: task.every ?? EVERY });
-        runs.set(name, [...(runs.get(name) ?? []), learned]);
-        const found = SHARES.map((share) => findTokens(learned, share));
-        log(
-          `${task.name}: ${name}, seed ${seed}: ${found.join(", ")} tokens, ${learned.points.at(-1)!.success.toFixed(2)} at the end, ${learned.seconds.toFixed(0)} s`,
-        );
-      }
-    return chosen.flatMap((method) => compare(task, method, runs.get(method.name)!, runs.get(grpo.name)!));
+    const curves = new Map(chosen.map(({ name }) => [name, new Array<Curve>(SEEDS)]));
+    const seeds = Array.from({ length: SEEDS }, (_, i) => i + 1);
+    const runs = seeds.flatMap((seed) => chosen.map((method) => ({ seed, method })));
+    const learnNext = async (): Promise<void> => {
+      const run = runs.shift();
+      if (!run) return;
+      const { seed, method } = run;
+      const given = method.overrides.map((text) => text.replace("{teacher}", teacher).replace("{examples}", examples));
+      const { tokens, steps, every } = task;
+      const curve = await task.learn({ folder, seed, tokens, steps, every, overrides: [...made, ...given] });
+      curves.get(method.name)![seed - 1] = curve;
+      const found = SHARES.map((share) => findTokens(curve, share));
+      const last = curve.at(-1)!;
+      log(`${describe(task, method)}, seed ${seed}: ${found.join(", ")} tokens, ${last.success} after ${last.tokens}`);
+      return learnNext();
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, learnNext));
+    return chosen.flatMap((method) => compare(task, method, curves.get(method.name)!, curves.get(grpo.name)!));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -98,36 +105,28 @@ async function makeTeacher(
     "actor_rollout_ref.actor.ppo_mini_batch_size=8",
     "actor_rollout_ref.rollout.n=8",
   ];
-  const steps = task.teacherSteps!;
-  const taught = await task.learn({ folder, seed: 1000, steps, overrides: [...made, ...large], adapter, every: steps });
-  log(`${task.name}: the teacher solves ${taught.points.at(-1)!.success.toFixed(2)}`);
+  const whole = { steps: task.teacherSteps!, tokens: Number.POSITIVE_INFINITY, every: Number.POSITIVE_INFINITY };
+  const curve = await task.learn({ folder, seed: 1000, ...whole, overrides: [...made, ...large], adapter });
+  log(`${task.name}: the teacher solves ${curve.at(-1)!.success.toFixed(2)}`);
 }
 
-/** Tokens sampled until the share of held-out rows is solved; infinite when it never was. */
-function findTokens({ points }: Learned, share: number): number {
-  return points.find(({ success }) => success >= share)?.tokens ?? Number.POSITIVE_INFINITY;
-}
-
-function compare(
-  task: LearningTask,
-  method: Method,
-  own: readonly Learned[],
-  plain: readonly Learned[],
-): LearningRow[] {
-  const told = { case: describe(task, method), target: null, met: null };
-  const add = (metric: string, pick: (learned: Learned) => number): LearningRow => ({
-    ...told,
+/** A row for each metric; that of the mean success has the curves. */
+function compare(task: LearningTask, method: Method, own: readonly Curve[], plain: readonly Curve[]): LearningRow[] {
+  const add = (metric: string, pick: (curve: Curve) => number, curves?: readonly Curve[]): LearningRow => ({
+    case: describe(task, method),
     metric,
     ours: median(own.map(pick)),
     peers: { GRPO: median(plain.map(pick)) },
     seeds: { ours: own.map(pick), GRPO: plain.map(pick) },
+    ...(curves ? { curves: packCurves(curves), budget: task.tokens } : {}),
+    target: null,
+    met: null,
   });
   return [
     ...SHARES.map((share) =>
-      add(`tokens sampled until ${share} of the held-out rows are solved`, (learned) => findTokens(learned, share)),
+      add(`tokens sampled until ${share} of the held-out rows are solved`, (curve) => findTokens(curve, share)),
     ),
-    add("success at the end", ({ points }) => points.at(-1)!.success),
-    add("mean success along the way", ({ points }) => points.reduce((sum, p) => sum + p.success, 0) / points.length),
-    add("seconds of all steps", ({ seconds }) => seconds),
+    add("mean success by sampled tokens", (curve) => averageSuccess(curve, task.tokens), own),
+    add("success at the end", (curve) => curve.at(-1)!.success),
   ];
 }

@@ -15,33 +15,33 @@ const taught = [
   "distillation.teacher_models={ trained: { lora_adapter_path: {teacher} } }",
 ];
 
+const forwardKl = [`${loss}.loss_mode=forward_kl_topk`, `${loss}.topk=32`];
+const k1 = [`${loss}.loss_mode=k1`, `${loss}.use_policy_gradient=true`];
+const alone = [...taught, `${loss}.use_task_rewards=false`];
+/** Turns by their distance from the teacher (SOD). */
+const weighed = `${loss}.turn_weights=relative`;
+
 const shown = "data.demonstrations={ files: [{examples}], size: 4 }";
 const shownWeight = "actor_rollout_ref.actor.demonstration_coeff";
+
+/** Thirty-two conversations a step, in one update. */
+const eightPrompts = ["data.train_batch_size=8", "actor_rollout_ref.actor.ppo_mini_batch_size=8"];
 
 export const methods: readonly Method[] = [
   { name: "16 examples beside the rewards (0.1)", overrides: [shown, `${shownWeight}=0.1`] },
   { name: "16 examples beside the rewards (1)", overrides: [shown, `${shownWeight}=1`] },
   { name: "teacher beside the rewards (k3)", overrides: taught },
-  { name: "teacher alone (k3)", overrides: [...taught, `${loss}.use_task_rewards=false`] },
-  {
-    name: "teacher alone (k1 as advantage)",
-    overrides: [
-      ...taught,
-      `${loss}.use_task_rewards=false`,
-      `${loss}.loss_mode=k1`,
-      `${loss}.use_policy_gradient=true`,
-    ],
-  },
-  {
-    name: "teacher alone (forward KL, 32 tokens)",
-    overrides: [...taught, `${loss}.use_task_rewards=false`, `${loss}.loss_mode=forward_kl_topk`, `${loss}.topk=32`],
-  },
+  { name: "teacher alone (k3)", overrides: alone },
+  { name: "teacher alone (k1 as advantage)", overrides: [...alone, ...k1] },
+  { name: "teacher alone (k1 as advantage), turns weighed (SOD)", overrides: [...alone, ...k1, weighed] },
+  { name: "teacher alone (forward KL, 32 tokens)", overrides: [...alone, ...forwardKl] },
+  { name: "teacher alone (forward KL, 32 tokens), turns weighed (SOD)", overrides: [...alone, ...forwardKl, weighed] },
   {
     name: "the policy with the answer as a hint (forward KL, 32 tokens)",
     overrides: [
       "distillation.enabled=true",
       "distillation.teacher_models={ hinted: { weights: live, hint_key: hint } }",
-      ...[`${loss}.use_task_rewards=false`, `${loss}.loss_mode=forward_kl_topk`, `${loss}.topk=32`],
+      ...[`${loss}.use_task_rewards=false`, ...forwardKl],
     ],
     tasks: ["tool choice with a published model"],
   },
@@ -79,5 +79,22 @@ export const methods: readonly Method[] = [
   { name: "tools' answers too (ECHO)", overrides: ["actor_rollout_ref.actor.observation_coeff=0.1"] },
   { name: "MaxRL", overrides: ["algorithm.adv_estimator=max_rl"] },
   { name: "rows by difficulty", overrides: ["data.sampler.class_name=difficulty"] },
+  {
+    name: "rows by difficulty, more samples for harder ones",
+    overrides: ["data.sampler.class_name=difficulty", "data.sampler.sampler_kwargs={ samples: harder }"],
+  },
+  {
+    name: "groups of equal rewards replaced (min_spread 0.1)",
+    overrides: ["algorithm.filter_groups={ enable: true, metric: score, min_spread: 0.1, max_num_gen_batches: 10 }"],
+  },
   { name: "half of the groups once more", overrides: ["algorithm.replay.share=0.5"] },
+  { name: "16 samples of a prompt", overrides: ["actor_rollout_ref.rollout.n=16"] },
+  { name: "8 prompts a step", overrides: eightPrompts },
+  {
+    name: "8 prompts a step, top 0.9 of the variance (RAGEN-2)",
+    overrides: [
+      ...eightPrompts,
+      "algorithm.filter_groups={ enable: true, metric: score, max_num_gen_batches: 1, variance_share: 0.9 }",
+    ],
+  },
 ];

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { drawFigure as drawAlgorithms, formatTable as formatAlgorithms } from "../algorithms/present.js";
 import { formatTable as formatCluster } from "../cluster/present.js";
-import { formatTable as formatLearning } from "../learning/present.js";
+import { drawFigures as drawLearning, formatTable as formatLearning } from "../learning/present.js";
 import type { Machine } from "../machine.js";
 import type { Report } from "../report.js";
 import { formatTable as formatTrl } from "../trl/present.js";
@@ -26,9 +26,9 @@ interface Presentation {
   shows?: readonly string[];
   // biome-ignore lint/suspicious/noExplicitAny: each knows its own rows.
   formatTable?(report: Report<any>, part?: string): string;
-  /** An SVG, kept as `docs/<name>.svg`, of the machine whose table a page shows. */
+  /** SVGs of the machine whose table a page shows, by their names: each is kept as `docs/<name>.svg`. */
   // biome-ignore lint/suspicious/noExplicitAny: each knows its own rows.
-  drawFigure?(report: Report<any>): string;
+  drawFigures?(report: Report<any>): Record<string, string>;
 }
 
 /** In the order of the sections. */
@@ -44,9 +44,12 @@ const presentations: Record<string, Presentation> = {
   serve: { title: "Serve" },
   images: { title: "Images" },
   tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },
-  algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
+  algorithms: {
+    formatTable: formatAlgorithms,
+    drawFigures: (report) => ({ algorithms: drawAlgorithms(report) }),
+  },
   cluster: { formatTable: formatCluster },
-  learning: { formatTable: formatLearning },
+  learning: { formatTable: formatLearning, drawFigures: drawLearning },
   trl: { formatTable: formatTrl },
 };
 
@@ -78,8 +81,9 @@ function renderBlock(
   const [kind, benchmark, part] = name.split("/");
   const report = getReports(kind!, results).find((one) => one.name === benchmark);
   if (!report) throw new Error(`a page shows ${name}, which has no results`);
-  const { drawFigure, formatTable } = presentations[report.name]!;
-  if (drawFigure) files.set(join("docs", `${report.name}.svg`), drawFigure(report));
+  const { drawFigures, formatTable } = presentations[report.name]!;
+  for (const [figure, svg] of Object.entries(drawFigures?.(report) ?? {}))
+    files.set(join("docs", `${figure}.svg`), svg);
   if (part !== undefined) return formatTable!(report, part);
   return `${describeHardware(report.machine)} ${renderTable(report)}`;
 }

@@ -11,7 +11,9 @@ const noise = { follow: 0.01, repeat: 0.7 };
 export const codeGame = taskFromConfig({
   name: "a game with one reward at its end",
   config: join(import.meta.dirname, "..", "..", "..", "examples", "code-game", "config.yaml"),
-  steps: 120,
+  tokens: 12_000,
+  steps: 400,
+  every: 500,
   teacherSteps: 40,
   prepare: () =>
     makePolicy({

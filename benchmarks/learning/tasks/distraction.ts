@@ -44,7 +44,9 @@ export const distraction = taskFromConfig({
   settings: [
     `actor_rollout_ref.rollout.multi_turn.tool_config_path=${join(import.meta.dirname, "distraction-tools.yaml")}`,
   ],
-  steps: 80,
+  tokens: 20_000,
+  steps: 400,
+  every: 1000,
   teacherSteps: 40,
   examples: (count) => {
     const random = new Random(3);

@@ -1,12 +1,15 @@
+import type { Curve } from "../curve.js";
 import type { Demonstration } from "./make-policy.js";
 
 /** A task in which methods are compared. */
 export interface LearningTask {
   name: string;
-  /** Steps of each method: GRPO is half-way then, or stands still. */
+  /** Sampled tokens of each run: GRPO has learned it by half of them, or stands still. */
+  tokens: number;
+  /** Most steps of a run. */
   steps: number;
-  /** Steps between validations; left out: as for all. */
-  every?: number;
+  /** Sampled tokens until the first validation; later ones come after ever more. */
+  every: number;
   /** Steps with larger groups by which the teacher learns the task; null: it has no teacher. */
   teacherSteps: number | null;
   /** Names of the methods that are tried on it; left out: all that name no tasks. */
@@ -17,25 +20,20 @@ export interface LearningTask {
   prepare(): Promise<readonly string[]>;
   /** Right conversations of training rows, for methods that learn from examples too; left out: it has none. */
   examples?(count: number): Demonstration[] | Promise<Demonstration[]>;
-  learn(options: LearnOptions): Promise<Learned>;
+  /** Trains until the first point behind `tokens`, or for `steps`. */
+  learn(options: LearnOptions): Promise<Curve>;
 }
 
 export interface LearnOptions {
   /** The folder of the run folders. */
   folder: string;
   seed: number;
+  /** As a task says them. */
+  tokens: number;
   steps: number;
+  every: number;
   /** "key.path=value", of the task's config. */
   overrides: readonly string[];
-  /** Steps between validations. */
-  every: number;
   /** The file for the trained adapter; left out: none is written. */
   adapter?: string;
-}
-
-export interface Learned {
-  /** Share of the held-out rows that are solved after so many sampled tokens. */
-  points: { tokens: number; success: number }[];
-  /** Duration of the steps, without validations. */
-  seconds: number;
 }

@@ -3,7 +3,6 @@ import { pathToFileURL } from "node:url";
 import { embeddedPolicyPath } from "@cria/models";
 import { type AgentContext, train } from "cria";
 import { fromConfig } from "cria/config";
-import { THREADS } from "../../settings.js";
 import type { LearningTask } from "./learning-task.js";
 import { LearningRecord } from "./record-learning.js";
 
@@ -21,25 +20,32 @@ let runs = 0;
 /** One policy plays both players; held out are games against a player without a mistake. */
 export const twoPlayers: LearningTask = {
   name: "two players",
-  steps: 240,
+  tokens: 50_000,
+  steps: 600,
+  every: 2000,
   teacherSteps: null,
   methods: ["a baseline for each player (RAE)"],
   prepare: async () => [],
-  async learn({ folder, seed, steps, overrides, every }) {
+  async learn({ folder, seed, steps, tokens, overrides, every }) {
     const { nim } = (await import(pathToFileURL(example).href)) as { nim: Nim };
-    const record = new LearningRecord();
-    await train({
+    const record = new LearningRecord({ every, tokens });
+    const run = train({
       ...fromConfig(join(import.meta.dirname, "nim.yaml"), overrides),
       model: embeddedPolicyPath,
       rows: Array.from({ length: 64 }, (_, i): NimRow => ({ stones: 1 + (i % 7) })),
       validation: {
         rows: [4, 5, 7].map((stones): NimRow => ({ stones, opponent: "best" })),
-        ...{ every, n: 8, temperature: 1 },
+        ...{ n: 8, temperature: 1 },
       },
       agent: nim,
-      ...{ steps, seed, threads: THREADS, folder, name: `nim-${runs++}`, trackers: [] },
-      report: record.report,
+      ...{ steps, seed, threads: 1, folder, name: `nim-${runs++}`, trackers: [] },
+      report: (event) => {
+        record.report(event);
+        if (event.type === "step" && record.isPointDue) void run.evaluate();
+        if (record.isOver) run.stop();
+      },
     });
-    return record.learned;
+    await run;
+    return record.points;
   },
 };

@@ -60,7 +60,9 @@ export const path = taskFromConfig({
   name: "three calls in a chain",
   config: join(import.meta.dirname, "tool-task.yaml"),
   settings: [`actor_rollout_ref.rollout.multi_turn.tool_config_path=${join(import.meta.dirname, "path-tools.yaml")}`],
-  steps: 80,
+  tokens: 12_000,
+  steps: 400,
+  every: 500,
   teacherSteps: 40,
   examples: (count) => {
     const random = new Random(3);

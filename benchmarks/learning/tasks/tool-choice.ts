@@ -5,6 +5,7 @@ import { type ChatMessage, runSft } from "cria";
 import { loadConfig, sftConfigSchema } from "cria/config";
 import { cached } from "../../cache.js";
 import { findRealModel, writeRealModel } from "../../real-model.js";
+import { THREADS } from "../../settings.js";
 import { taskFromConfig } from "./from-config.js";
 import { writeLines } from "./make-policy.js";
 
@@ -50,9 +51,11 @@ async function makeRows(part: keyof typeof first, count: number): Promise<object
 export const toolChoice = taskFromConfig({
   name: "tool choice with a published model",
   config: join(example, "config.yaml"),
-  settings: ["data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4"],
+  settings: ["data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4", "data.val_max_samples=64"],
+  threads: THREADS,
+  tokens: 30_000,
   steps: 60,
-  every: 10,
+  every: 5000,
   teacherSteps: null,
   methods: ["16 examples beside the rewards (0.1)", "the policy with the answer as a hint (forward KL, 32 tokens)"],
   findMissing: async () => (await findRealModel()).missingModel,

@@ -39,7 +39,7 @@ export const noSignalRules: readonly Rule[] = [
         sentence: isSame
           ? `every conversation is given the same reward, ${highest}`
           : `${highest > 0 ? "hardly any" : "no"} conversation is given a reward above 0`,
-        remedy: `Look whether answers that deserve a reward get it; if none does, begin with easier rows, let a model that can do the task teach it (docs/teachers.md), or ${adviseExamples(run)}`,
+        remedy: `Look whether answers that deserve a reward get it; if none does, begin with easier rows, let a model that can do the task teach it (docs/teachers.md), or ${adviseExamples(run)}; docs/which-method.md compares them`,
         keys: ["custom_reward_function.path", "data.train_files", "distillation.enabled"],
         filter: null,
       };
