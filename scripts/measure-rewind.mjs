@@ -1,4 +1,4 @@
-// What a rewind costs: a conversation is continued from some tokens before its end, by models whose KV can be cut and by
+// Measures the cost of a rewind: a conversation is continued from some tokens before its end, by models whose KV can be cut and by
 // models with a state, which cannot go back. Prints the table of docs/determinism.md; a minute:
 //   node --conditions=cria-source --import tsx scripts/measure-rewind.mjs
 import { TinyModels } from "../packages/engine/src/testing/index.ts";
@@ -18,7 +18,7 @@ async function go(sequence, tokens) {
   return { evaluated: stats.prefillTokens, milliseconds: (user + system) / 1000 };
 }
 
-/** Of a continuation at the end, of a new conversation that begins with the same tokens, and of a fork from there. */
+/** Costs of a continuation at the end, of a new conversation that begins with the same tokens, and of a fork from there. */
 async function measure(architecture) {
   const model = await models.load(
     { architecture, ...shape, contextLength: 4096, embeddingScale: 0.1 },

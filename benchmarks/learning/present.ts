@@ -9,9 +9,9 @@ import { drawCurves } from "./draw-curves.js";
 export interface LearningRow extends Row {
   /** The number of each seed. */
   seeds: Record<"ours" | "GRPO", number[]>;
-  /** Of "mean success by sampled tokens": one for each seed. */
+  /** Values of "mean success by sampled tokens", one for each seed. */
   curves?: PackedCurve[];
-  /** Of the same: the tokens that the mean is over. */
+  /** The tokens that this mean is over. */
   budget?: number;
 }
 

@@ -9,7 +9,7 @@ export interface Panel {
 }
 
 export interface PanelsOptions {
-  /** What stands at the right end of each horizontal axis. */
+  /** The label at the right end of each horizontal axis. */
   last: string;
   /** SVG text below all panels. */
   caption: string;

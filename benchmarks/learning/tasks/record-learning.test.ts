@@ -35,7 +35,7 @@ it("counts conversations that were left out and turns of a teacher, and no valid
     record.report(event);
   };
   report(700, validated(0));
-  // Of 90 sampled tokens 60 are in groups that a filter left out.
+  // 60 of 90 sampled tokens are in groups that a filter left out.
   report(90, step(30));
   report(700, validated(0));
   // The policy sampled 10 of 40 tokens, a teacher the others.

@@ -12,7 +12,7 @@ export interface ToolTemplateCase {
   added: readonly string[];
   /** Tags of its thoughts, if it has them. */
   thinks?: readonly [open: string, close: string];
-  /** What a text begins with that is said behind thoughts. Default: nothing. */
+  /** The beginning of a text that is said behind thoughts. Default: empty. */
   opensText?: string;
   /** Text that its calls cannot contain. */
   without?: string;
