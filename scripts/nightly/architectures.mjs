@@ -188,8 +188,8 @@ Tiny random models of each architecture that trains. ${run.date}, ${run.commit},
 
 - F32: the largest difference of a logprob (nats) and the relative distance of gradients from float64 PyTorch. Its formulas were
   compared with transformers' class of the family: llama's with factors of RoPE; not those of qwen2 (llama's with biases) and qwen3 (qwen3moe's without
-  experts). qwen2vl and qwen3vl on texts: beside the numbers of qwen2 and qwen3, with their weights (qwen3vl in sections of 3, 3, 2:
-  of published ones, 24, 20, 20 of 64 pairs, llama.cpp turns the pairs 61 and 62 by no position, transformers by a token's; so did 1 of 8 here, by 9e-4 nats).
+  experts). qwen2vl and qwen3vl on texts: beside the numbers of qwen2 and qwen3, with their weights (qwen3vl in sections of 3, 3, 2
+  of 8 pairs; with 4, 2, 2 it is 9e-4 nats from qwen3's numbers).
 - Other types: from the same weights in F32. The difference is that of activations, which products round. Random weights enlarge it,
   those of qwen35 the most: its layers norm what a state gives, however small that is. F32's error is enlarged as much. In qwen3moe and
   gpt-oss a rounded activation may also change which of two nearly equal experts a token chooses, or move a gate over its clamp. Q4_K, Q5_K, Q6_K,
