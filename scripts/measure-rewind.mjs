@@ -4,7 +4,7 @@
 import { TinyModels } from "../packages/engine/src/testing/index.ts";
 import { randomTokens } from "../packages/engine/src/testing/make-tiny-model.ts";
 
-const [LENGTH, BACK, DELTA, REPEATS] = [2000, 100, 20, 1];
+const [LENGTH, BACK, DELTA, REPEATS] = [2000, 100, 20, 5];
 const shape = { layers: 4, embedding: 256, heads: 4, kvHeads: 2, headSize: 64, feedForward: 768, type: "q8_0" };
 
 const models = new TinyModels();
