@@ -65,8 +65,8 @@ void SequenceStore::take_over(Sequence & sequence, PolicyVersion version) {
     sequence.family = take_id();
     sequence.fork_length = kept;
     sequence.next_logits.reset();
-    if (parts.empty()) sequence.history.reset();
-    else sequence.history = std::make_shared<const KvHistory>(KvHistory{kFirstHistory | take_id(), std::move(parts)});
+    if (!parts.empty())
+        sequence.history = std::make_shared<const KvHistory>(KvHistory{kFirstHistory | take_id(), std::move(parts)});
     // Tokens that were evaluated beyond belong to no version's part.
     if (sequence.saved.tokens > kept) drop_saved(sequence);
     if (sharing_ == PrefixSharing::chunks) sequence.saved.shareable = 0;

@@ -1,6 +1,7 @@
 import {
   type ChatMessage,
   hashSeed,
+  type PolicyEngine,
   type PolicySequence,
   type TokenCandidate,
   type TrajectorySampling,
@@ -57,6 +58,14 @@ export interface ForkResult {
   line: DumpLine;
   /** Number of leading tokens that are from the record. */
   token: number;
+}
+
+interface PassedTurns {
+  line: DumpLine;
+  token: number;
+  /** By version. */
+  policies: ReadonlyMap<number, Policy>;
+  signal: AbortSignal | undefined;
 }
 
 export interface ReplayParts {
@@ -193,34 +202,37 @@ export class Replay {
       const [shown] = await this.show([line], validation);
       const { temperature } = readSampling(line, this.parts.config, validation);
       const options = { maxTokens: 1, temperature, seed: 0, topLogprobs: count, signal };
-      const sample = async (sequence: PolicySequence, from: number) => {
+      /** @param begin evaluates the first tokens, with the keys and values of earlier versions; returns their number. */
+      const sample = async (engine: PolicyEngine, begin?: (sequence: PolicySequence) => Promise<number>) => {
         const { token_ids } = this.place(shown!);
-        const given = Array.from(path!.indices.subarray(from, place), (t) => token_ids[t]!);
-        const { topLogprobs } = await sequence.generate(given, options);
-        signal?.throwIfAborted();
-        return topLogprobs![0]!.map(({ id, logprob }) => ({ id, logprob, text: this.engine.detokenize([id]) }));
+        const sequence = engine.createSequence();
+        try {
+          const from = (await begin?.(sequence)) ?? 0;
+          const given = Array.from(path!.indices.subarray(from, place), (t) => token_ids[t]!);
+          const { topLogprobs } = await sequence.generate(given, options);
+          signal?.throwIfAborted();
+          return topLogprobs![0]!.map(({ id, logprob }) => ({ id, logprob, text: engine.detokenize([id]) }));
+        } finally {
+          sequence.dispose();
+        }
       };
-      if (this.training.settings.partialRollout === "switch_keep_kv" && readVersions(line).length > 0)
-        return this.withPolicies([line], validation, signal, async (policies) => {
-          const { sequence, length } = await this.beginKept(this.place(shown!), token, policies, signal);
-          return await sample(sequence, length).finally(() => sequence.dispose());
-        });
+      const [first] = readVersions(line);
+      if (this.training.settings.partialRollout === "switch_keep_kv" && first !== undefined)
+        return this.withPolicies([line], validation, signal, (policies) =>
+          sample(policies.get(first)!.engine, (sequence) =>
+            this.passTurns(sequence, { line: this.place(shown!), token, policies, signal }),
+          ),
+        );
       await this.goTo(line, validation, signal, token);
-      const sequence = this.training.policy.engine.createSequence();
-      return await sample(sequence, 0).finally(() => sequence.dispose());
+      return await sample(this.training.policy.engine);
     });
   }
 
   /**
-   * A sequence for the turn of a token, with the keys and values of the versions that sampled the turns before.
-   * @returns it, and the number of its tokens.
+   * Evaluates the turns before that of a token, each with the keys and values of the versions before.
+   * @param sequence an empty one of the version that sampled the first turn. @returns its number of tokens.
    */
-  private async beginKept(
-    line: DumpLine,
-    token: number,
-    policies: ReadonlyMap<number, Policy>,
-    signal: AbortSignal | undefined,
-  ): Promise<{ sequence: PolicySequence; length: number }> {
+  private async passTurns(sequence: PolicySequence, { line, token, policies, signal }: PassedTurns): Promise<number> {
     if (this.training.environment.multiTurn.useInferenceChatTemplate)
       throw refuseReplay("kept-kv", "has keys and values of several versions, of tokens that were rendered again", {
         subject: nameLine(line),
@@ -229,17 +241,15 @@ export class Replay {
         remedy: "replay or fork the conversation instead",
       });
     const said = line.turns.filter(({ role, start }) => role === "assistant" && start <= token);
-    const engineOf = (version: number) => policies.get(version)!.engine;
-    const [first, ...later] = said.map(({ policy_version }) => policy_version!);
-    const sequence = engineOf(first!).createSequence();
     let length = 0;
-    for (const [i, version] of later.entries()) {
-      if (version === said[i]!.policy_version) continue;
-      await sequence.prefill(line.token_ids.slice(length, said[i]!.end), { signal });
-      length = said[i]!.end;
-      sequence.goOnWith!(engineOf(version));
+    for (const [i, { policy_version: version }] of said.entries()) {
+      const before = said[i - 1];
+      if (!before || before.policy_version === version) continue;
+      await sequence.prefill(line.token_ids.slice(length, before.end), { signal });
+      length = before.end;
+      sequence.goOnWith!(policies.get(version!)!.engine);
     }
-    return { sequence, length };
+    return length;
   }
 
   /**

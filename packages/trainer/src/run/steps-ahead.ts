@@ -146,8 +146,7 @@ export class StepsAhead {
     const { epoch, ...dealt } = this.state.deal(step);
     const onTrajectory = live?.onTrajectory;
     const journals = this.openJournals(step);
-    const keepsKv = training.settings.partialRollout === "switch_keep_kv";
-    const newest = this.switches ? () => ({ policy: this.findNewest(), keepsKv }) : undefined;
+    const newest = this.switches ? () => this.findNewest() : undefined;
     const watch = { onTrajectory, onState: this.conversations.watch(step) };
     const inputs = { ...dealt, step, version, newest, slots, journals, ...watch };
     const sampled = sampleStep(parts, inputs, new Stopwatch());

@@ -15,11 +15,8 @@ export interface SampleInputs {
   nextRows?: () => readonly DatasetRow[];
   /** The policy that samples the step; default: the trained policy. */
   version?: Policy;
-  /**
-   * The newest version, which samples the next turn of each conversation, perhaps with the keys and values of those
-   * before; default: `version` samples all of them.
-   */
-  newest?: () => { policy: Policy; keepsKv: boolean };
+  /** The newest version, which samples the next turn of each conversation; default: `version` samples all of them. */
+  newest?: () => Policy;
   /** Slots shared by steps that are sampled concurrently. Default: as many as the engine holds sequences. */
   slots?: Semaphore;
   /** Records what the step's conversations are answered: those that it learns from, and those of its baselines. */
@@ -57,7 +54,7 @@ export async function sampleStep(
     onState,
     journal: journals?.sampled,
     turnValues: estimator.needs?.includes("turnValues") ? algorithm.turnValues : null,
-    choose: newest ? () => describeVersion(newest()) : teachers?.guide(step),
+    choose: newest ? () => describeVersion(newest(), settings) : teachers?.guide(step),
     converse: await coordination?.converseBy(version),
   };
   const collected = await collectRollouts(
@@ -86,6 +83,6 @@ type SampleParts = Pick<
   "settings" | "registries" | "policy" | "environment" | "teachers" | "coordination" | "signal"
 >;
 
-function describeVersion({ policy: { engine, updates }, keepsKv }: { policy: Policy; keepsKv: boolean }) {
-  return { engine, policyVersion: updates + 1, keepsKv };
+function describeVersion({ engine, updates }: Policy, { partialRollout }: StepParts["settings"]) {
+  return { engine, policyVersion: updates + 1, keepsKv: partialRollout === "switch_keep_kv" };
 }
