@@ -1,7 +1,16 @@
-import type { GenerateResult, PolicyVersion } from "@cria/core";
+import { join } from "node:path";
+import { type GenerateResult, loadImage, type PolicyVersion } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LlamaSequence, LoadModelOptions } from "./index.js";
-import { randomTokens, type TinyModelOptions, TinyModels } from "./testing/index.js";
+import {
+  drawPicture,
+  makeTinyProjector,
+  pairPrompt,
+  randomTokens,
+  type TinyModelOptions,
+  TinyModels,
+  visionPairs,
+} from "./testing/index.js";
 
 /** Sequences that another version goes on with, by the keys and values of the versions before. */
 const models = new TinyModels();
@@ -124,6 +133,36 @@ describe.each(cases)("a version that goes on with the KV of others, %s", (_, tin
     expect(small.model.schedulerStats().evictions).toBeGreaterThan(0);
     expect(small.model.schedulerStats().sequences).toBe(0);
   });
+});
+
+// Vectors of an image may have one position, so that KV cannot be cut between them.
+it.each(["SmolVLM", "Qwen2-VL", "Pixtral"])("a version goes on within an image: %s", async (name) => {
+  const pair = visionPairs.find((each) => each.name === name)!;
+  const mmproj = join(models.folder, `${name}.mmproj.gguf`);
+  await makeTinyProjector(mmproj, pair.projector);
+  const image = await loadImage({ bytes: drawPicture(pair.width, pair.height) });
+  const received: unknown[] = [];
+  for (const options of [{ maxSequences: 12 }, { maxSequences: 1, swapBytes: 0 }]) {
+    const { model, versions } = await load(pair.model, { ...lora, ...options, mmproj });
+    const [before, behind] = pairPrompt.map((text) => [...model.tokenize(text)]);
+    const tokens = [...before!, ...model.images!.place(image).tokenIds, ...behind!];
+    const last = tokens.findLastIndex((id) => id >= model.info.vocabSize);
+    const sequence = create(versions[0]!);
+    for (const [from, to, engine] of [
+      [0, last, versions[1]],
+      [last, tokens.length, versions[2]],
+    ] as const) {
+      await sequence.prefill(tokens.slice(from, to));
+      sequence.goOnWith(engine!);
+      const others = Array.from({ length: 9 }, () => create(versions[0]!));
+      for (const other of others) await other.prefill([1, 2, 3]);
+      for (const other of others) other.dispose();
+    }
+    received.push(bitsOf(await say(sequence, 1)));
+    sequence.dispose();
+    expect(model.schedulerStats().evictions > 0).toBe("swapBytes" in options);
+  }
+  expect(received[1]).toEqual(received[0]);
 });
 
 describe("a version that goes on with the KV of others", () => {
