@@ -558,6 +558,14 @@ describe("group filter", () => {
     expect(await uidsOf({ min_spread: 1 })).toEqual({ kept: [2], leftOut: [0, 1] });
   });
 
+  it("counts the tokens of the groups that it left out as sampled", async () => {
+    const training = await filtering({});
+    const { trajectories, leftOut, metrics } = await take(training);
+    const tokens = (of: readonly Trajectory[]) => of.reduce((sum, t) => sum + t.metrics.decode_tokens!, 0);
+    expect(tokens(leftOut)).toBeGreaterThan(0);
+    expect(metrics["engine/decode_tokens"]).toBe(tokens(trajectories) + tokens(leftOut));
+  });
+
   it("goes on with its groups after max_num_gen_batches, or when no prompt is fresh", async () => {
     for (const [max_num_gen_batches, batches] of [
       [2, 2],

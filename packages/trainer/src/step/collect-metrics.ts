@@ -18,6 +18,8 @@ export interface MetricInputs {
    * policy from `trajectories`.
    */
   conversations: readonly Trajectory[];
+  /** Trajectories that were sampled for the step and left out of it, by filter_groups for instance: work without use. */
+  leftOut: readonly Trajectory[];
   failures: FailureCounts;
   /** Sum of each trajectory's token-level rewards, after subtraction of the KL if it is part of the reward. */
   rewards: readonly number[];
@@ -145,11 +147,12 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   }
   Object.assign(metrics, averageToolSeconds(conversations));
   const totalTokens = conversations.reduce((sum, t) => sum + t.tokenIds.length, 0);
-  const sum = (name: string) => conversations.reduce((total, t) => total + (t.metrics[name] ?? 0), 0);
+  const all = [...conversations, ...inputs.leftOut];
+  const sum = (name: string) => all.reduce((total, t) => total + (t.metrics[name] ?? 0), 0);
   metrics["engine/decode_tokens"] = sum("decode_tokens");
   metrics["engine/prefill_tokens"] = sum("prefill_tokens");
   metrics["engine/reused_tokens"] = sum("reused_tokens");
-  const responseTokens = conversations.reduce((total, t) => total + t.tokenIds.length - t.promptLength, 0);
+  const responseTokens = all.reduce((total, t) => total + t.tokenIds.length - t.promptLength, 0);
   for (const name of ["gen", "ref", "teacher", "values", "adv", "update_critic", "update_actor"]) {
     if (seconds[name] === undefined) continue;
     const tokens = name === "gen" ? responseTokens : totalTokens;

@@ -348,6 +348,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   const metrics = collectMetrics({
     trajectories,
     conversations: rollouts.trajectories,
+    leftOut: rollouts.leftOut,
     failures,
     rewards: sumTokens(offsets, tokenLevelRewards, responseMask),
     responseMask,
