@@ -1,5 +1,5 @@
-import type { RewardParts } from "@cria/core";
-import { placeRewards, type StepReward } from "./place-rewards.js";
+import type { RewardParts, StepReward } from "@cria/core";
+import { placeRewards } from "./place-rewards.js";
 import { type RewardStrategy, rewardStrategies } from "./reward-strategies.js";
 
 export interface RewardAggregation {

@@ -1,3 +1,4 @@
+export type { StepReward } from "@cria/core";
 export {
   type AdvantageEstimator,
   type AdvantageInputs,
@@ -37,7 +38,7 @@ export {
 export { losses } from "./make-loss.js";
 export { maskedMean, maskedVariance, maskedWhiten } from "./masked.js";
 export { type PolicyFiltration, resampleByScore, reweightMethods } from "./pf-ppo.js";
-export { type PlaceRewardsInputs, placeRewards, type StepReward } from "./place-rewards.js";
+export { type PlaceRewardsInputs, placeRewards } from "./place-rewards.js";
 export { defaultPolicyLoss, type PolicyLossOptions } from "./policy-loss-options.js";
 export { preparePolicyLoss } from "./prepare-policy-loss.js";
 export { parseRejectionRules, type RejectionRule } from "./rejection-rules.js";

@@ -1,9 +1,4 @@
-/** A reward for a step: a tool call or an interaction's turn. */
-export interface StepReward {
-  value: number;
-  /** Index of the token that receives it, in the trajectory's tokens. */
-  tokenIndex: number;
-}
+import type { StepReward } from "@cria/core";
 
 export interface PlaceRewardsInputs {
   /** 1 = sampled by the policy; as long as the trajectory's tokens. */

@@ -8,6 +8,7 @@ export {
   isFunction,
   isObject,
   isText,
+  type OptionCheck,
   optionChecks,
   previewValue,
   refuseOption,
@@ -27,5 +28,6 @@ export { isWebp, readWebpFile, type WebpFile, type WebpFrame } from "./images/we
 export * from "./index.js";
 export { peakMemory } from "./peak-memory.js";
 export { pickRows } from "./pick-rows.js";
+export { pickSampling } from "./sampling.js";
 export { listPaths, type TrajectoryPath } from "./trajectory-paths.js";
 export { listSampledTurns } from "./trajectory-turns.js";

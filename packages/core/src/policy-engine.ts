@@ -125,7 +125,8 @@ export interface TokenCandidate {
   logprob: number;
 }
 
-export interface GenerateResult {
+/** Tokens as they were sampled. */
+export interface SampledTokens {
   tokenIds: Int32Array;
   /**
    * Log-probability of each of `tokenIds`: over the full vocabulary (with a grammar: the allowed tokens), at the
@@ -142,9 +143,12 @@ export interface GenerateResult {
    * `topK`, `topP` and `minP`, and fewer where a grammar allows fewer.
    */
   topLogprobs?: TokenCandidate[][];
-  finishReason: "stop" | "length" | "aborted";
   /** The stop string that ended the text; absent when none did. */
   stopString?: string;
+}
+
+export interface GenerateResult extends SampledTokens {
+  finishReason: "stop" | "length" | "aborted";
   /** The sampled text without the stop token or stop string. */
   text: string;
   /**

@@ -76,6 +76,13 @@ export interface Timeline {
   turns: TurnRecord[];
 }
 
+/** A reward for a step: a tool call or an interaction's turn. */
+export interface StepReward {
+  value: number;
+  /** Index of the token that receives it, in the trajectory's tokens. */
+  tokenIndex: number;
+}
+
 /** Parts of a trajectory's reward, in units of reward; their sum is the trajectory's `reward`. */
 export interface RewardParts {
   /** `trajectory_weight` times the score, or times the replacement by `success_reward` or `failure_reward`. */
@@ -204,10 +211,10 @@ export interface Trajectory {
   finishReason: FinishReason;
   /** Assistant turns plus the turns of tools and users after the prompt. */
   numTurns: number;
-  /** Score of each interaction turn, and the index of the token that receives it (the turn's last sampled token). */
-  turnScores: { value: number; tokenIndex: number }[];
-  /** Step reward of each tool call, assigned in the same way. */
-  toolRewards: { value: number; tokenIndex: number }[];
+  /** Score of each interaction turn, on the turn's last sampled token. */
+  turnScores: StepReward[];
+  /** Reward of each tool call, assigned in the same way. */
+  toolRewards: StepReward[];
   /** The reward for training: the sum of `rewards.tokenLevel`. 0 when the conversation failed. */
   reward: number;
   rewards: TrajectoryRewards;

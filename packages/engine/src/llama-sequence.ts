@@ -7,6 +7,7 @@ import {
   type PolicySequence,
   type TokenCandidate,
 } from "@cria/core";
+import { pickSampling } from "@cria/core/internal";
 import type { ImageStore } from "./images/image-store.js";
 import { versionOf } from "./kept-versions.js";
 import { callNative, callNativeSync } from "./native.js";
@@ -41,10 +42,7 @@ export class LlamaSequence implements PolicySequence {
   async generate(deltaTokenIds: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult> {
     const params: NativeGenerateParams = {
       maxTokens: options.maxTokens,
-      temperature: options.temperature ?? 1,
-      topP: options.topP ?? 1,
-      topK: options.topK ?? 0,
-      minP: options.minP ?? 0,
+      ...pickSampling(options),
       // Without a seed, each request draws one.
       seed: options.seed ?? Math.floor(Math.random() * 0x1_0000_0000),
       stopTokens: Int32Array.from(options.stopTokens ?? this.endTokens),
@@ -66,10 +64,7 @@ export class LlamaSequence implements PolicySequence {
   async prefill(deltaTokenIds: ArrayLike<number>, options: { signal?: AbortSignal } = {}): Promise<void> {
     const params = {
       maxTokens: 0,
-      temperature: 1,
-      topP: 1,
-      topK: 0,
-      minP: 0,
+      ...pickSampling({}),
       seed: 0,
       stopTokens: new Int32Array(0),
       stopStrings: [],

@@ -2,7 +2,7 @@
  * The complete contract of the native addon (native/src/binding). The addon checks arguments; errors arrive as JS
  * errors with `code`, `subject`, `expected`, `received` and `remedy`.
  */
-import type { GenerateResult, ImagePiece, ModelInfo, SamplingOptions, SpecialToken } from "@cria/core";
+import type { GenerateResult, ImagePiece, MicroBatchShard, ModelInfo, SamplingOptions, SpecialToken } from "@cria/core";
 
 export type GgufValue =
   | { type: "string"; value: string }
@@ -102,23 +102,8 @@ export interface NativeGenerateResult extends Omit<GenerateResult, "topLogprobs"
   topLogprobs?: Float32Array;
 }
 
-/** Rows of equal length, each a tree of tokens; see native/include/cria/trainer.h. Arrays are rows * rowLength long. */
-export interface NativeMicroBatch {
-  rows: number;
-  rowLength: number;
-  tokens: Int32Array;
-  positions: Int32Array;
-  /**
-   * For each token, the end (exclusive) of its subtree in the row: position i sees j if j <= i < ends[j]. 0 for
-   * padding.
-   */
-  ends: Int32Array;
-  /** For each scored token: the position of the hidden state that predicts it, and the token itself (`targets`). */
-  sources: Int32Array;
-  targets: Int32Array;
-  /** Further tokens that are scored in place of each target, as many for each. Absent: none. */
-  candidates?: Int32Array;
-  temperature: number;
+/** A micro-batch with the vectors of its images; see native/include/cria/trainer.h. */
+export interface NativeMicroBatch extends Omit<MicroBatchShard, "images"> {
   adapter: boolean;
   /**
    * Ids of vectors for the token ids from the vocabulary's end on, which are numbered within this batch. Absent: none.

@@ -1,4 +1,4 @@
-import type { TrajectorySegment, TurnRecord } from "@cria/core";
+import type { StepReward, Trajectory, TrajectorySegment, TurnRecord } from "@cria/core";
 import type { Refuse } from "./trajectory-schema.js";
 
 /** Limits that an episode's tokens must keep to. */
@@ -14,14 +14,9 @@ export interface LayoutLimits {
 }
 
 /** Checked fields of a trajectory. Left out: the policy computes the log-probabilities; no rewards; no known turns. */
-interface Layout {
-  tokenIds: Int32Array;
-  promptLength: number;
-  responseMask: Uint8Array;
-  rolloutLogprobs?: Float32Array;
-  segments?: readonly TrajectorySegment[];
-  turnScores?: readonly { value: number; tokenIndex: number }[];
-  toolRewards?: readonly { value: number; tokenIndex: number }[];
+interface Layout
+  extends Pick<Trajectory, "tokenIds" | "promptLength" | "responseMask">,
+    Partial<Pick<Trajectory, "rolloutLogprobs" | "segments" | "turnScores" | "toolRewards">> {
   turns?: readonly TurnRecord[];
 }
 
@@ -99,12 +94,7 @@ function refuseLength(field: string, values: ArrayLike<number>, length: number, 
 }
 
 /** Rewards belong to sampled tokens. A record without any sampled token has none. */
-function checkRewards(
-  field: string,
-  rewards: NonNullable<Layout["turnScores"]>,
-  mask: Uint8Array,
-  refuse: Refuse,
-): void {
+function checkRewards(field: string, rewards: readonly StepReward[], mask: Uint8Array, refuse: Refuse): void {
   if (rewards.length === 0 || !mask.includes(1)) return;
   for (const [i, { tokenIndex }] of rewards.entries()) {
     const place = `${field}[${i}].tokenIndex`;

@@ -1,4 +1,4 @@
-import type { ChatMessage, GenerateResult, ToolSchema, TurnRecord } from "@cria/core";
+import type { ChatMessage, GenerateResult, StepReward, ToolSchema, TurnRecord } from "@cria/core";
 import { isTaught, type LaidOutGraph, type LayOutOptions, layOutGraph } from "./lay-out-graph.js";
 import {
   type AnswerNode,
@@ -170,7 +170,7 @@ export class Conversation {
 export function placeRewards(
   rewards: readonly EarnedReward[],
   { responseMask, places }: Pick<LaidOutGraph, "responseMask" | "places">,
-): { value: number; tokenIndex: number }[] {
+): StepReward[] {
   const first = responseMask.indexOf(1);
   if (first < 0) return [];
   const own = rewards.filter(({ answer }) => answer.said?.sampledBy === undefined);

@@ -1,4 +1,4 @@
-import type { ChatMessage, FinishReason, ToolSchema, TrajectorySegment, TurnCall, TurnRecord } from "@cria/core";
+import type { ToolSchema, Trajectory, TrajectorySegment, TurnCall, TurnRecord } from "@cria/core";
 import {
   type AnswerNode,
   type InputNode,
@@ -37,18 +37,14 @@ export function isTaught(
 }
 
 /** The tokens of an episode, each answer once. */
-export interface LaidOutGraph {
-  tokenIds: Int32Array;
-  promptLength: number;
-  responseMask: Uint8Array;
-  rolloutLogprobs: Float32Array;
+export interface LaidOutGraph
+  extends Pick<
+    Trajectory,
+    "tokenIds" | "promptLength" | "responseMask" | "rolloutLogprobs" | "messages" | "segments" | "finishReason"
+  > {
   turns: TurnRecord[];
-  messages: ChatMessage[];
   /** Tools of the conversation in `messages`. */
   toolSchemas: readonly ToolSchema[];
-  /** Undefined if the episode is one conversation. */
-  segments: TrajectorySegment[] | undefined;
-  finishReason: FinishReason;
   /** By answer id: index of its last token, or of the token before it if all of its tokens were replaced. */
   places: Map<string, number>;
   answers: number;
@@ -138,7 +134,7 @@ export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOu
     turns,
     messages: listMessages(last),
     toolSchemas: (listPath(last)[0] as InputNode).tools,
-    segments: segments.length > 1 ? segments : undefined,
+    ...(segments.length > 1 ? { segments } : {}),
     finishReason: lastAnswer ? lastAnswer.said!.finishReason : "aborted",
     places,
     answers: answers.length,

@@ -1,8 +1,9 @@
 import type {
   ChatMessage,
   FinishReason,
+  GenerateResult,
   PolicySequence,
-  TokenCandidate,
+  SampledTokens,
   ToolSchema,
   TurnCall,
   TurnRecord,
@@ -52,26 +53,20 @@ export interface CallSpan {
   end: number;
 }
 
-export interface Said {
+/** An answer's message, and its tokens as they were sampled. */
+export interface Said extends SampledTokens, Pick<GenerateResult, "sampledBy"> {
   message: ChatMessage;
   /** Sampled text of the turn, calls and thoughts included; left out: equal to the message's content. */
   text?: string;
   finishReason: FinishReason;
-  tokenIds: Int32Array;
-  logprobs: Float32Array;
-  constrained?: Uint8Array;
   /** Number of tool calls, and the token range `[start, end)` that spells them; left out: none. */
   calls?: CallSpan;
-  topLogprobs?: TokenCandidate[][];
   /** Number of thought tokens; left out: not counted. */
   reasoningTokens?: number;
-  stopString?: string;
   /** True if the last token ends the turn. */
   ended: boolean;
   /** Number of weight updates the policy had had; left out: the episode's. */
   policyVersion?: number;
-  /** The model that sampled the answer in place of the policy. */
-  sampledBy?: "teacher";
   /** Milliseconds since 1970. */
   startedAt: number;
   endedAt: number;

@@ -7,7 +7,7 @@ import {
   type PolicySequence,
   type ToolSchema,
 } from "@cria/core";
-import { showContent } from "@cria/core/internal";
+import { pickSampling, showContent } from "@cria/core/internal";
 import { Conversation, type ReadTurn, readTurn, type TurnEnd } from "@cria/episodes";
 import { findOpening } from "@cria/episodes/internal";
 import type { DatasetRow, MultiTurnOptions, SamplingParams } from "@cria/rollout";
@@ -297,10 +297,7 @@ export class InteractiveChat {
     const started = performance.now();
     const result = await this.sequence.generate(fed, {
       maxTokens: Math.min(remaining, sampling.maxTokensPerTurn ?? Number.POSITIVE_INFINITY),
-      temperature: sampling.temperature,
-      topP: sampling.topP,
-      topK: sampling.topK,
-      minP: sampling.minP,
+      ...pickSampling(sampling),
       ...(sampling.stop.length > 0 ? { stopStrings: sampling.stop } : {}),
       seed: this.attempt === 0 ? draw : hashSeed(draw, "attempt", this.attempt),
       signal: this.signal,

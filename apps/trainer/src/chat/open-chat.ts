@@ -1,5 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import type { ChatMessage, Device } from "@cria/core";
+import { pickSampling } from "@cria/core/internal";
 import type { LlamaModel } from "@cria/engine";
 import { type MultiTurnOptions, readRecords, type SamplingParams } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -111,12 +112,11 @@ function findToolFile({ tools }: OpenChatOptions, { config, configFolder }: Subj
 
 function makeSampling(options: OpenChatOptions, config: TrainConfig | null): SamplingParams {
   const own = config?.actor_rollout_ref.rollout;
-  const sampling = config ? importSampling(config) : { temperature: 0.7, topP: 1, topK: 0, minP: 0 };
+  const sampling = pickSampling(config ? importSampling(config) : { temperature: 0.7 });
   return {
+    ...sampling,
     temperature: options.temperature ?? sampling.temperature,
     topP: options.topP ?? sampling.topP,
-    topK: sampling.topK,
-    minP: sampling.minP,
     stop: own?.stop ?? [],
     maxTokensPerTurn: options.maxTokens ?? own?.max_tokens_per_turn ?? null,
     seed: options.seed ?? Math.floor(Math.random() * 2 ** 31),

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
-import { type ChatMessage, CriaError, type TrajectorySegment, type TurnRecord } from "@cria/core";
+import { type ChatMessage, CriaError, type TurnRecord } from "@cria/core";
+import { pickSampling } from "@cria/core/internal";
 import { checkEpisode, layOutGraph } from "@cria/episodes";
 import { isUsableNumber } from "@cria/episodes/internal";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
@@ -26,7 +27,7 @@ export async function runAgentEpisode(
   run: (session: ChatSession, signal: AbortSignal) => AgentResult | Promise<AgentResult>,
 ): Promise<AgentLoopOutput> {
   const { engine, tokenizer, multiTurn, agent, calls, signal, request, onWarning } = context;
-  const { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed } = sampling;
+  const { stop, maxTokensPerTurn, seed } = sampling;
   const log = createAgentLog();
   const session = new ChatSession({
     engine,
@@ -34,7 +35,7 @@ export async function runAgentEpisode(
     name: basename(engine.info.path),
     format: multiTurn.format,
     seed,
-    sampling: { temperature, topP, topK, minP },
+    sampling: pickSampling(sampling),
     enforceSampling: true,
     stop,
     production: multiTurn.useInferenceChatTemplate,
@@ -121,20 +122,13 @@ function describeEpisode(
   const { trainOnToolCalls } = multiTurn;
   const laidOut = layOutGraph(session.graph, { credit, trainOnConstrained, trainOnToolCalls });
   if (laidOut === null) return describeSilence(session, row);
-  const { tokenIds, promptLength, responseMask, rolloutLogprobs, turns, messages, finishReason } = laidOut;
+  const { places, answers: _, ...episode } = laidOut;
+  const { responseMask, turns } = episode;
   return {
-    tokenIds,
-    promptLength,
-    responseMask,
-    rolloutLogprobs,
-    turns,
-    messages,
-    finishReason,
-    toolSchemas: laidOut.toolSchemas,
-    ...(laidOut.segments ? { segments: laidOut.segments as TrajectorySegment[] } : {}),
+    ...episode,
     // A reward for an answer without trained tokens is dropped.
     turnScores: session.rewards.flatMap(({ node, value }) => {
-      const tokenIndex = findTaught(responseMask, turns, laidOut.places.get(node));
+      const tokenIndex = findTaught(responseMask, turns, places.get(node));
       return tokenIndex === null ? [] : [{ value, tokenIndex }];
     }),
     numTurns: turns.length + 1,

@@ -1,4 +1,4 @@
-import type { ChatMessage, JsonSchema, SamplingOptions, TokenCandidate, ToolCall, ToolSchema } from "@cria/core";
+import type { ChatMessage, JsonSchema, SampledTokens, SamplingOptions, ToolCall, ToolSchema } from "@cria/core";
 import type { AnswerTimes } from "../tracing/trace-work.js";
 
 /** Required form of an answer. JSON is enforced by a grammar, so the sampled text always parses. */
@@ -77,7 +77,7 @@ export interface ChatUsage {
  * Answer to one request. Its tokens are exactly the sampled ones, control tokens included; nothing is tokenized
  * again.
  */
-export interface ChatAnswer {
+export interface ChatAnswer extends SampledTokens {
   /** The answer's node in the session's message graph. */
   node: string;
   session: string;
@@ -85,15 +85,6 @@ export interface ChatAnswer {
   finishReason: "stop" | "length" | "tool_calls";
   /** Prompt tokens, with -1 for each part of an image: image-vector ids are only valid inside the engine. */
   promptTokenIds: Int32Array;
-  tokenIds: Int32Array;
-  /** Log-probabilities of `tokenIds` under the distribution they were sampled from. */
-  logprobs: Float32Array;
-  /** Only with a grammar: 1 at tokens where the grammar removed probability. As long as `tokenIds`. */
-  constrained?: Uint8Array;
-  /** If requested: the top candidates for each of `tokenIds`, by descending log-probability. */
-  topLogprobs?: TokenCandidate[][];
-  /** The stop string that ended the answer, already cut from it; absent if none did. */
-  stopString?: string;
   usage: ChatUsage;
   /** Absent: nobody measured them. */
   times?: AnswerTimes;

@@ -7,9 +7,11 @@ import {
   type GenerateResult,
   hashSeed,
   type PolicyEngine,
+  type SampledTokens,
   TokenizerError,
   type ToolSchema,
 } from "@cria/core";
+import { pickSampling } from "@cria/core/internal";
 import {
   type AnswerNode,
   countTokens,
@@ -542,25 +544,20 @@ export class ChatSession implements ChatModel {
 
   private describeSaid(
     message: ChatAnswerMessage,
-    { finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString }: GenerateResult,
+    turn: GenerateResult,
     counted: Pick<Said, "text" | "calls" | "policyVersion" | "startedAt" | "reasoningTokens">,
   ): Said {
     return {
       message,
-      finishReason: finishReason === "length" ? "length" : message.tool_calls ? "tool_calls" : "stop",
-      tokenIds,
-      logprobs,
-      ...(constrained ? { constrained } : {}),
-      ...(topLogprobs ? { topLogprobs } : {}),
-      ...(stopString === undefined ? {} : { stopString }),
-      ended: this.options.engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
+      finishReason: turn.finishReason === "length" ? "length" : message.tool_calls ? "tool_calls" : "stop",
+      ...pickSampled(turn),
+      ended: this.options.engine.info.endOfGenerationTokens.includes(turn.tokenIds.at(-1)!),
       ...counted,
       endedAt: now(),
     };
   }
 
   private describe({ id, parent, said }: AnswerNode, { stats }: GenerateResult): ChatAnswer {
-    const { tokenIds, logprobs, constrained, topLogprobs, stopString } = said!;
     // The session's own answers have these types.
     const { message, finishReason, policyVersion } = said as Pick<
       ChatAnswer,
@@ -573,14 +570,10 @@ export class ChatSession implements ChatModel {
       message,
       finishReason,
       promptTokenIds,
-      tokenIds,
-      logprobs,
-      ...(constrained ? { constrained } : {}),
-      ...(topLogprobs ? { topLogprobs } : {}),
-      ...(stopString === undefined ? {} : { stopString }),
+      ...pickSampled(said!),
       usage: {
         promptTokens: promptTokenIds.length,
-        completionTokens: tokenIds.length,
+        completionTokens: said!.tokenIds.length,
         reasoningTokens: said!.reasoningTokens ?? 0,
         reusedTokens: Math.max(0, promptTokenIds.length - stats.prefillTokens),
       },
@@ -602,8 +595,19 @@ export class ChatSession implements ChatModel {
   }
 }
 
+/** Picks the tokens of a turn or of an answer. */
+function pickSampled({ tokenIds, logprobs, constrained, topLogprobs, stopString }: SampledTokens): SampledTokens {
+  return {
+    tokenIds,
+    logprobs,
+    ...(constrained ? { constrained } : {}),
+    ...(topLogprobs ? { topLogprobs } : {}),
+    ...(stopString === undefined ? {} : { stopString }),
+  };
+}
+
 function findOverridden(wanted: ChatSampling, own: ChatSampling): string[] {
-  const defaults: ChatSampling = { temperature: 1, topP: 1, topK: 0, minP: 0, ...own };
+  const defaults: ChatSampling = { ...pickSampling({}), ...own };
   return Object.entries(wanted)
     .filter(([name, value]) => value !== undefined && value !== defaults[name as keyof ChatSampling])
     .map(([name, value]) => `${name} ${value} (here ${defaults[name as keyof ChatSampling] ?? "by the run's seed"})`);

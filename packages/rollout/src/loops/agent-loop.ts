@@ -7,13 +7,11 @@ import type {
   PolicyEngine,
   PolicySequence,
   RequestState,
-  SamplingOptions,
   StateTransition,
-  ToolSchema,
-  TrajectorySegment,
+  TrajectorySampling,
   TurnRecord,
 } from "@cria/core";
-import type { RecordedCall } from "@cria/episodes";
+import type { RecordedCall, UnjudgedTrajectory } from "@cria/episodes";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool, GivenToolFormat, ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
@@ -68,15 +66,11 @@ export const defaultMultiTurn: MultiTurnOptions = {
   trainOnToolCalls: true,
 };
 
-export interface SamplingParams extends Required<SamplingOptions> {
+export interface SamplingParams extends TrajectorySampling {
   /** Stop strings; each ends a turn and stays in it. */
   stop: readonly string[];
   /** Maximum number of tokens per turn; null: the rest of the response. */
   maxTokensPerTurn: number | null;
-  /** The trajectory's seed; each turn derives its own from it. */
-  seed: number;
-  /** Seeds of the first turns, in order, if the conversation took them over from another one. Left out: none. */
-  earlierSeeds?: readonly number[];
 }
 
 /** The seed from which a turn derives its own. @param index index of the assistant's turn, from 0. */
@@ -167,52 +161,45 @@ export interface AgentLoopContext {
 }
 
 /**
- * Output of an agent loop. Five fields are required; the others state their defaults. All fields are checked:
- * untrainable output is a mistake in the loop and ends the run. Token indices count from the first token of the
- * prompt.
+ * Output of an agent loop. Five fields are required: tokens, prompt length, mask, number of turns and metrics. All
+ * fields are checked: untrainable output is a mistake in the loop and ends the run. Token indices count from the first
+ * token of the prompt. Defaults: the conversation has no rewards, no score and no extra fields, is one segment, has the
+ * task's tools, and ended with "stop"; its messages are the prompt, and each stretch with mask 1 as an assistant's.
+ * `score` is the loop's own, which a reward function of the task overrides. With an `error` the conversation is
+ * recorded without a reward and not trained on.
  */
-export interface AgentLoopOutput {
+export interface AgentLoopOutput
+  extends Pick<UnjudgedTrajectory, "promptLength" | "numTurns" | "metrics">,
+    Partial<
+      Pick<
+        UnjudgedTrajectory,
+        | "turnScores"
+        | "toolRewards"
+        | "segments"
+        | "toolSchemas"
+        | "score"
+        | "toolScore"
+        | "interactionScore"
+        | "scoreError"
+        | "messages"
+        | "finishReason"
+        | "extraFields"
+        | "error"
+      >
+    > {
   /** The prompt, then the response of at most `responseLength` tokens. Images are included as they were placed. */
   tokenIds: ArrayLike<number>;
-  /** Number of prompt tokens at the start of `tokenIds`. */
-  promptLength: number;
   /** 1 = sampled by the policy; as long as `tokenIds`, 0 for the prompt. */
   responseMask: ArrayLike<number>;
-  /** Assistant turns plus the turns of tools and users after the prompt. */
-  numTurns: number;
-  metrics: Record<string, number>;
   /**
    * Log-probabilities by the sampler, as long as `tokenIds`; values at mask 0 are ignored. Default: the policy
    * scores the response again, which gives the same values; `rescored_tokens` counts these tokens.
    */
   rolloutLogprobs?: ArrayLike<number>;
-  /** Scores of single turns; `tokenIndex` is a token with mask 1. Default: none. */
-  turnScores?: { value: number; tokenIndex: number }[];
-  toolRewards?: { value: number; tokenIndex: number }[];
-  /** For an episode of several conversations: the tree that `tokenIds` form. Default: one conversation. */
-  segments?: TrajectorySegment[];
-  /** Tools of the conversation, if they differ from the task's. */
-  toolSchemas?: readonly ToolSchema[];
-  /** The loop's own score; a reward function of the task overrides it. Default: null, none. */
-  score?: number | null;
-  /** Sum of the tools' calcReward; null (default) if no tool has one, or one failed. */
-  toolScore?: number | null;
-  /** The interaction's calculateScore; null (default) if there is no interaction, or it failed. */
-  interactionScore?: number | null;
-  /** Error of the tools' or the interaction's score. If nothing else judges the conversation, it counts as failed. */
-  scoreError?: string;
-  /** Default: the prompt, and each stretch with mask 1 as an assistant's message. */
-  messages?: ChatMessage[];
-  /** Default: "stop". */
-  finishReason?: FinishReason;
-  /** Free-form JSON data. Default: empty. */
-  extraFields?: Record<string, unknown>;
   /** State transitions of the loop, if it has any. */
   transitions?: StateTransition<AgentState>[];
   /** Default: none. */
   turns?: TurnRecord[];
-  /** Reason of a failure: the conversation is recorded without a reward and not trained on. */
-  error?: string;
 }
 
 /**

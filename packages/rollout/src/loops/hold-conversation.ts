@@ -1,4 +1,4 @@
-import type { PolicyEngine } from "@cria/core";
+import type { PolicyEngine, SamplingOptions } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { sampleOnce } from "../data/row-samples.js";
 import type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
@@ -7,16 +7,12 @@ import { startRollouts } from "./run-rollouts.js";
 /** Everything that a conversation depends on beside its work: the environment that its process provides. */
 export type ConversationEnvironment = Omit<
   RolloutOptions,
+  | keyof SamplingOptions
   | "n"
   | "tree"
   | "turnValues"
   | "step"
   | "policyVersion"
-  | "seed"
-  | "temperature"
-  | "topP"
-  | "topK"
-  | "minP"
   | "converse"
   | "journal"
   | "choose"
@@ -36,7 +32,7 @@ export async function holdConversation(
   { row, sample, step, policyVersion, sampling }: ConversationWork,
   { answers, calls, steer, ...environment }: ConversationEnvironment,
 ): Promise<UnjudgedTrajectory> {
-  const { seed, earlierSeeds, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
+  const { seed, earlierSeeds, ...parameters } = sampling;
   const { conversations } = await startRollouts(engine, sampleOnce([row]), {
     ...environment,
     // The caller judges and handles failures.
@@ -47,7 +43,7 @@ export async function holdConversation(
     step,
     policyVersion,
     seed: 0,
-    ...{ temperature, topP, topK, minP, stop, maxTokensPerTurn },
+    ...parameters,
     replay: () => ({ seed, earlierSeeds, answers, calls, steer }),
   });
   environment.signal?.throwIfAborted();

@@ -7,6 +7,7 @@ import {
   ToolError,
   type Trajectory,
 } from "@cria/core";
+import { pickSampling } from "@cria/core/internal";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { runInEpisode } from "@cria/episodes/internal";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
@@ -316,8 +317,7 @@ export class RolloutGroup {
       if (attempt > 0) metrics.refilled = attempt;
       if (prompt.isUnsplit) metrics.tokenization_unsplit = (metrics.tokenization_unsplit ?? 0) + 1;
       this.warnOfTokens(ended);
-      const { seed, temperature, topP, topK, minP, earlierSeeds } = this.chooseSampling(sample, attempt);
-      const sampling = { seed, temperature, topP, topK, minP, ...(earlierSeeds ? { earlierSeeds } : {}) };
+      const { stop: _, maxTokensPerTurn: __, ...sampling } = this.chooseSampling(sample, attempt);
       return { ...ended, sampling };
     } finally {
       sequence?.dispose();
@@ -429,12 +429,12 @@ export class RolloutGroup {
   }
 
   private chooseSampling(sample: number, attempt: number): SamplingParams {
-    const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, seed, step } = this.options;
+    const { stop = [], maxTokensPerTurn = null, seed, step } = this.options;
     const draw = [seed, step, this.row.uid, sample];
     const drawn = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
     const own = this.options.replay?.(this.at.position);
     const earlierSeeds = own?.earlierSeeds ?? this.branches?.originOf(sample)?.seeds;
-    const sampling = { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed: own?.seed ?? drawn };
+    const sampling = { ...pickSampling(this.options), stop, maxTokensPerTurn, seed: own?.seed ?? drawn };
     return earlierSeeds ? { ...sampling, earlierSeeds } : sampling;
   }
 

@@ -8,6 +8,7 @@ import {
   type PolicySequence,
   type ToolSchema,
 } from "@cria/core";
+import { pickSampling } from "@cria/core/internal";
 import {
   type AnswerNode,
   Conversation,
@@ -284,10 +285,7 @@ export class ToolAgentLoop implements AgentLoop {
     }
     const options: GenerateOptions = {
       maxTokens: Math.min(this.conversation.remaining, sampling.maxTokensPerTurn ?? Number.POSITIVE_INFINITY),
-      temperature: sampling.temperature,
-      topP: sampling.topP,
-      topK: sampling.topK,
-      minP: sampling.minP,
+      ...pickSampling(sampling),
       ...(sampling.stop.length > 0 ? { stopStrings: sampling.stop } : {}),
       seed: hashSeed(seedOfTurn(sampling, this.assistantTurns), this.assistantTurns),
       signal,

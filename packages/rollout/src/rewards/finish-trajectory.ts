@@ -1,4 +1,4 @@
-import type { RewardParts, ScorePart, Trajectory } from "@cria/core";
+import type { RewardParts, ScorePart, StepReward, Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import { largestNumber } from "@cria/episodes/internal";
 import { type FoundToolCalls, maskToolCalls } from "./find-tool-calls.js";
@@ -11,10 +11,10 @@ export interface EarnedRewards {
   score: number;
   /** True if the goal was reached: `acc` of the reward function, else score > 0. */
   success: boolean;
-  toolRewards: readonly { value: number; tokenIndex: number }[];
-  turnScores: readonly { value: number; tokenIndex: number }[];
+  toolRewards: readonly StepReward[];
+  turnScores: readonly StepReward[];
   /** Ends of turns with valid tool calls; `value` is the number of calls. Parsed from the tokens on first use. */
-  readonly toolCalls: readonly { value: number; tokenIndex: number }[];
+  readonly toolCalls: readonly StepReward[];
   /** 1 = part of a tool call; as long as the mask. Parsed from the tokens on first use. */
   readonly toolCallMask: Uint8Array;
 }

@@ -1,3 +1,4 @@
+import type { StepReward } from "@cria/core";
 import type { RewardAggregator } from "./finish-trajectory.js";
 
 /**
@@ -9,7 +10,7 @@ export const placeAsEarned: RewardAggregator = ({ responseMask, score, toolRewar
   const tokenLevel = new Float64Array(responseMask.length);
   const last = responseMask.lastIndexOf(1);
   if (last < 0) return { outcome: 0, length: 0, tools: 0, turns: 0, tokenLevel };
-  const place = (steps: readonly { value: number; tokenIndex: number }[]) => {
+  const place = (steps: readonly StepReward[]) => {
     for (const { value, tokenIndex } of steps) {
       const before = responseMask.lastIndexOf(1, tokenIndex);
       tokenLevel[before < 0 ? responseMask.indexOf(1) : before]! += value;

@@ -1,4 +1,4 @@
-import type { ChatMessage, FinishReason, LoadedImage } from "@cria/core";
+import type { ChatMessage, FinishReason, LoadedImage, StepReward } from "@cria/core";
 
 export type RewardResult = number | { score: number; [extra: string]: unknown };
 
@@ -10,9 +10,9 @@ export interface RewardInfo extends Record<string, unknown> {
   numTurns: number;
   finishReason: FinishReason;
   /** Step reward of each tool call, and the index of the token where it lands, from the start of the prompt. */
-  toolRewards: { value: number; tokenIndex: number }[];
+  toolRewards: StepReward[];
   /** Score of each interaction turn, and the index of its token, likewise. */
-  turnScores: { value: number; tokenIndex: number }[];
+  turnScores: StepReward[];
   /** Sum of the tools' calcReward; null if no tool has one, or one failed. */
   toolScore: number | null;
   /** The interaction's calculateScore; null if there is no interaction, or it failed. */

@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { folderName } from "./options/run.js";
 import { files } from "./sections/lists.js";
 import { targetModulesSchema } from "./sections/target-modules.js";
-import { folderName, trainerSection } from "./sections/trainer.js";
+import { trainerSection } from "./sections/trainer.js";
 import { imageKeys, visionKeys } from "./sections/vision.js";
 
 const beta = z.number().min(0).lt(1);

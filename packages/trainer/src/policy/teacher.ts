@@ -1,7 +1,7 @@
-import { ConfigError, type PolicyEngine, type ScoreOptions, type ScoreResult } from "@cria/core";
+import { ConfigError, type PolicyEngine, type ScoreOptions } from "@cria/core";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import type { Policy } from "./policy.js";
-import type { Teacher, TeacherScores } from "./token-scores.js";
+import type { Teacher } from "./token-scores.js";
 
 export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "threads"> {
   /** A LoRA adapter for the model. Default: none. */
@@ -45,7 +45,7 @@ export async function loadTeacher(
       // The policy cannot say the teacher's further tokens.
       const likeliest = findLikeliest(topk, policy.engine.info.vocabSize);
       const options = { temperature, signal, adapter: adapter !== undefined, ...likeliest };
-      return (await engine.score(sequences, options)).map(toTeacherScores);
+      return engine.score(sequences, options);
     },
     ...(samples ? { engine } : {}),
     dispose: () => engine.dispose(),
@@ -60,9 +60,9 @@ export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
   return {
     score: async (sequences, { temperature, signal, topk } = {}) => {
       const options = { temperature, signal, ...findLikeliest(topk) };
-      const scores =
-        weights === "base" ? policy.evaluateReference(sequences, options) : policy.engine.score(sequences, options);
-      return (await scores).map(toTeacherScores);
+      return weights === "base"
+        ? policy.evaluateReference(sequences, options)
+        : policy.engine.score(sequences, options);
     },
     dispose: () => Promise.resolve(),
   };
@@ -70,10 +70,6 @@ export function teachItself(policy: Policy, weights: "base" | "live"): Teacher {
 
 function findLikeliest(topk = 0, below?: number): Pick<ScoreOptions, "likeliest"> {
   return topk > 0 ? { likeliest: { count: topk, ...(below === undefined ? {} : { below }) } } : {};
-}
-
-function toTeacherScores({ logprobs, likeliest }: ScoreResult): TeacherScores {
-  return { logprobs, likeliest: likeliest ?? null };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { LikeliestTokens, PolicyEngine, ScoreOptions } from "@cria/core";
+import type { LikeliestTokens, PolicyEngine, ScoreOptions, ScoreResult } from "@cria/core";
 
 /**
  * Scores of a trajectory's tokens for an update; arrays are as long as `tokenIds`, 0 for tokens that were not scored.
@@ -48,12 +48,8 @@ export type ScoreReference = (
   options?: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute">,
 ) => Promise<Float32Array[]>;
 
-/** Scores by a teacher; arrays are as long as `tokenIds`, 0 for tokens that were not scored. */
-export interface TeacherScores {
-  logprobs: Float32Array;
-  /** The likeliest tokens in place of each, among those of the policy; null unless requested. */
-  likeliest: LikeliestTokens | null;
-}
+/** Scores by a teacher, with its likeliest tokens among those of the policy if they are requested. */
+export type TeacherScores = Pick<ScoreResult, "logprobs" | "likeliest">;
 
 export interface TeacherScoreOptions extends Pick<PolicyScoreOptions, "temperature" | "signal"> {
   /** Number of likeliest tokens to find in place of each token, at most the policy's vocabulary; default 0. */

@@ -1,13 +1,10 @@
 import type { Trajectory } from "@cria/core";
 
 /**
- * The parts of a trajectory that an update needs: tokens, masks, the sampler's logprobs, rewards and turns, without
- * texts.
+ * Copies the parts of a trajectory that an update needs: tokens, masks, the sampler's logprobs, rewards and turns,
+ * without texts, times, and fields that only dumps need.
  */
-export type KeptTrajectory = Omit<Trajectory, "images" | "toolSchemas" | "sampling" | "error">;
-
-/** @returns a copy without texts, times and fields that only dumps need. */
-export function keepTrajectory(trajectory: Trajectory): KeptTrajectory {
+export function keepTrajectory(trajectory: Trajectory): Trajectory {
   const { timeline, segments, rewards, extraFields, metrics, branch } = trajectory;
   // Updates weigh conversations of other machines by one of their metrics; reward parts come from the judge as numbers.
   const numbers = Object.entries(extraFields).filter(([, value]) => ["number", "boolean"].includes(typeof value));
@@ -39,7 +36,7 @@ const arrays = { Int32Array, Uint8Array, Float32Array, Float64Array } as const;
 type ArrayName = keyof typeof arrays;
 
 /** A trajectory as JSON; its arrays are restored bit by bit. */
-export function toJson(trajectory: KeptTrajectory): unknown {
+export function toJson(trajectory: Trajectory): unknown {
   return JSON.parse(
     JSON.stringify(trajectory, (_, value: unknown) => {
       if (!ArrayBuffer.isView(value)) return value;
@@ -49,12 +46,12 @@ export function toJson(trajectory: KeptTrajectory): unknown {
   );
 }
 
-export function fromJson(json: unknown): KeptTrajectory {
+export function fromJson(json: unknown): Trajectory {
   return JSON.parse(JSON.stringify(json), (_, value: unknown) => {
     if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
     const [[name, text] = [], ...others] = Object.entries(value);
     if (others.length > 0 || typeof text !== "string" || !Object.hasOwn(arrays, name ?? "")) return value;
     const bytes = Uint8Array.from(Buffer.from(text, "base64"));
     return new arrays[name as ArrayName](bytes.buffer);
-  }) as KeptTrajectory;
+  }) as Trajectory;
 }

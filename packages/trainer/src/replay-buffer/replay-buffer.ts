@@ -5,14 +5,15 @@ import { copyPlain } from "../checkpoints/plain-state.js";
 import type { ReplayOptions } from "../config/options/algorithm.js";
 import { measureSuccess } from "../rewards/measure-success.js";
 import type { Registries } from "../user-code/registries.js";
-import { type KeptTrajectory, keepTrajectory } from "./kept-trajectory.js";
+import { keepTrajectory } from "./kept-trajectory.js";
 import { type OpenedGroupSampler, openGroupSampler } from "./open-group-sampler.js";
 
 /** Conversations of one prompt on which a step has trained. */
 export interface KeptGroup {
   /** Number of that step, from 1. */
   step: number;
-  trajectories: readonly KeptTrajectory[];
+  /** Without texts (`keepTrajectory`). */
+  trajectories: readonly Trajectory[];
 }
 
 /** A group of an earlier step on which a step trains again. */
@@ -116,7 +117,7 @@ export class ReplayBuffer {
     const drawn = [...pickGroups(sampler, request, name)].sort((a, b) => a - b);
     return drawn.map((index) => {
       const { step: of, trajectories } = young[index]!;
-      const rename = (t: KeptTrajectory) => ({ ...t, uid: `${t.uid} of step ${of}` }) as Trajectory;
+      const rename = (t: Trajectory) => ({ ...t, uid: `${t.uid} of step ${of}` });
       return { age: step - of, trajectories: trajectories.map(rename) };
     });
   }

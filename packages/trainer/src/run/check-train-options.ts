@@ -1,119 +1,79 @@
-import { type ChecksOf, checkOptions, isObject, isText, optionChecks, refuseOption } from "@cria/core/internal";
+import {
+  type ChecksOf,
+  checkOptions,
+  isObject,
+  isText,
+  type OptionCheck,
+  optionChecks,
+  refuseOption,
+} from "@cria/core/internal";
 import { taskChecks } from "../task/check-definition.js";
 import { isTask } from "../task/task.js";
-import type {
-  DemonstrationsOptions,
-  LossWeightsOptions,
-  ReplayedGroupsOptions,
-  TeacherOptions,
-  TrainOptions,
-  ValidationOptions,
-} from "./train-options.js";
+import { sharedOptions } from "./shared-options.js";
+import type { TrainOptions } from "./train-options.js";
 
 const { any, text } = optionChecks;
+const { shape: shared } = sharedOptions;
 
-const loraChecks: ChecksOf<Required<NonNullable<TrainOptions["lora"]>>> = {
-  rank: any,
-  alpha: any,
-  targets: [(value) => Array.isArray(value) && value.every(isText), "a list of names of layers"],
-  path: text,
-};
+const isListOfTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
+const isNameOrFunction = (value: unknown) => isText(value) || typeof value === "function";
 
-const teacherChecks: ChecksOf<Required<TeacherOptions>> = {
-  model: text,
-  adapter: text,
-  weights: any,
-  hint: text,
-  correction: text,
-  coefficient: any,
-  taskRewards: any,
-  estimate: any,
-  topk: any,
-  policyGradient: any,
-  maxLoss: any,
-  turnWeights: any,
-  guidedShare: any,
-  guidedSteps: any,
-};
+/** Checks of options whose values the config's schema checks later. */
+const leaveToConfig = <Name extends string>(shape: Readonly<Record<Name, unknown>>) =>
+  Object.fromEntries(Object.keys(shape).map((name) => [name, any])) as unknown as Record<Name, OptionCheck>;
 
-const demonstrationChecks: ChecksOf<Required<DemonstrationsOptions>> = {
-  files: [(value) => Array.isArray(value) && value.every(isText), "a list of files"],
-  size: any,
-  keep: any,
-};
+/** Checks a group of shared options. @param own checks of values that are read before the config's schema checks them. */
+function checkGroup<Options extends object>(
+  { shape }: { shape: Readonly<Record<keyof Options & string, unknown>> },
+  own: Partial<ChecksOf<Options>> = {},
+  isRight: OptionCheck[0] = isObject,
+): OptionCheck {
+  return [isRight, `{ ${Object.keys(shape).join(", ")} }`, { ...leaveToConfig(shape), ...own }];
+}
 
-const weightChecks: ChecksOf<Required<LossWeightsOptions>> = { key: any, rows: any };
+const orNull = ([isRight, expected, within]: OptionCheck): OptionCheck => [
+  (value) => value === null || isRight(value),
+  `${expected}, or null`,
+  within,
+];
 
-const replayChecks: ChecksOf<Required<ReplayedGroupsOptions>> = {
-  share: any,
-  size: any,
-  maxAge: any,
-  sampling: [
-    (value) => isText(value) || typeof value === "function",
-    'a class of samplers, a function that picks groups, or a name: "uniform"',
-  ],
-  samplingKwargs: any,
-};
+type Group<Name extends keyof TrainOptions> = Required<NonNullable<TrainOptions[Name]>>;
 
-const validationChecks: ChecksOf<Required<ValidationOptions>> = {
-  rows: taskChecks.rows,
-  every: any,
-  before: any,
-  n: any,
-  temperature: any,
-};
-
-const saveChecks: ChecksOf<Required<NonNullable<TrainOptions["save"]>>> = { every: any, minutes: any, keep: any };
-
-const treeChecks: ChecksOf<Required<NonNullable<TrainOptions["tree"]>>> = { expansions: any, rounds: any };
-
-/** Checks of options. Options with `any` are checked later, as keys of the config. */
 const trainChecks: ChecksOf<Required<TrainOptions>> = {
+  ...leaveToConfig(shared),
   model: text,
   mmproj: text,
   task: [(value) => isObject(value) && isTask(value), "a task: defineTask({ rows, reward, ... })"],
   rows: taskChecks.rows,
   agent: taskChecks.agent,
-  validation: [isObject, "{ rows, every, before, n, temperature }", validationChecks],
-  steps: any,
-  epochs: any,
-  batchSize: any,
-  n: any,
-  tree: [isObject, "{ expansions, rounds }", treeChecks],
-  temperature: any,
-  lag: any,
-  partialRollout: any,
-  sampler: [
-    (value) => isText(value) || typeof value === "function",
-    'a class of samplers, a function that picks rows, or a name: "difficulty"',
-  ],
-  replay: [isObject, "{ share, size, maxAge, sampling, samplingKwargs }", replayChecks],
-  seed: any,
-  learningRate: any,
-  lora: [(value) => value === null || isObject(value), "{ rank, alpha, targets, path }, or null", loraChecks],
+  validation: checkGroup<Group<"validation">>(shared.validation, { rows: taskChecks.rows }),
+  tree: checkGroup<Group<"tree">>(shared.tree),
+  sampler: [isNameOrFunction, 'a class of samplers, a function that picks rows, or a name: "difficulty"'],
+  replay: checkGroup<Group<"replay">>(shared.replay, {
+    sampling: [isNameOrFunction, 'a class of samplers, a function that picks groups, or a name: "uniform"'],
+  }),
+  lora: orNull(
+    checkGroup<Group<"lora">>(shared.lora, { targets: [isListOfTexts, "a list of names of layers"], path: text }),
+  ),
   advantages: [
     (value) => isText(value) || typeof value === "function" || isObject(value),
     'an estimator, or its name: "grpo"',
   ],
   loss: [isObject, "what one of losses makes: losses.ppo()"],
-  demonstrations: [
-    (value) => isObject(value) && Array.isArray((value as { files?: unknown }).files),
-    '{ files: ["demonstrations.jsonl"], size, keep }',
-    demonstrationChecks,
-  ],
-  lossWeights: [isObject, "{ key, rows }", weightChecks],
-  teacher: [isObject, "{ model, adapter, hint, coefficient, ... }", teacherChecks],
-  name: any,
+  teacher: checkGroup<Group<"teacher">>(shared.teacher, { model: text, adapter: text, hint: text, correction: text }),
+  demonstrations: checkGroup<Group<"demonstrations">>(
+    shared.demonstrations,
+    { files: [isListOfTexts, "a list of files"] },
+    (value) => isObject(value) && "files" in value && Array.isArray(value.files),
+  ),
+  lossWeights: checkGroup<Group<"lossWeights">>(shared.lossWeights),
   folder: text,
   resume: [(value) => typeof value === "boolean" || isText(value), "true, false, or the path of a checkpoint"],
-  save: [isObject, "{ every, minutes, keep }", saveChecks],
-  journal: any,
+  save: checkGroup<Group<"save">>(shared.save),
   trackers: [
     (value) => Array.isArray(value) && value.every((each) => isText(each) || isObject(each)),
     "a list of names and trackers",
   ],
-  threads: any,
-  device: any,
   bus: [isObject, "a bus: await openNatsBus({ servers, role })"],
   signal: optionChecks.signal,
   report: optionChecks.function,

@@ -15,13 +15,15 @@ import { ConfigError, type LossInputs } from "@cria/core";
 import { interaction, tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { checkConfig } from "../config/check-config.js";
+import { checkConfig, listLeaves } from "../config/check-config.js";
 import { importLoss } from "../config/import/loss.js";
 import { loadConfig } from "../config/load-config.js";
 import { readKey } from "../config/raw-config.js";
+import { teacherEntry } from "../config/sections/distillation.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { defineTask } from "../task/task.js";
 import { fromConfig, makeConfig, toConfig } from "./make-config.js";
+import { sharedKeys } from "./shared-options.js";
 import type { TrainOptions } from "./train-options.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-config-"));
@@ -51,6 +53,11 @@ describe("options", () => {
       "a batch size of the config",
       { config: { data: { train_batch_size: 6 } } },
       { "data.train_batch_size": 6, [`${actor}.ppo_mini_batch_size`]: 6 },
+    ],
+    [
+      "batchSize beside the mini-batches of the config",
+      { batchSize: 4, config: { actor_rollout_ref: { actor: { ppo_mini_batch_size: 2 } } } },
+      { "data.train_batch_size": 4, [`${actor}.ppo_mini_batch_size`]: 2 },
     ],
     ["seed", { seed: 7 }, { [`${rollout}.seed`]: 7, "data.seed": 7 }],
     ["n", { n: 3, temperature: 0.5 }, { [`${rollout}.n`]: 3, [`${rollout}.temperature`]: 0.5 }],
@@ -170,6 +177,22 @@ describe("options", () => {
       }),
     );
     expect(() => makeConfig({ model: "m.gguf" })).toThrow(expect.objectContaining({ subject: "train: task" }));
+  });
+});
+
+describe("options that a config has too", () => {
+  it("set a key each", () => {
+    const keys = sharedKeys.map(([, key]) => key);
+    expect(keys.length).toBeGreaterThan(50);
+    expect(new Set(keys).size).toBe(keys.length);
+    const known = listLeaves(trainConfigSchema);
+    const teachers = "distillation.teacher_models";
+    expect(keys.filter((key) => !known.includes(key) && !key.startsWith(`${teachers}.teacher_model.`))).toEqual([]);
+    expect(keys.filter((key) => key.startsWith(teachers)).sort()).toEqual(
+      Object.keys(teacherEntry.shape)
+        .flatMap((name) => (name === "key" ? [] : `${teachers}.teacher_model.${name}`))
+        .sort(),
+    );
   });
 });
 

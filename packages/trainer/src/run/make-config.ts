@@ -3,8 +3,12 @@ import type { AdvantageEstimator, PolicyLossOptions } from "@cria/algorithms";
 import { ConfigError, CriaError, type Registry } from "@cria/core";
 import { refuseOption } from "@cria/core/internal";
 import { checkConfig } from "../config/check-config.js";
-import { exportLoss, lossKeys } from "../config/import/loss.js";
+import { exportLoss } from "../config/import/loss.js";
 import { loadConfig } from "../config/load-config.js";
+import { dataOptions, samplerOptions } from "../config/options/data.js";
+import { loraOptions } from "../config/options/model.js";
+import { multiTurnOptions } from "../config/options/multi-turn.js";
+import { updateOptions } from "../config/options/updates.js";
 import { resolveAllPaths } from "../config/paths.js";
 import { readKey, writeKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
@@ -12,6 +16,7 @@ import { areFiles } from "../task/check-definition.js";
 import { exportTask, nameFiles, registerAgent, resolveFile } from "../task/task-config.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
 import { checkTrainOptions } from "./check-train-options.js";
+import { keyOf, namedKeys, type SharedOptions, sharedKeys } from "./shared-options.js";
 import type { PartialConfig, ReplayedGroupsOptions, TrainOptions } from "./train-options.js";
 
 /** The config that the options of `train` describe, and the values in memory to which its names refer. */
@@ -22,84 +27,10 @@ export interface MadeConfig {
   findsToolFormat: boolean;
 }
 
-const actor = "actor_rollout_ref.actor";
-const rollout = "actor_rollout_ref.rollout";
-const model = "actor_rollout_ref.model";
-const distillation = "distillation.distillation_loss";
-const teacher = "distillation.teacher_models.teacher_model";
-
-/** Options that are copied to a config key unchanged. */
-const plainOptions: readonly (readonly [option: string, key: string])[] = [
-  ["teacher.coefficient", `${distillation}.distillation_loss_coef`],
-  ["teacher.taskRewards", `${distillation}.use_task_rewards`],
-  ["teacher.estimate", `${distillation}.loss_mode`],
-  ["teacher.topk", `${distillation}.topk`],
-  ["teacher.policyGradient", `${distillation}.use_policy_gradient`],
-  ["teacher.maxLoss", `${distillation}.loss_max_clamp`],
-  ["teacher.turnWeights", `${distillation}.turn_weights`],
-  ["teacher.guidedShare", "distillation.guided.share"],
-  ["teacher.guidedSteps", "distillation.guided.steps"],
-  ["teacher.weights", `${teacher}.weights`],
-  ["teacher.hint", `${teacher}.hint_key`],
-  ["teacher.correction", `${teacher}.correction_key`],
-  ["demonstrations.size", "data.demonstrations.size"],
-  ["demonstrations.keep", "data.demonstrations.keep"],
-  ["lossWeights.key", `${actor}.loss_weights.key`],
-  ["lossWeights.rows", `${actor}.loss_weights.rows`],
-  ["lora.rank", `${model}.lora_rank`],
-  ["lora.alpha", `${model}.lora_alpha`],
-  ["n", `${rollout}.n`],
-  ["temperature", `${rollout}.temperature`],
-  ["seed", `${rollout}.seed`],
-  ["seed", "data.seed"],
-  ["batchSize", "data.train_batch_size"],
-  ["learningRate", `${actor}.optim.lr`],
-  ["steps", "trainer.total_training_steps"],
-  ["epochs", "trainer.total_epochs"],
-  ["name", "trainer.experiment_name"],
-  ["save.every", "trainer.save_freq"],
-  ["save.minutes", "trainer.save_minutes"],
-  ["save.keep", "trainer.max_actor_ckpt_to_keep"],
-  ["partialRollout", `${rollout}.partial_rollout`],
-  ["replay.share", "algorithm.replay.share"],
-  ["replay.size", "algorithm.replay.size"],
-  ["replay.maxAge", "algorithm.replay.max_age"],
-  ["replay.samplingKwargs", "algorithm.replay.sampling_kwargs"],
-  ["tree.expansions", `${rollout}.tree.expansions`],
-  ["tree.rounds", `${rollout}.tree.rounds`],
-  ["journal", "trainer.journal"],
-  ["threads", "trainer.threads"],
-  ["device", "trainer.device"],
-  ["validation.every", "trainer.test_freq"],
-  ["validation.before", "trainer.val_before_train"],
-  ["validation.n", `${rollout}.val_kwargs.n`],
-  ["validation.temperature", `${rollout}.val_kwargs.temperature`],
-];
-
-/** Options that a config key is derived from. */
-const madeOptions: readonly (readonly [option: string, key: string])[] = [
-  ["lag", "trainer.v1.colocate_async.num_warmup_batches"],
-  ["model", `${model}.path`],
-  ["teacher.model", `${teacher}.model_path`],
-  ["teacher.adapter", `${teacher}.lora_adapter_path`],
-  ["mmproj", `${model}.mmproj`],
-  ["lora.targets", `${model}.target_modules`],
-  ["lora.path", `${model}.lora_adapter_path`],
-  ["advantages", "algorithm.adv_estimator"],
-  ...lossKeys.map(([option, key]) => [`loss.${option}`, key] as const),
-  ["sampler", "data.sampler.class_name"],
-  ["replay.sampling", "algorithm.replay.sampling"],
-  ["demonstrations.files", "data.demonstrations.files"],
-  ["folder", "trainer.default_local_dir"],
-  ["trackers", "trainer.logger"],
-  ["validation.rows", "data.val_files"],
-  ["batchSize", `${actor}.ppo_mini_batch_size`],
-];
-
 /** Name of a config key for the user of these options. */
 function nameOption(options: TrainOptions, key: string): string {
   // Options that are records have keys below theirs.
-  const known = [...plainOptions, ...madeOptions].find(([, own]) => own === key || key.startsWith(`${own}.`));
+  const known = namedKeys.find(([, own]) => own === key || key.startsWith(`${own}.`));
   if (!known || readKey(options, known[0]) === undefined) return `config.${key}`;
   return `${known[0]}${key.slice(known[1].length)}`;
 }
@@ -109,7 +40,7 @@ function nameOption(options: TrainOptions, key: string): string {
  * option of the same group was: with `teacher`, all of its keys are options.
  */
 export function nameOptions(options: TrainOptions, text: string): string {
-  const entries = [...plainOptions, ...madeOptions].filter(([option, key]) => {
+  const entries = namedKeys.filter(([option, key]) => {
     if (readKey(options, option) !== undefined) return true;
     const [group, ...rest] = option.split(".") as [keyof TrainOptions, ...string[]];
     return rest.length > 0 && options[group] != null && readKey(options.config ?? {}, key) === undefined;
@@ -155,7 +86,8 @@ export function makeConfig(options: TrainOptions): MadeConfig {
       undefined,
     );
   const config = checkConfig(trainConfigSchema, raw, "train", undefined, (key) => nameOption(options, key));
-  const findsToolFormat = options.task !== undefined && readKey(raw, `${rollout}.multi_turn.format`) === undefined;
+  const findsToolFormat =
+    options.task !== undefined && readKey(raw, keyOf(multiTurnOptions.shape.format)) === undefined;
   return { config, registries, findsToolFormat };
 }
 
@@ -207,60 +139,58 @@ type Register = (
   name?: string,
 ) => string;
 
+/** The config of the options: they override its keys, and defaults of `train` those of a config. */
 function makeRaw(options: TrainOptions, register: Register): Record<string, unknown> {
-  const { task, validation, lora, loss } = options;
+  const { task, validation, lora, loss, seed, lag, resume } = options;
   const raw = structuredClone(options.config ?? {}) as Record<string, unknown>;
   const set = (key: string, value: unknown) => value !== undefined && writeKey(raw, key, value);
   /** Sets the default of `train` if neither option nor config has a value. */
   const otherwise = (key: string, value: unknown) => readKey(raw, key) === undefined && set(key, value);
   if (task) exportTask(task.definition, raw);
-  for (const [option, key] of plainOptions) set(key, readKey(options, option));
-  set(`${model}.path`, options.model && resolveFile(options.model));
-  if (options.teacher) set("distillation.enabled", true);
-  set(`${teacher}.model_path`, options.teacher?.model && resolveFile(options.teacher.model));
-  set(`${teacher}.lora_adapter_path`, options.teacher?.adapter && resolve(options.teacher.adapter));
-  set(`${model}.mmproj`, options.mmproj && resolveFile(options.mmproj));
+  const shared = describeShared(options, register);
+  for (const [option, key] of sharedKeys) set(key, readKey(shared, option));
+  set(keyOf(dataOptions.shape.seed), seed);
+  otherwise(keyOf(updateOptions.shape.miniBatchSize), readKey(raw, keyOf(dataOptions.shape.batchSize)) ?? 16);
   if (lora === null) {
-    set(`${model}.lora_rank`, 0);
-    set(`${model}.lora_adapter_path`, null);
-  }
-  set(`${model}.target_modules`, lora?.targets && [...lora.targets]);
-  set(`${model}.lora_adapter_path`, lora?.path && resolve(lora.path));
-  if (!lora?.path) otherwise(`${model}.lora_rank`, 16);
-  otherwise(`${actor}.ppo_mini_batch_size`, readKey(raw, "data.train_batch_size") ?? 16);
-  set(
-    "algorithm.adv_estimator",
-    nameValue(options.advantages, (value) => register("advantageEstimators", value)),
-  );
-  if (options.sampler !== undefined) {
-    set("data.sampler.class_path", null);
-    set(
-      "data.sampler.class_name",
-      nameValue(options.sampler, (value) => register("rowSamplers", value)),
-    );
-  }
-  set(
-    "algorithm.replay.sampling",
-    nameValue(options.replay?.sampling, (value) => register("groupSamplers", value)),
-  );
-  if (options.lag !== undefined) {
-    set("trainer.v1.trainer_mode", options.lag > 0 ? "colocate_async" : "sync");
-    set("trainer.v1.colocate_async.num_warmup_batches", options.lag);
-  }
-  set("data.demonstrations.files", options.demonstrations?.files.map(resolveFile));
+    set(keyOf(loraOptions.shape.rank), 0);
+    set(keyOf(loraOptions.shape.path), null);
+  } else if (!lora?.path) otherwise(keyOf(loraOptions.shape.rank), 16);
+  if (options.sampler !== undefined) set(keyOf(samplerOptions.shape.path), null);
+  if (options.teacher) set("distillation.enabled", true);
+  if (lag !== undefined) set("trainer.v1.trainer_mode", lag > 0 ? "colocate_async" : "sync");
   if (loss) setLoss(loss, raw, register);
-  set("trainer.default_local_dir", options.folder && resolve(options.folder));
-  set("trainer.resume_mode", nameResume(options.resume));
-  if (typeof options.resume === "string") set("trainer.resume_from_path", resolve(options.resume));
+  set("trainer.resume_mode", nameResume(resume));
+  if (typeof resume === "string") set("trainer.resume_from_path", resolve(resume));
   otherwise("trainer.resume_mode", "disable");
-  const named = options.trackers?.filter((tracker) => typeof tracker === "string");
-  set("trainer.logger", named && ["console", "file", ...named]);
-  if (validation) {
-    const { rows, temperature } = validation;
-    set("data.val_files", nameFiles(rows));
-    set(`${rollout}.val_kwargs.do_sample`, temperature === undefined ? undefined : temperature > 0);
-  }
+  if (validation?.temperature !== undefined)
+    set("actor_rollout_ref.rollout.val_kwargs.do_sample", validation.temperature > 0);
   return raw;
+}
+
+/** The shared options as a config has them: paths are absolute, and values in memory have the names that they get. */
+function describeShared(options: TrainOptions, register: Register): Partial<SharedOptions> {
+  const { model, mmproj, folder, advantages, sampler, lora, replay, teacher, demonstrations, trackers } = options;
+  const named = trackers?.filter((tracker) => typeof tracker === "string");
+  return {
+    ...options,
+    model: model && resolveFile(model),
+    mmproj: mmproj && resolveFile(mmproj),
+    folder: folder && resolve(folder),
+    advantages: nameValue(advantages, (value) => register("advantageEstimators", value)),
+    sampler: nameValue(sampler, (value) => register("rowSamplers", value)),
+    trackers: named && ["console", "file", ...named],
+    lora: lora
+      ? { ...lora, targets: lora.targets && [...lora.targets], path: lora.path && resolve(lora.path) }
+      : undefined,
+    replay: replay && { ...replay, sampling: nameValue(replay.sampling, (value) => register("groupSamplers", value)) },
+    demonstrations: demonstrations && { ...demonstrations, files: demonstrations.files.map(resolveFile) },
+    validation: options.validation && { ...options.validation, rows: nameFiles(options.validation.rows) },
+    teacher: teacher && {
+      ...teacher,
+      model: teacher.model && resolveFile(teacher.model),
+      adapter: teacher.adapter && resolve(teacher.adapter),
+    },
+  };
 }
 
 function nameResume(resume: boolean | string | undefined): string | undefined {

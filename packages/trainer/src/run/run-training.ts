@@ -109,7 +109,7 @@ async function openSteps(
     const { folder, resume, live } = run;
     const start = resume?.step ?? 0;
     // Without checkpoints nothing is resumed.
-    const isKept = config.trainer.journal && run.checkpoints !== null;
+    const isKept = training.settings.journal && run.checkpoints !== null;
     const journal = isKept ? await RunJournal.open(folder.path, start, makeSay(report)) : null;
     if (journal) warnOfAgents(training, makeSay(report));
     if (training.settings.partialRollout !== "carry_on") makeSay(report)(dependsOnClock);

@@ -16,7 +16,8 @@ export interface Rollouts extends Learnable {
   leftOut: Trajectory[];
 }
 
-export interface CollectedRollouts {
+/** The ended conversations of a step; judges may still be working. */
+export interface SampledStep {
   rows: DatasetRow[];
   /** Ended conversations, in the order of the trajectories that `finish` returns. */
   conversations: readonly (UnjudgedTrajectory | Trajectory)[];
@@ -29,7 +30,11 @@ export interface CollectedRollouts {
   isJudging: boolean;
   /** Number of prompt batches rolled out; 1 without dynamic sampling. */
   genBatches: number;
+  /** Baselines by uid; null: the estimator needs none. */
+  greedyRewards: ReadonlyMap<string, number> | null;
 }
+
+type CollectedRollouts = Omit<SampledStep, "greedyRewards">;
 
 export interface CollectOptions {
   /** Starts rollouts of rows. */

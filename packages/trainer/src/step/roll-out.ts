@@ -1,9 +1,9 @@
 import { DataError, hasFailed, type SamplingOptions, type Trajectory } from "@cria/core";
-import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, isObject, optionChecks, pickSampling } from "@cria/core/internal";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { DatasetRow, OnRequestState, RolloutOptions, Semaphore } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
-import { pickSampling, samplingChecks } from "../policy/sampling.js";
+import { samplingChecks } from "../policy/sampling.js";
 import { Running } from "../running.js";
 import { checkCount } from "../task/check-definition.js";
 import type { Environment } from "../task/environment.js";
@@ -122,7 +122,7 @@ export function rollOut<Row extends DatasetRow>(
       tree: options.tree,
       turnValues: options.turnValues,
       ...sampling,
-      seed: sampling.seed ?? policy.seed,
+      seed: options.seed ?? policy.seed,
       step,
       signal,
       onState: options.onState,

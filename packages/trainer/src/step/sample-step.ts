@@ -3,7 +3,7 @@ import type { DatasetRow, OnRequestState, RolloutOptions, Semaphore } from "@cri
 import { sampleOnce } from "@cria/rollout/internal";
 import type { Policy } from "../policy/policy.js";
 import type { Stopwatch } from "../timing/stopwatch.js";
-import { type CollectedRollouts, collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
+import { collectRollouts, rollOutGreedily, type SampledStep } from "./collect-rollouts.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import type { StepParts } from "./step-parts.js";
 
@@ -24,12 +24,6 @@ export interface SampleInputs {
   onTrajectory?: (trajectory: Trajectory) => void;
   /** Called with each state that a conversation enters. */
   onState?: OnRequestState;
-}
-
-/** The ended conversations of a step; judges may still be working. */
-export interface SampledStep extends CollectedRollouts {
-  /** Baselines by uid; null: the estimator needs none. */
-  greedyRewards: ReadonlyMap<string, number> | null;
 }
 
 /**

@@ -46,7 +46,7 @@ export async function scoreTrajectories(
   );
   untaught.forEach((index, k) => {
     const { logprobs, likeliest } = taught[k]!;
-    scores.set(index, { ...scores.get(index)!, teacherLogprobs: logprobs, teacherLikeliest: likeliest });
+    scores.set(index, { ...scores.get(index)!, teacherLogprobs: logprobs, teacherLikeliest: likeliest ?? null });
   });
 }
 

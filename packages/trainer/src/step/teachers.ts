@@ -164,7 +164,7 @@ export class Teachers {
       const scores = await teacher.score(sequences, options);
       const logprobs = join(scores.map((score) => score.logprobs));
       const lists = this.inputs.topk > 0 ? joinLikeliest(scores.map(({ likeliest }) => likeliest!)) : null;
-      return logprobs.map((own, i) => ({ logprobs: own, likeliest: lists?.[i] ?? null }));
+      return logprobs.map((own, i) => ({ logprobs: own, likeliest: lists?.[i] }));
     }
     // The conversations of a group have one prompt, and share it unless a judge corrects them.
     const encoded = new Map<string, Int32Array>();
@@ -263,7 +263,7 @@ export class Teachers {
 
 function makeEmptyScores(tokens: number, topk: number): TeacherScores {
   const likeliest = { count: topk, ids: new Int32Array(tokens * topk), logprobs: new Float32Array(tokens * topk) };
-  return { logprobs: new Float32Array(tokens), likeliest: topk > 0 ? likeliest : null };
+  return { logprobs: new Float32Array(tokens), likeliest: topk > 0 ? likeliest : undefined };
 }
 
 /** True if a teacher says something only in conversations for which it has a hint. */

@@ -2,23 +2,13 @@ import type { TeacherTermOptions } from "@cria/algorithms";
 import { teacherTermOptions } from "@cria/algorithms/schemas";
 import { type DistillationOptions, distillationOptions, teacherOptions } from "../options/distillation.js";
 import type { TrainConfig } from "../train-config.js";
-import { trainKeys } from "./config-keys.js";
+import { teacherKeys, trainKeys } from "./config-keys.js";
 
 /** The teachers of a config, and how the policy learns from them; null: it has none. */
 export function importDistillation(config: Pick<TrainConfig, "distillation">): DistillationOptions | null {
   const { enabled, teacher_models } = config.distillation;
   if (!enabled) return null;
-  const named = Object.entries(teacher_models).map(([name, entry]) => [
-    name,
-    {
-      key: entry.key,
-      model: entry.model_path,
-      adapter: entry.lora_adapter_path,
-      weights: entry.weights,
-      hintKey: entry.hint_key,
-      correctionKey: entry.correction_key,
-    },
-  ]);
+  const named = Object.entries(teacher_models).map(([name, entry]) => [name, teacherKeys.read(entry, teacherOptions)]);
   return {
     ...trainKeys.read(config, distillationOptions),
     teachers: named.length > 0 ? Object.fromEntries(named) : { base: teacherOptions.parse({}) },

@@ -7,15 +7,8 @@ export interface OptionKeys {
    * Key of an option, given its schema; undefined: configs have it in another form, which a separate importer reads.
    */
   find(option: z.core.$ZodType): string | undefined;
-  /**
-   * Reads all options that have keys from a checked config. @param within section to search, if several have such
-   * keys.
-   */
-  read<Shape extends z.ZodRawShape>(
-    config: object,
-    options: z.ZodObject<Shape>,
-    within?: string,
-  ): z.infer<z.ZodObject<Shape>>;
+  /** Reads all options that have keys from a checked config. */
+  read<Shape extends z.ZodRawShape>(config: object, options: z.ZodObject<Shape>): z.infer<z.ZodObject<Shape>>;
   /** Writes the given options, nested ones included, into a raw config. */
   write(raw: Record<string, unknown>, options: z.ZodObject, given: object): void;
 }
@@ -26,8 +19,7 @@ export interface OptionKeys {
  */
 export function findOptionKeys(schema: z.ZodObject): OptionKeys {
   const fields = listFields(schema, "");
-  const find = (option: z.core.$ZodType, within = "") =>
-    fields.find(([key, field]) => field === option && key.startsWith(within))?.[0];
+  const find = (option: z.core.$ZodType) => fields.find(([, field]) => field === option)?.[0];
   const write: OptionKeys["write"] = (raw, options, given) => {
     for (const [name, value] of Object.entries(given)) {
       const option = options.shape[name]!;
@@ -40,10 +32,10 @@ export function findOptionKeys(schema: z.ZodObject): OptionKeys {
   };
   return {
     find,
-    read: (config, { shape }, within) =>
+    read: (config, { shape }) =>
       Object.fromEntries(
         Object.entries(shape).flatMap(([name, option]) => {
-          const key = find(option, within);
+          const key = find(option);
           return key === undefined ? [] : [[name, readKey(config, key)]];
         }),
       ) as never,

@@ -7,8 +7,10 @@ import { checkConfig } from "../check-config.js";
 import { algorithmOptions } from "../options/algorithm.js";
 import { dataOptions } from "../options/data.js";
 import { environmentOptions } from "../options/environment.js";
+import { loraOptions } from "../options/model.js";
 import { multiTurnOptions } from "../options/multi-turn.js";
-import { samplingOptions } from "../options/sampling.js";
+import { runOptions, saveOptions, validationTimes } from "../options/run.js";
+import { aheadOptions, samplingOptions, validationOptions } from "../options/sampling.js";
 import { criticUpdateOptions, updateOptions } from "../options/updates.js";
 import { writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
@@ -22,14 +24,20 @@ function importOf(keys: Record<string, unknown> = {}) {
 }
 
 const schemas = {
+  ahead: aheadOptions,
   algorithm: algorithmOptions,
   criticUpdates: criticUpdateOptions,
   data: dataOptions,
   environment: environmentOptions,
   loss: policyLossParameters,
+  lora: loraOptions,
   lossTerms: policyLossTerms,
+  run: runOptions,
   sampling: samplingOptions,
+  save: saveOptions,
   updates: updateOptions,
+  validation: validationOptions,
+  validationTimes,
 };
 
 /** Options whose form in a config is another one. */

@@ -5,6 +5,8 @@ import type { DataOptions } from "../options/data.js";
 import type { DistillationOptions } from "../options/distillation.js";
 import type { EnvironmentOptions } from "../options/environment.js";
 import { type LossWeightOptions, lossWeightOptions } from "../options/loss-weights.js";
+import { type RunSettings, runOptions } from "../options/run.js";
+import { type AheadSettings, aheadOptions } from "../options/sampling.js";
 import type { UpdateSettings } from "../options/updates.js";
 import type { TrainConfig } from "../train-config.js";
 import { importAlgorithm } from "./algorithm.js";
@@ -21,7 +23,7 @@ import { type CriticSettings, importCritic, importUpdates } from "./updates.js";
  * All options of a training, checked and with defaults, as the step reads them. `importSettings` makes them from a
  * config.
  */
-export interface Settings {
+export interface Settings extends RunSettings {
   sampling: SamplingSettings;
   /** Sampling for held-out rows. */
   validation: SamplingSettings;
@@ -41,23 +43,18 @@ export interface Settings {
   updates: UpdateSettings;
   /** Used if the advantage estimator needs a critic. */
   critic: CriticSettings;
-  /** Seed of sampling and of a new adapter's initial weights. */
-  seed: number;
-  /** Number of steps; null: determined by `epochs`. */
-  steps: number | null;
-  /** Passes over the rows. */
-  epochs: number;
   /** Number of updates between the policy that samples a step and the one that trains on it; 0: none. */
   lag: number;
   /** With a lag: the policy that samples the further turns of conversations which an update finds unfinished. */
-  partialRollout: TrainConfig["actor_rollout_ref"]["rollout"]["partial_rollout"];
+  partialRollout: AheadSettings["partialRollout"];
 }
 
 /** @throws ConfigError, in the config's names, for conflicts that its schema cannot detect. */
 export function importSettings(config: TrainConfig): Settings {
-  const { algorithm, trainer } = config;
+  const { algorithm } = config;
   const lag = readLag(config);
   return {
+    ...trainKeys.read(config, runOptions),
     sampling: importSampling(config),
     validation: importValidation(config),
     environment: importEnvironment(config),
@@ -72,10 +69,7 @@ export function importSettings(config: TrainConfig): Settings {
     distillation: importDistillation(config),
     updates: importUpdates(config),
     critic: importCritic(config),
-    seed: config.actor_rollout_ref.rollout.seed,
-    steps: trainer.total_training_steps,
-    epochs: trainer.total_epochs,
+    ...trainKeys.read(config, aheadOptions),
     lag,
-    partialRollout: config.actor_rollout_ref.rollout.partial_rollout,
   };
 }

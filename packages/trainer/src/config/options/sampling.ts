@@ -1,7 +1,7 @@
 import { z } from "zod";
 
-/** Truncation of the sampling distribution, in training and in validation. */
-export const samplingOptions = z.strictObject({
+/** Truncation of a sampling distribution. */
+const makeTruncation = () => ({
   topP: z
     .number()
     .gt(0)
@@ -17,6 +17,47 @@ export const samplingOptions = z.strictObject({
       "Min-p: do not sample tokens whose probability is below this share of the likeliest token's; 0: no limit.",
     ),
 });
+
+/** Conversations of a prompt in training. */
+export const samplingOptions = z.strictObject({
+  n: z
+    .int()
+    .positive()
+    .default(8)
+    .describe("Conversations sampled of each prompt in training; a row's __rollout_n__ overrides this."),
+  temperature: z
+    .number()
+    .positive()
+    .default(1)
+    .describe("Sampling temperature in training; logprobs are computed at this temperature."),
+  ...makeTruncation(),
+});
+
+/** Conversations of a prompt in validation. */
+export const validationOptions = z.strictObject({
+  n: z.int().positive().default(1).describe("Samples of each prompt; a row's __rollout_n__ overrides this."),
+  temperature: z.number().min(0).default(1).describe("Sampling temperature, with do_sample."),
+  ...makeTruncation(),
+});
+
+/** Steps that are sampled while earlier ones are learned from. */
+export const aheadOptions = z.strictObject({
+  lag: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe(
+      "Lag in steps: number of updates between sampling a step and learning from it. So many versions of the trained weights, and one more, stay in memory.",
+    ),
+  partialRollout: z
+    .enum(["carry_on", "switch", "switch_keep_kv"])
+    .default("carry_on")
+    .describe(
+      "With a lag, for conversations that an update finds unfinished. carry_on: the version that began a conversation samples all of it, and results depend only on the lag. switch: the newest version samples the next turn, so that samples are younger; results then depend on the clock. Each turn's version is in the dump. switch_keep_kv: the same, with the keys and values of the earlier versions, so that nothing is evaluated again.",
+    ),
+});
+
+export type AheadSettings = z.infer<typeof aheadOptions>;
 
 /** Growth of the conversations of a prompt as trees, in training. */
 export const treeOptions = z.strictObject({

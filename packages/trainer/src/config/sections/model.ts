@@ -1,31 +1,14 @@
 import { z } from "zod";
-import { targetModulesSchema } from "./target-modules.js";
+import { loraOptions } from "../options/model.js";
 import { visionKeys } from "./vision.js";
+
+const { shape: lora } = loraOptions;
 
 export const modelSection = z.strictObject({
   path: z.string().describe("The model to train: a GGUF, or its address on a hub: hf:<owner>/<model>:<quantisation>."),
   ...visionKeys,
-  lora_rank: z
-    .int()
-    .min(0)
-    .default(0)
-    .describe("Rank of the LoRA adapter that is trained; 0: full training, of an F32 model."),
-  lora_alpha: z
-    .number()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("The adapter is scaled by lora_alpha / lora_rank; null: 16, or that of lora_adapter_path."),
-  target_modules: targetModulesSchema
-    .default("all-linear")
-    .describe(
-      "Layers that the adapter changes: all-linear, or a list by PEFT's names (q_proj) or llama.cpp's (attn_q).",
-    ),
-  lora_adapter_path: z
-    .string()
-    .nullable()
-    .default(null)
-    .describe(
-      "An adapter GGUF to start from. It sets rank, alpha and layers; the keys for these must be absent or equal.",
-    ),
+  lora_rank: lora.rank,
+  lora_alpha: lora.alpha,
+  target_modules: lora.targets,
+  lora_adapter_path: lora.path,
 });

@@ -1,20 +1,17 @@
 import { z } from "zod";
 import { agentOptions, environmentOptions } from "../options/environment.js";
 import { multiTurnOptions } from "../options/multi-turn.js";
-import { samplingOptions, treeOptions } from "../options/sampling.js";
+import { runOptions } from "../options/run.js";
+import { aheadOptions, samplingOptions, treeOptions, validationOptions } from "../options/sampling.js";
 
 const { shape: sampling } = samplingOptions;
+const { shape: validation } = validationOptions;
 const { shape: environment } = environmentOptions;
 const { shape: turns } = multiTurnOptions;
 const { shape: agentShape } = agentOptions;
 const { shape: treeShape } = treeOptions;
 
-/** Truncation of the sampling distribution, in training and in validation. */
-const sampledFrom = {
-  top_p: sampling.topP,
-  top_k: z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all."),
-  min_p: sampling.minP,
-};
+const topK = z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all.");
 
 const multiTurn = z.strictObject({
   enable: z.boolean().default(true).describe("false: one turn, without tools and interactions."),
@@ -43,9 +40,11 @@ const multiTurn = z.strictObject({
 
 const valKwargs = z.strictObject({
   do_sample: z.boolean().default(false).describe("false: greedy, at any temperature."),
-  temperature: z.number().min(0).default(1).describe("Sampling temperature, with do_sample."),
-  ...sampledFrom,
-  n: z.int().positive().default(1).describe("Samples of each prompt; a row's __rollout_n__ overrides this."),
+  temperature: validation.temperature,
+  top_p: validation.topP,
+  top_k: topK,
+  min_p: validation.minP,
+  n: validation.n,
 });
 
 const agent = z.strictObject({
@@ -61,17 +60,11 @@ const tree = z.strictObject({
 });
 
 export const rolloutSection = z.strictObject({
-  n: z
-    .int()
-    .positive()
-    .default(8)
-    .describe("Conversations sampled of each prompt in training; a row's __rollout_n__ overrides this."),
-  temperature: z
-    .number()
-    .positive()
-    .default(1)
-    .describe("Sampling temperature in training; logprobs are computed at this temperature."),
-  ...sampledFrom,
+  n: sampling.n,
+  temperature: sampling.temperature,
+  top_p: sampling.topP,
+  top_k: topK,
+  min_p: sampling.minP,
   stop: environment.stop,
   max_tokens_per_turn: environment.maxTokensPerTurn,
   prompt_length: z
@@ -96,17 +89,12 @@ export const rolloutSection = z.strictObject({
     .max(256)
     .default(64)
     .describe("Conversations in the KV cache at once, 1 to 256; others wait."),
-  seed: z.int().default(0).describe("Seed of sampling, and of a new adapter's initial weights."),
+  seed: runOptions.shape.seed,
   deterministic: z
     .boolean()
     .default(true)
     .describe("The same seed gives the same bits, however conversations are batched; false: a little faster."),
-  partial_rollout: z
-    .enum(["carry_on", "switch", "switch_keep_kv"])
-    .default("carry_on")
-    .describe(
-      "With a lag, for conversations that an update finds unfinished. carry_on: the version that began a conversation samples all of it, and results depend only on the lag. switch: the newest version samples the next turn, so that samples are younger; results then depend on the clock. Each turn's version is in the dump. switch_keep_kv: the same, with the keys and values of the earlier versions, so that nothing is evaluated again.",
-    ),
+  partial_rollout: aheadOptions.shape.partialRollout,
   tree: tree.prefault({}),
   on_failure: environment.onFailure,
   multi_turn: multiTurn.prefault({}),

@@ -1,22 +1,11 @@
-import { devices } from "@cria/core";
 import { z } from "zod";
 import { environmentOptions } from "../options/environment.js";
+import { folderName, runOptions, saveOptions, validationTimes } from "../options/run.js";
+import { aheadOptions } from "../options/sampling.js";
 
-/** A name that becomes a subfolder. */
-export const folderName = z
-  .string()
-  .refine(
-    (name) => !/^[/\\]|^[A-Za-z]:|\0/.test(name) && !name.split(/[/\\]/).some((part) => /^(\s*|\.\.?)$/.test(part)),
-    "a name of a folder, which may have folders in it, but does not lead out of the one above",
-  );
-
-const warmupBatches = z
-  .int()
-  .min(0)
-  .default(1)
-  .describe(
-    "Lag in steps: number of updates between sampling a step and learning from it. So many versions of the trained weights, and one more, stay in memory.",
-  );
+const { shape: run } = runOptions;
+const { shape: save } = saveOptions;
+const { shape: validation } = validationTimes;
 
 /** verl's trainer of version 1: its mode decides whether steps are sampled while earlier ones are trained on. */
 const v1 = z.strictObject({
@@ -26,10 +15,10 @@ const v1 = z.strictObject({
     .describe(
       "sync: the newest weights sample each step. colocate_async and separate_async: steps are sampled ahead by a schedule, so that slow tools leave no core idle. Results depend only on the lag, never on timing.",
     ),
-  colocate_async: z.strictObject({ num_warmup_batches: warmupBatches }).prefault({}),
+  colocate_async: z.strictObject({ num_warmup_batches: aheadOptions.shape.lag }).prefault({}),
   separate_async: z
     .strictObject({
-      num_warmup_batches: warmupBatches,
+      num_warmup_batches: aheadOptions.shape.lag,
       parameter_sync_step: z
         .int()
         .positive()
@@ -58,32 +47,13 @@ export const trainerSection = z.strictObject({
   project_name: folderName
     .default("cria")
     .describe("The run folder is <default_local_dir>/<project_name>/<experiment_name>."),
-  experiment_name: folderName.default("default").describe("The run's name in its project."),
-  default_local_dir: z
-    .string()
-    .default("runs")
-    .describe("Parent of run folders; the default is in the working directory."),
-  total_epochs: z.int().positive().default(1).describe("Passes over the rows, unless total_training_steps is given."),
-  total_training_steps: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("Steps to train; null: those of total_epochs."),
-  save_freq: z.int().default(-1).describe("Steps between checkpoints; -1: only at the end."),
-  save_minutes: z
-    .number()
-    .nonnegative()
-    .default(5)
-    .describe(
-      "Minutes between interim checkpoints; 0: none. Only the newest is kept, and max_actor_ckpt_to_keep does not count it. Saving takes at most a twentieth of the time.",
-    ),
-  max_actor_ckpt_to_keep: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("Most checkpoints kept, the newest ones; null: all."),
+  experiment_name: run.name,
+  default_local_dir: run.folder,
+  total_epochs: run.epochs,
+  total_training_steps: run.steps,
+  save_freq: save.every,
+  save_minutes: save.minutes,
+  max_actor_ckpt_to_keep: save.keep,
   resume_mode: z
     .enum(["auto", "disable", "resume_path"])
     .default("auto")
@@ -95,42 +65,17 @@ export const trainerSection = z.strictObject({
     .nullable()
     .default(null)
     .describe("A folder global_step_<N>, or a run folder."),
-  journal: z
-    .boolean()
-    .default(false)
-    .describe(
-      "Record the answers of tools, interactions and judges of single conversations in journal/ of the run folder, until a checkpoint holds the step. A resumed run uses these answers. It repeats only calls whose answers a kill cut off.",
-    ),
-  test_freq: z.int().default(-1).describe("Steps between validations; -1: only before and after."),
-  val_before_train: z.boolean().default(true).describe("Validate before the first step."),
+  journal: run.journal,
+  test_freq: validation.every,
+  val_before_train: validation.before,
   critic_warmup: z
     .int()
     .min(0)
     .default(0)
     .describe("Steps in which the critic learns before the actor's first update."),
-  device: z
-    .enum(devices)
-    .default("auto")
-    .describe(
-      "Device of the models. auto: a GPU by CUDA if all of its parts are installed (`cria doctor` lists them), else the CPU; never Vulkan, which has not run on a GPU yet. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
-    ),
-  threads: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe(
-      "Native threads; null: all cores. On the CPU no result depends on their number, with rollout.deterministic.",
-    ),
-  logger: z
-    .preprocess(
-      (value) => (typeof value === "string" ? [value] : value),
-      z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])),
-    )
-    .default(["console", "file"])
-    .describe(
-      "console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers.",
-    ),
+  device: run.device,
+  threads: run.threads,
+  logger: run.trackers,
   tracing: environmentOptions.shape.tracing,
   val_only: z.boolean().default(false).describe("Validate, print, and train nothing."),
   rollout_data_dir: z
