@@ -58,19 +58,30 @@ describe("examples", () => {
   });
 
   it.each([
-    ["ai-sdk-agent", /^step 1: success 0\.\d\d, held out 0\.\d\d\nheld-out success, sampled: 0\.\d{3} -> 0\.\d{3}: /],
+    [
+      "ai-sdk-agent",
+      [],
+      /^step 1: success 0\.\d\d, held out 0\.\d\d\nheld-out success, sampled: 0\.\d{3} -> 0\.\d{3}: /,
+    ],
     [
       "self-play",
+      [],
       /^step 1: winning moves 0\.\d\d, baselines -?0\.\d\d and -?0\.\d\d, wins 0\.\d\d\n.*: 0\.\d{3} -> 0\.\d{3}: /,
     ],
-  ])("%s: an agent as it is has steps, rewards and an adapter", async (name, lines) => {
+    [
+      "self-play",
+      ["each"],
+      /^step 1: winning moves (.*\n)+.*: 0\.\d{3} -> 0\.\d{3}: .*_first\.gguf, .*_second\.gguf\n$/,
+    ],
+  ])("%s %j: an agent as it is has steps, rewards and an adapter", async (name, more, lines) => {
     const home = process.cwd();
     const place = mkdtempSync(join(tmpdir(), "cria-example-"));
     process.chdir(place);
     try {
-      const printed = await run(name, "1", "1");
+      const printed = await run(name, "1", "1", ...more);
       expect(printed).toMatch(lines);
-      expect(existsSync(printed.trim().split(": ").at(-1)!)).toBe(true);
+      const files = printed.trim().split(": ").at(-1)!.split(", ");
+      expect(files.map((file) => existsSync(file))).toEqual(files.map(() => true));
     } finally {
       process.chdir(home);
       rmSync(place, { recursive: true });

@@ -1,8 +1,10 @@
-// One policy plays both players of Nim, and learns from both.   npx tsx examples/self-play/self-play.ts [seed] [steps]
+// One policy plays both players of Nim, and learns from both, with one adapter or with one for each player.
+//   npx tsx examples/self-play/self-play.ts [seed] [steps] [one|each]
 import { embeddedPolicy, train } from "cria";
 import { type NimRow, nim } from "./nim.js";
 
 const [seed, steps] = [Number(process.argv[2] ?? 1), Number(process.argv[3] ?? 60)];
+const isEach = process.argv[4] === "each";
 const run = train({
   model: embeddedPolicy,
   rows: Array.from({ length: 64 }, (_, i): NimRow => ({ stones: 1 + (i % 7) })),
@@ -21,7 +23,8 @@ const run = train({
   steps,
   seed,
   learningRate: 1.5e-3,
-  name: `self-play-${seed}`,
+  lora: isEach ? { roles: ["first", "second"] } : {},
+  name: `self-play-${seed}${isEach ? "-each" : ""}`,
   config: {
     data: { max_prompt_length: 64, max_response_length: 256 },
     actor_rollout_ref: { actor: { entropy_coeff: 0.01 } },
@@ -34,5 +37,6 @@ for await (const { step, heldOut, metrics } of run) {
     `step ${step}: winning moves ${winning}, baselines ${baselines.join(" and ")}, wins ${heldOut?.toFixed(2)}`,
   );
 }
-const { before, after, adapter } = await run;
-console.log(`games won against a player without a mistake: ${before?.toFixed(3)} -> ${after?.toFixed(3)}: ${adapter}`);
+const { before, after, adapter, adapters } = await run;
+const trained = adapters ? Object.values(adapters).join(", ") : adapter;
+console.log(`games won against a player without a mistake: ${before?.toFixed(3)} -> ${after?.toFixed(3)}: ${trained}`);

@@ -1,5 +1,5 @@
 // Ends `cria train` (also with steps that are sampled ahead, by a sampler of rows, with replayed groups, with a journal
-// of a judge that cannot be asked twice, with baselines of two roles, with trees, with a teacher that samples ever fewer
+// of a judge that cannot be asked twice, with baselines of two roles, with an adapter for each of them, with trees, with a teacher that samples ever fewer
 // turns, with demonstrations beside rewards) and `cria sft` (of an adapter and of all weights) at random instants, half of
 // them while a checkpoint is being written, by SIGKILL or (one in three) by SIGINT, SIGTERM or SIGHUP, resumes it, and
 // compares metrics and weights with an undisturbed run. Needs a build.
@@ -7,8 +7,8 @@
 //   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>]
 //       [--kinds train,train-rae,...] [--out scripts/nightly/kill-resume]
 //
-// --kinds: default all of train, train-ahead, train-replay, train-journal, train-rae, train-trees, train-guided,
-// train-demonstrations, sft, sft-full.
+// --kinds: default all of train, train-ahead, train-replay, train-journal, train-rae, train-roles, train-trees,
+// train-guided, train-demonstrations, sft, sft-full.
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
 import { spawn, spawnSync } from "node:child_process";
@@ -29,7 +29,7 @@ const { values } = parseArgs({
     kinds: {
       type: "string",
       default:
-        "train,train-ahead,train-replay,train-journal,train-rae,train-trees,train-guided,train-demonstrations,sft,sft-full",
+        "train,train-ahead,train-replay,train-journal,train-rae,train-roles,train-trees,train-guided,train-demonstrations,sft,sft-full",
     },
     seed: { type: "string", default: String(Date.now() % 1e6) },
     out: { type: "string" },
@@ -194,10 +194,11 @@ function writeConfig(folder, kind) {
   };
   const file = join(folder, `${kind}.yaml`);
   if (kind === "train-journal") Object.assign(trainer, { journal: true, save_freq: 6, test_freq: -1 });
-  const lag = { "train-ahead": 2, "train-replay": 1, "train-journal": 1 }[kind];
+  const lag = { "train-ahead": 2, "train-replay": 1, "train-journal": 1, "train-roles": 1 }[kind];
   if (lag !== undefined) trainer.v1 = { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: lag } };
   writeFileSync(file, JSON.stringify(isSft ? makeSftConfig(trainer, kind) : makeTrainConfig(trainer, kind)));
-  const weights = kind === "sft-full" ? "model.gguf" : "adapter.gguf";
+  const adapters = kind === "train-roles" ? ["adapter_x.gguf", "adapter_o.gguf"] : ["adapter.gguf"];
+  const weights = kind === "sft-full" ? ["model.gguf"] : adapters;
   return { command: isSft ? "sft" : "train", config: file, steps: count, runs: join(folder, kind), weights };
 }
 
@@ -214,8 +215,10 @@ function listAdditions(kind) {
   switch (kind) {
     // The estimator's state is a baseline for each role. The game rewards itself.
     case "train-rae":
+    case "train-roles":
       return {
         algorithm: { adv_estimator: "rae" },
+        model: kind === "train-roles" ? { lora_roles: ["x", "o"] } : {},
         rollout: { response_length: 64, agent: { default_agent_loop: "game", agent_loop_config_path: "game.yaml" } },
         reward: null,
       };
@@ -256,13 +259,13 @@ function listAdditions(kind) {
 }
 
 function makeTrainConfig(trainer, kind) {
-  const { algorithm = {}, actor, rollout, data, distillation = {}, reward = "reward.mjs" } = listAdditions(kind);
+  const { algorithm = {}, model, actor, rollout, data, distillation = {}, reward = "reward.mjs" } = listAdditions(kind);
   const length = rollout?.response_length ?? 8;
   return {
     algorithm,
     distillation,
     actor_rollout_ref: {
-      model: { path: "model.gguf", lora_rank: 4, lora_alpha: 8 },
+      model: { path: "model.gguf", lora_rank: 4, lora_alpha: 8, ...model },
       actor: { optim: { lr: 1e-2, lr_warmup_steps: 5 }, ppo_mini_batch_size: 1, ...actor },
       rollout: {
         ...{ n: 4, prompt_length: 48, response_length: length, max_num_seqs: 16, seed: 1, deterministic: true },
@@ -362,7 +365,7 @@ function readMetrics(kind, name) {
  * the clock, and nothing else does.
  */
 function takesOver({ name }) {
-  return name === "train-trees" || name === "train-guided";
+  return ["train-trees", "train-guided", "train-roles"].includes(name);
 }
 
 /** The results of a run, without those that depend on the clock. */
@@ -374,7 +377,8 @@ function readRun(kind, name) {
       Object.entries(line).filter(([key]) => !timed.test(key) && !(takesOver(kind) && cached.test(key))),
     ),
   );
-  return { metrics, weights: readFileSync(join(kind.runs, name, kind.weights)) };
+  const weights = kind.weights.map((file) => readFileSync(join(kind.runs, name, file)));
+  return { metrics, weights: Buffer.concat(weights) };
 }
 
 function compare(expected, actual) {

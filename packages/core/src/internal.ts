@@ -30,4 +30,4 @@ export { peakMemory } from "./peak-memory.js";
 export { pickRows } from "./pick-rows.js";
 export { pickSampling } from "./sampling.js";
 export { listPaths, type TrajectoryPath } from "./trajectory-paths.js";
-export { listSampledTurns } from "./trajectory-turns.js";
+export { listSampledTurns, UNNAMED_ROLE } from "./trajectory-turns.js";

@@ -461,7 +461,15 @@ export interface PolicyEngine {
   detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string;
   /** Absent: the model was loaded without a projector, and takes only text. */
   readonly images?: ImageEncoder | undefined;
-  createSequence(): PolicySequence;
+  /**
+   * Roles of self-play whose answers are each sampled by an adapter of their own. Absent: one policy plays all roles.
+   */
+  readonly roles?: readonly string[];
+  /**
+   * An empty sequence.
+   * @param role the role whose adapter samples it, where each has its own; default "policy".
+   */
+  createSequence(role?: string): PolicySequence;
   /**
    * Keeps the current policy, or the one in a file that `PolicyVersion.save` wrote, as a version. Absent: the
    * engine cannot.

@@ -21,6 +21,9 @@ export interface SampledTurn {
   role?: string;
 }
 
+/** The role of turns that name none. */
+export const UNNAMED_ROLE = "policy";
+
 /**
  * The turns that the policy sampled, in the order of their tokens: as the agent loop recorded them, else each stretch of tokens with
  * mask 1.

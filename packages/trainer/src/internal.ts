@@ -4,7 +4,7 @@
 export { policyLossParameters, policyLossTerms, teacherTermOptions } from "@cria/algorithms/schemas";
 export { restoreEngines } from "./checkpoints/checkpoint-store.js";
 export { type ConfigDifference, compareConfigs } from "./checkpoints/compare-configs.js";
-export { countElements, isStateful, listTrained, type StatefulEngine } from "./checkpoints/engine-state.js";
+export { countElements } from "./checkpoints/engine-state.js";
 export { checkRun, findRunPath, nameCommand } from "./checkpoints/open-run.js";
 export type { RunEnd } from "./checkpoints/run-end.js";
 export { writeAtomically, writeLines } from "./checkpoints/run-folder.js";
@@ -49,6 +49,8 @@ export { estimateMemory, type MemoryItem, type ModelShape, readModelShape } from
 export { type MemoryNeed, measureNeed, usesGpu } from "./memory/measure-need.js";
 export { describeVision } from "./policy/describe-vision.js";
 export { loadConfiguredModel } from "./policy/load-configured-model.js";
+export { nameForRole, type Role } from "./policy/of-role.js";
+export { isStateful, listTrained, type StatefulEngine } from "./policy/stateful-engine.js";
 export { computePolicyGradient } from "./policy/update-policy.js";
 export { checkReplayModel } from "./replay/index.js";
 export type { OtherReward } from "./rescore/rescore-config.js";
@@ -57,6 +59,7 @@ export type { ChangedJudgement, Means, RescoreCounts } from "./rescore/summarize
 export { type ContextUse, describeContext, listContexts, listContextWarnings } from "./run/list-contexts.js";
 export { listFormatWarnings } from "./run/list-format-warnings.js";
 export { listTargetWarnings } from "./run/list-targets.js";
+export { listEngines } from "./run/run-state.js";
 export { loadSftModel } from "./sft/open-sft.js";
 export { OTHER_CLASS } from "./step/correct-rollouts.js";
 export { Disposables } from "./task/disposables.js";

@@ -19,6 +19,7 @@ const args = {
   },
   step: { type: "string", description: "The run's checkpoint after this step (default: the newest)" },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the model" },
+  role: { type: "string", description: "The role whose adapter is taken, of a run that trained one for each" },
   base: { type: "string", description: "The base model of an adapter, or of a moved run" },
   mmproj: {
     type: "string",
@@ -66,6 +67,7 @@ export const chatCommand = defineCommand({
         mmproj: await readProjector(given.mmproj, { report, signal }),
         step: readNumber("step", given.step, { whole: true, least: 0 }),
         adapter: given.adapter,
+        role: given.role,
         base: given.base,
         tools: given.tools,
         format: given.format,

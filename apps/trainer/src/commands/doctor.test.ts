@@ -333,14 +333,20 @@ describe("the estimate", () => {
       { name: "attn_output", inputs: 64, outputs: 64 },
       { name: "ffn_up", inputs: 64, outputs: 96 },
     ]);
-    const estimateItems = (trainer: object) => {
-      const actor_rollout_ref = { model: { path, lora_rank: 4 } };
+    const estimateItems = (trainer: object, lora_roles: string[] | null = null) => {
+      const actor_rollout_ref = { model: { path, lora_rank: 4, lora_roles } };
       const config = checkConfig(trainConfigSchema, { actor_rollout_ref, data: { train_files: "x" }, trainer }, "test");
       return new Map(estimateMemory(shape, config).map(({ name, bytes }) => [name, bytes]));
     };
     const items = estimateItems({});
     expect(items.get("adapter, gradients, moments")).toBe(20 * info.trainableParameterCount);
     expect(items.has("kept versions")).toBe(false);
+    // Three roles: a version of each, and values and two moments of the two that wait.
+    expect(estimateItems({}, ["a", "b", "c"]).get("adapters of roles")).toBe(
+      (3 + 2 * 3) * 4 * info.trainableParameterCount,
+    );
+    const together = estimateItems({ v1: { trainer_mode: "colocate_async" } }, ["a", "b"]);
+    expect(together.get("kept versions")).toBe(2 * 2 * 4 * info.trainableParameterCount);
     // With a lag of 1 two versions of the adapter are kept beside the one that is trained.
     const ahead = estimateItems({ v1: { trainer_mode: "colocate_async" } });
     expect(ahead.get("kept versions")).toBe(8 * info.trainableParameterCount);

@@ -1,15 +1,17 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
-import { findCheckpoint, openTraining, type TrainConfig, trainConfigSchema } from "@cria/trainer";
+import { type Checkpoint, findCheckpoint, openTraining, type TrainConfig, trainConfigSchema } from "@cria/trainer";
 import {
   checkArgument,
   checkTrainPaths,
   type FetchAddressesOptions,
   fetchModel,
   fetchTrainAddresses,
+  listEngines,
   loadConfiguredModel,
   readSuccess,
+  restoreEngines,
   runValidation,
 } from "@cria/trainer/internal";
 import { defineCommand } from "citty";
@@ -28,6 +30,11 @@ const args = {
     required: false,
   },
   checkpoint: { type: "string", description: "A checkpoint global_step_<N>, or a run folder: its newest" },
+  role: {
+    type: "string",
+    description:
+      "The role whose adapter plays all roles, of a checkpoint with one for each (default: each plays its own)",
+  },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the config's model" },
   model: {
     type: "string",
@@ -53,6 +60,7 @@ export const evalCommand = defineCommand({
       // The training disposes of the policy with everything else.
       const training = await openTraining(config, folder, { engine: policy.engine, signal, report });
       try {
+        if (policy.checkpoint) await restoreEngines(policy.checkpoint, listEngines(training));
         const file = resolve(given.out ?? "eval.jsonl");
         const result = await runValidation(training, { step: policy.step ?? 0, file, report });
         const { failed, metrics, seconds, tokens, trajectories } = result!;
@@ -99,12 +107,14 @@ interface Policy {
    * validation.
    */
   step: number | null;
+  /** Checkpoint of which each role gets its adapter; null: the engine has its weights. */
+  checkpoint: Checkpoint | null;
 }
 
 async function openPolicy(
   config: TrainConfig,
   folder: string,
-  given: { checkpoint?: string; adapter?: string; model?: string },
+  given: { checkpoint?: string; role?: string; adapter?: string; model?: string },
   options: FetchAddressesOptions,
 ): Promise<Policy> {
   const named = (["checkpoint", "adapter", "model"] as const).filter((name) => given[name] !== undefined);
@@ -121,9 +131,23 @@ async function openPolicy(
     const checkpoint = await findCheckpoint(checkArgument("--checkpoint", given.checkpoint), (text) =>
       process.stderr.write(`${text}\n`),
     );
-    const engine = await restoreModel(loadConfiguredModel(config, folder), checkpoint);
-    return { engine, name: checkpoint.path, step: checkpoint.step };
+    const { model } = config.actor_rollout_ref;
+    const found = { name: checkpoint.path, step: checkpoint.step };
+    if (model.lora_roles && given.role === undefined)
+      return { ...found, engine: await loadConfiguredModel(config, folder), checkpoint };
+    model.lora_roles = null;
+    const engine = await restoreModel(loadConfiguredModel(config, folder), checkpoint, given.role ?? null);
+    return { ...found, engine, checkpoint: null };
   }
+  if (given.role !== undefined)
+    throw new ConfigError("names an adapter of a checkpoint", {
+      code: "config/bad-argument",
+      subject: "--role",
+      expected: "a checkpoint or run folder in --checkpoint",
+      received: "none",
+    });
+  // One policy plays all roles.
+  config.actor_rollout_ref.model.lora_roles = null;
   // The KV cache as in training, so that the numbers are equal too.
   const fixed = { trainable: "none", kvType: "f32" } as const;
   const adapter = given.adapter ?? null;
@@ -132,9 +156,10 @@ async function openPolicy(
     const path = given.model === undefined ? {} : { path: await fetch("--model", given.model) };
     const lora = adapter === null ? null : { path: await fetch("--adapter", adapter) };
     const engine = await loadConfiguredModel(config, folder, { ...fixed, ...path, lora });
-    return { engine, name: given.model ?? adapter!, step: null };
+    return { engine, name: given.model ?? adapter!, step: null, checkpoint: null };
   }
   const { lora_adapter_path, path } = config.actor_rollout_ref.model;
   const untrained = lora_adapter_path === null ? { lora: null } : {};
-  return { engine: await loadConfiguredModel(config, folder, { ...fixed, ...untrained }), name: path, step: null };
+  const engine = await loadConfiguredModel(config, folder, { ...fixed, ...untrained });
+  return { engine, name: path, step: null, checkpoint: null };
 }

@@ -18,6 +18,7 @@ const args = {
     description: "Type of the merged model: F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, ... (a wrong one lists all)",
   },
   base: { type: "string", description: "The run's base model, if it has moved" },
+  role: { type: "string", description: "The role whose adapter is taken, of a run that trained one for each" },
   ...commonArgs,
 } as const;
 
@@ -40,6 +41,7 @@ export const exportCommand = defineCommand({
         checkArgument("--run", given.run!),
         base === undefined ? null : await fetch("--base", base),
         (text) => process.stderr.write(`${text}\n`),
+        { role: given.role },
       );
       const adapter = given.adapter ? resolve(given.adapter) : null;
       tell(await exportRun(trained, { adapter, merged: merged ? resolve(merged) : null, quantize }), given.json);
@@ -58,7 +60,7 @@ function describeModel({ merged, types, bytes }: ExportModelResult): string {
   return `${merged} weights changed, ${kinds.join(", ")}, ${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-type Given = Partial<Record<"run" | "model" | "adapter" | "merged" | "base", string>>;
+type Given = Partial<Record<"run" | "model" | "adapter" | "merged" | "base" | "role", string>>;
 
 /** @throws ConfigError without an output or a source, or for options that contradict each other. */
 function checkArguments(given: Given): void {
@@ -69,7 +71,7 @@ function checkArguments(given: Given): void {
   if (run === undefined && model === undefined)
     refuse("--run or --model", "is missing", "a run's folder, or a model's file", "neither");
   if (!adapter && !merged) refuse("--adapter or --merged", "is missing", "a file to write", "neither");
-  const other = (["run", "adapter", "base"] as const).find((name) => given[name] !== undefined);
+  const other = (["run", "adapter", "base", "role"] as const).find((name) => given[name] !== undefined);
   if (model !== undefined && other)
     refuse(
       `--model and --${other}`,

@@ -29,6 +29,7 @@ const args = {
   },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the model" },
   run: { type: "string", description: "A run folder, or one of its checkpoints: the model with the trained weights" },
+  role: { type: "string", description: "The role whose adapter is served, of a run that trained one for each" },
   mmproj: {
     type: "string",
     description: "Projector that encodes images for the model (default: the run's, else none)",
@@ -150,11 +151,12 @@ interface Given {
   model?: string;
   adapter?: string;
   run?: string;
+  role?: string;
   follow?: boolean;
 }
 
-function findTarget({ model, adapter, run, follow = false }: Given) {
-  if (run !== undefined) return { target: checkArgument("--run", run), base: model, adapter, follow };
+function findTarget({ model, adapter, run, role, follow = false }: Given) {
+  if (run !== undefined) return { target: checkArgument("--run", run), base: model, adapter, role, follow };
   if (follow)
     throw new ConfigError("has nothing to follow", {
       code: "config/bad-argument",
@@ -162,7 +164,7 @@ function findTarget({ model, adapter, run, follow = false }: Given) {
       expected: "the folder of a run in --run",
       received: "no --run",
     });
-  return { target: model, adapter };
+  return { target: model, adapter, role };
 }
 
 function readKey(file: string | undefined): string | null {

@@ -64,9 +64,9 @@ export async function exportRun(trained: Trained, options: ExportOptions): Promi
 }
 
 /** The trained adapter (with full training the model), from the checkpoint or the run's final files. */
-async function writeWeights({ lora, load, checkpoint, weights }: Trained, file: string) {
+async function writeWeights({ lora, load, checkpoint, weights, role }: Trained, file: string) {
   if (!checkpoint) return copyFile(weights!, file);
-  const model = await restoreModel(load({ device: "cpu", contextSize: 64, maxSequences: 1 }), checkpoint);
+  const model = await restoreModel(load({ device: "cpu", contextSize: 64, maxSequences: 1 }), checkpoint, role);
   try {
     await (lora ? model.saveAdapter(file) : model.saveModel(file));
   } finally {

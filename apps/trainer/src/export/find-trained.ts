@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { DataError, readOrThrow } from "@cria/core";
+import { ConfigError, DataError, readOrThrow } from "@cria/core";
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
 import { isAddress } from "@cria/hub/internal";
 import {
@@ -13,7 +13,15 @@ import {
   type TrainConfig,
   trainConfigSchema,
 } from "@cria/trainer";
-import { checkConfig, loadConfiguredModel, loadSftModel, nameCommand, usesLora } from "@cria/trainer/internal";
+import {
+  checkConfig,
+  loadConfiguredModel,
+  loadSftModel,
+  nameCommand,
+  nameForRole,
+  type Role,
+  usesLora,
+} from "@cria/trainer/internal";
 
 /** The trained weights of a run, found by its folder or by one of its checkpoints. */
 export interface Trained {
@@ -31,19 +39,24 @@ export interface Trained {
   /** null: the run has saved weights (`adapter` or `model`) and no checkpoint, like the demo, or nothing yet. */
   checkpoint: Checkpoint | null;
   weights: string | null;
+  /** The role whose adapter is meant; null: one plays all roles. */
+  role: Role;
 }
 
 /**
  * @param path a run folder (its newest whole checkpoint counts) or a folder `global_step_<N>`.
  * @param base the model's GGUF, for runs that were moved; null: the run's note.
  * @param options.isRunning true if the run may have saved nothing yet.
- * @throws DataError when there is nothing to export, or the model has moved.
+ * @param options.role the role whose adapter is meant, of a run that trained one for each; null: the weights are named
+ * otherwise.
+ * @throws DataError when there is nothing to export, or the model has moved; ConfigError without a role where one is
+ * needed, and for one that the run does not have.
  */
 export async function findTrained(
   path: string,
   base: string | null,
   say: (text: string) => void,
-  { isRunning = false }: { isRunning?: boolean } = {},
+  { isRunning = false, role }: { isRunning?: boolean; role?: Role } = {},
 ): Promise<Trained> {
   const isCheckpoint = existsSync(join(path, "data.json"));
   const run = isCheckpoint ? dirname(dirname(resolve(path))) : resolve(path);
@@ -55,8 +68,10 @@ export async function findTrained(
   const sft = isSft ? checkConfig(sftConfigSchema, values, file) : null;
   const train = isSft ? null : checkConfig(trainConfigSchema, values, file);
   const hasCheckpoints = isCheckpoint || existsSync(join(run, "checkpoints"));
-  const weights =
-    ["adapter.gguf", "model.gguf"].map((name) => join(run, name)).find((name) => existsSync(name)) ?? null;
+  const roles = train?.actor_rollout_ref.model.lora_roles ?? null;
+  if (role !== null) checkRole(role, roles);
+  const adapters = [role ?? null, ...(role === null ? (roles ?? []) : [])].map((r) => nameForRole("adapter.gguf", r));
+  const weights = [...adapters, "model.gguf"].map((name) => join(run, name)).find((name) => existsSync(name)) ?? null;
   if (!hasCheckpoints && !weights && !isRunning) throw makeNoRun(path, "neither checkpoints nor weights");
   const origin = existsSync(join(run, "run.json")) ? (readJson(join(run, "run.json")) as RunOrigin) : null;
   const model = base ?? origin?.model;
@@ -83,7 +98,18 @@ export async function findTrained(
     base: model,
     checkpoint: await findOwnCheckpoint(path, { hasCheckpoints, isRunning, say }),
     weights,
+    role: role ?? null,
   };
+}
+
+function checkRole(role: string | undefined, roles: readonly string[] | null): void {
+  if (roles ? role !== undefined && roles.includes(role) : role === undefined) return;
+  throw new ConfigError(role === undefined ? "is missing" : "is no role with an adapter of its own", {
+    code: "config/bad-argument",
+    subject: "--role",
+    expected: roles ? `one of ${roles.join(", ")}: each has an adapter` : "a run that trained an adapter for each role",
+    received: role ?? "none",
+  });
 }
 
 async function findOwnCheckpoint(

@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import type { ModelInfo, ProjectorInfo } from "@cria/core";
 import { hashFile } from "@cria/core/internal";
 import type { Checkpoint } from "@cria/trainer";
+import { nameForRole, type Role } from "@cria/trainer/internal";
 
 /** Bytes at a file's beginning that tell models apart: names, shapes and the vocabulary. */
 const HEAD_BYTES = 1 << 20;
@@ -36,10 +37,13 @@ export async function makeFingerprint(parts: FingerprintParts): Promise<string> 
 }
 
 /** A checkpoint, or an adapter's file, in a few words. */
-export async function describeWeights(source: { checkpoint: Checkpoint } | { adapter: string }): Promise<string> {
+export async function describeWeights(
+  source: { checkpoint: Checkpoint; role: Role } | { adapter: string },
+): Promise<string> {
   if ("adapter" in source) return `${nameFile(source.adapter)}@${(await hashFile(source.adapter)).slice(0, 8)}`;
   const { path, step } = source.checkpoint;
-  return `step-${step}@${(await hashFile(join(path, "actor", "state.bin"))).slice(0, 8)}`;
+  const state = join(path, nameForRole("actor", source.role), "state.bin");
+  return `step-${step}@${(await hashFile(state)).slice(0, 8)}`;
 }
 
 const nameFile = (path: string) => basename(path).replace(/\.gguf$/, "");

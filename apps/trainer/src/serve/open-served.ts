@@ -5,7 +5,7 @@ import type { ChatSampling } from "@cria/rollout";
 import { type ServedModel, serveEngine } from "@cria/serve";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type Checkpoint, openRegistries, type TrainConfig } from "@cria/trainer";
-import { importMultiTurn, importSampling, openMultiTurn, restoreEngines } from "@cria/trainer/internal";
+import { importMultiTurn, importSampling, nameForRole, openMultiTurn, restoreEngines } from "@cria/trainer/internal";
 import { version } from "../assets/version.js";
 import { type FindSubjectOptions, findSubject, type Subject } from "../subject/find-subject.js";
 import { makePlainMultiTurn } from "../subject/plain-multi-turn.js";
@@ -105,7 +105,7 @@ async function describeServed(options: OpenServedOptions, subject: Subject, engi
     name: subject.name,
     async take(checkpoint) {
       const next = await fingerprintOf(checkpoint);
-      await restoreEngines(checkpoint, { actor: engine });
+      await restoreEngines(checkpoint, { [nameForRole("actor", subject.role)]: engine });
       fingerprint = next;
       policyVersion = checkpoint.step;
     },
@@ -114,8 +114,8 @@ async function describeServed(options: OpenServedOptions, subject: Subject, engi
 
 /** null when the model's own file has all weights. */
 async function nameWeights(subject: Subject, checkpoint: Checkpoint | null, modelPath: string): Promise<string | null> {
-  if (checkpoint) return describeWeights({ checkpoint });
-  const { weights } = subject;
+  const { weights, role } = subject;
+  if (checkpoint) return describeWeights({ checkpoint, role });
   return weights === null || weights === modelPath || basename(weights) === basename(modelPath)
     ? null
     : describeWeights({ adapter: weights });

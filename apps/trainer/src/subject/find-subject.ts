@@ -4,7 +4,7 @@ import { ConfigError } from "@cria/core";
 import { type LlamaModel, type LoadModelOptions, loadModel, readGguf } from "@cria/engine";
 import { isAddress } from "@cria/hub/internal";
 import { type Checkpoint, loadConfig, type SftConfig, type TrainConfig, trainConfigSchema } from "@cria/trainer";
-import { checkArgument, describeVision, loadConfiguredModel, resolvePath } from "@cria/trainer/internal";
+import { checkArgument, describeVision, loadConfiguredModel, type Role, resolvePath } from "@cria/trainer/internal";
 import { demoConfigPath } from "../assets/embedded-policy.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
 import { restoreModel } from "../export/restore-model.js";
@@ -16,6 +16,8 @@ export interface FindSubjectOptions {
   /** The run's checkpoint after this step. */
   step?: number;
   adapter?: string;
+  /** The role whose adapter is taken, of a run that trained one for each. */
+  role?: string;
   /** The base model of an adapter or a run. */
   base?: string;
   /** Its projector, with which it sees images; undefined: that of the run or config, if it has one. */
@@ -34,6 +36,8 @@ export interface Subject {
   load: (overrides: Partial<LoadModelOptions>) => Promise<LlamaModel>;
   /** The checkpoint whose weights are loaded; null: those of a file. */
   checkpoint: Checkpoint | null;
+  /** The role whose adapter a checkpoint gives; null: there is one for all. */
+  role: Role;
   /** The adapter's file, or the model's without one; null: weights of a checkpoint, or of a new run. */
   weights: string | null;
   /** The config with tools, sampling and template; null: a plain model's defaults. */
@@ -56,7 +60,7 @@ export async function findSubject(options: FindSubjectOptions): Promise<Subject>
 }
 
 async function findModel(options: FindSubjectOptions): Promise<Subject> {
-  const { target, adapter, step } = options;
+  const { target, adapter, step, role } = options;
   if (target === undefined)
     return { ...(await openConfig(demoConfigPath, options)), name: "the embedded policy, a toy" };
   if (isAddress(target)) return openModel(await options.fetch(target), target, await findAdapter(options));
@@ -66,6 +70,7 @@ async function findModel(options: FindSubjectOptions): Promise<Subject> {
     return openRun(path, options);
   }
   refuse("--step", step, "it names a checkpoint of a run folder");
+  refuse("--role", role, "it names an adapter of a run folder");
   if ([".yaml", ".yml"].includes(extname(path))) return openConfig(path, options);
   const header = await readGguf(path);
   if (header.metadata.get("general.type")?.value !== "adapter")
@@ -90,6 +95,7 @@ function openModel(path: string, name: string, adapter: string | undefined): Sub
     name: adapter === undefined ? name : `${name} with ${adapter}`,
     load: (overrides) => loadModel({ ...given, ...overrides }),
     checkpoint: null,
+    role: null,
     weights: adapter ?? path,
     config: null,
     sft: null,
@@ -111,6 +117,7 @@ async function openConfig(file: string, options: FindSubjectOptions): Promise<Su
     load: (overrides) =>
       loadConfiguredModel(config, folder, { trainable: "none", kvType: "f32", ...untrained, ...lora, ...overrides }),
     checkpoint: null,
+    role: null,
     weights: adapter ?? resolvePath(folder, path),
     config,
     sft: null,
@@ -120,16 +127,17 @@ async function openConfig(file: string, options: FindSubjectOptions): Promise<Su
 }
 
 async function openRun(path: string, options: FindSubjectOptions): Promise<Subject> {
-  const { follow = false, say } = options;
-  const trained = await findTrained(findStep(path, options.step), await findBase(options), say, { isRunning: follow });
+  const { follow = false, role, say } = options;
+  const at = findStep(path, options.step);
+  const trained = await findTrained(at, await findBase(options), say, { isRunning: follow, role });
   const { checkpoint } = trained;
   if (follow && !checkpoint && trained.weights)
     refuse("--follow", path, "the run saved only its weights; following a run needs checkpoints (trainer.save_freq)");
-  const after = checkpoint ? `, after step ${checkpoint.step}` : "";
+  const after = `${checkpoint ? `, after step ${checkpoint.step}` : ""}${role === undefined ? "" : `, as ${role}`}`;
   const weights = checkpoint || follow ? null : trained.weights;
   return describeTrained(trained, { name: `${path}${after}`, checkpoint, weights }, (overrides) => {
     if (weights !== null) return loadWeights(trained, weights, overrides);
-    return checkpoint ? restoreModel(trained.load(overrides), checkpoint) : trained.load(overrides);
+    return checkpoint ? restoreModel(trained.load(overrides), checkpoint, trained.role) : trained.load(overrides);
   });
 }
 
@@ -138,7 +146,7 @@ async function openAdapter(path: string, options: FindSubjectOptions): Promise<S
   const run = dirname(path);
   const base = await findBase(options);
   if (existsSync(join(run, "config.json"))) {
-    const trained = await findTrained(run, base, options.say);
+    const trained = await findTrained(run, base, options.say, { role: null });
     return describeTrained(trained, { name: path, checkpoint: null, weights: path }, (overrides) =>
       loadWeights(trained, path, overrides),
     );
@@ -163,11 +171,11 @@ function loadWeights(trained: Trained, weights: string, overrides: Partial<LoadM
 }
 
 function describeTrained(
-  { train, sft, configFolder }: Trained,
+  { train, sft, configFolder, role }: Trained,
   source: Pick<Subject, "name" | "checkpoint" | "weights">,
   load: Subject["load"],
 ): Subject {
-  return { ...source, load, config: train, sft, configFolder, rows: listRows(train, sft, configFolder) };
+  return { ...source, load, role, config: train, sft, configFolder, rows: listRows(train, sft, configFolder) };
 }
 
 function listRows(train: TrainConfig | null, sft: SftConfig | null, folder: string): Subject["rows"] {

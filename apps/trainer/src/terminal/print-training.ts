@@ -32,7 +32,7 @@ export function describeTraining({ folder, metrics, progress, problems }: TrainR
  * next commands.
  */
 export async function printTraining(result: TrainResult, { config, dumped }: PrintTrainingOptions): Promise<void> {
-  const { folder: path, progress, problems, adapter, model, heldOutRows, metrics } = result;
+  const { folder: path, progress, problems, adapter, adapters, model, heldOutRows, metrics } = result;
   console.log(`run folder: ${path}`);
   if (progress) {
     const { measured, before, after } = progress;
@@ -50,7 +50,8 @@ export async function printTraining(result: TrainResult, { config, dumped }: Pri
   const step = metrics["training/global_step"] ?? null;
   const worst = dumped && step !== null ? await findWorstFailure(path, step) : null;
   if (worst) for (const line of drawWorst(worst)) console.log(line);
-  const weights = adapter ?? model;
+  const weights = adapters ? Object.values(adapters).join(", ") : (adapter ?? model);
+  const role = adapters ? ["--role", Object.keys(adapters)[0]!] : [];
   const place = worst ? ["--step", `${worst.step}`] : [];
   const next: [string[], string][] = [
     ...(dumped
@@ -62,7 +63,7 @@ export async function printTraining(result: TrainResult, { config, dumped }: Pri
     ...(worst
       ? [[["replay", path, ...place, "--trajectory", `${worst.index}`], "replay the worst one, token by token"] as Next]
       : []),
-    [["chat", path], "chat with it"],
+    [["chat", path, ...role], "chat with it"],
     ...(config && heldOutRows > 0
       ? // Overrides that only trainings read would hide the command.
         [
@@ -72,7 +73,10 @@ export async function printTraining(result: TrainResult, { config, dumped }: Pri
           ] as Next,
         ]
       : []),
-    [["export", "--run", path, "--merged", join(path, "merged.gguf")], `the whole model; trained weights: ${weights}`],
+    [
+      ["export", "--run", path, ...role, "--merged", join(path, "merged.gguf")],
+      `the whole model; trained weights: ${weights}`,
+    ],
   ];
   console.log(pc.bold("next"));
   for (const [words, what] of next)

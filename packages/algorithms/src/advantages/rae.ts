@@ -1,8 +1,6 @@
+import { UNNAMED_ROLE } from "@cria/core/internal";
 import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 import { makeTurns } from "./estimator-turn.js";
-
-/** Role of turns that name none. */
-const unnamed = "policy";
 
 /**
  * Role-conditioned advantage estimation (RAE, Liu et al. 2025, SPIRAL, arXiv:2506.24119), for episodes in which one
@@ -62,7 +60,7 @@ function sumByRole(
   let last = offsets[i + 1]! - 1;
   while (last >= offsets[i]! && !responseMask[last]) last--;
   const roles = new Map<string, RoleReturn>();
-  for (const { start, end, role = unnamed } of turns)
+  for (const { start, end, role = UNNAMED_ROLE } of turns)
     for (let t = offsets[i]! + start; t < offsets[i]! + end; t++) {
       if (!responseMask[t]) continue;
       const own = roles.get(role) ?? { tokens: [], value: shared };

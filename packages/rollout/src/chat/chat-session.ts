@@ -75,7 +75,7 @@ export interface ChatLimits {
 }
 
 export interface ChatSessionOptions {
-  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence" | "images">;
+  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence" | "roles" | "images">;
   tokenizer: DeltaTokenizer;
   /** Name of the model, for clients. */
   name: string;
@@ -482,7 +482,7 @@ export class ChatSession implements ChatModel {
     const startedAt = now();
     const opening = this.findOpening(parent);
     const grammar = makeGrammar(request, { format: this.format, opening, template: tokenizer.template.source });
-    const { sequence, delta } = this.openSequence(parent);
+    const { sequence, delta } = this.openSequence(parent, request.role);
     const reader = tools.length > 0 ? this.format : this.format.withoutCalls;
     const stream = new TurnStream(reader, emit);
     stream.push(opening);
@@ -531,15 +531,19 @@ export class ChatSession implements ChatModel {
     return findOpening(this.options.tokenizer, messages.at(-1)!.role === "tool" ? "tool" : "user");
   }
 
-  /** The sequence to sample the answer in: the previous answer's, unless another turn has taken that. */
-  private openSequence(input: InputNode) {
+  /**
+   * The sequence to sample the answer in: the previous answer's, unless another turn has taken that, or the role has
+   * another adapter.
+   */
+  private openSequence(input: InputNode, role: string | undefined) {
+    const { engine } = this.options;
     const { parent } = input;
     const sequence = parent?.sequence;
-    if (sequence) {
+    if (sequence && (!engine.roles || parent.call?.request.role === role)) {
       parent.sequence = null;
       return { sequence, delta: input.tokenIds! };
     }
-    return { sequence: this.options.engine.createSequence(), delta: joinTokens(input) };
+    return { sequence: engine.createSequence(role), delta: joinTokens(input) };
   }
 
   private describeSaid(

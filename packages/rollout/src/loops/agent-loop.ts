@@ -109,7 +109,7 @@ export interface AnswerSource {
 
 /** Argument of an agent loop: everything it uses for one conversation. */
 export interface AgentLoopContext {
-  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "images" | "createSequence">;
+  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "images" | "createSequence" | "roles">;
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
   /** Interactions by name; null: the run has none, and rows' requests for one are ignored. */

@@ -464,7 +464,7 @@ export class RolloutGroup {
     const switching = recorded === "answers" ? openSwitching(choose, replay) : null;
     const createSequence = switching
       ? () => switching.createSequence()
-      : replay?.steer && (() => steer(engine.createSequence()));
+      : replay?.steer && ((role?: string) => steer(engine.createSequence(role)));
     const steered = steer(sequence);
     const journal = options.journal && this.openJournal(sample, attempt);
     const branch = this.branches?.open(sample, { seed, sequence: steered, journal });
@@ -533,6 +533,7 @@ function replaceSequences(
   return {
     info: engine.info,
     images: engine.images,
+    ...(engine.roles ? { roles: engine.roles } : {}),
     tokenize: (text, given) => engine.tokenize(text, given),
     detokenize: (ids, given) => engine.detokenize(ids, given),
     createSequence,

@@ -4,16 +4,9 @@ import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { DataError, EngineError } from "@cria/core";
 import { hashFile } from "@cria/core/internal";
+import { isStateful, type StatefulEngine } from "../policy/stateful-engine.js";
 import type { StepMetrics } from "../step-metrics.js";
-
-import {
-  isStateful,
-  makeDamaged,
-  restoreEngineState,
-  type StatefulEngine,
-  verifyEngineState,
-  writeEngineState,
-} from "./engine-state.js";
+import { makeDamaged, restoreEngineState, verifyEngineState, writeEngineState } from "./engine-state.js";
 import { describeMachine, type Machine } from "./machine.js";
 import { guardRunWrite, writeAtomically } from "./run-folder.js";
 
@@ -21,7 +14,7 @@ import { guardRunWrite, writeAtomically } from "./run-folder.js";
 export interface TrainingState {
   /** Number of steps done. */
   step: number;
-  /** "actor", and "critic" if there is one. */
+  /** "actor", or "actor_<role>" for each role with an adapter of its own, and "critic" if there is one. */
   engines: Record<string, object>;
   /** Writers of further files, by their paths in the checkpoint. */
   files?: Record<string, (path: string) => Promise<void>>;

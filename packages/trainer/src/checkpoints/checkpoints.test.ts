@@ -21,6 +21,7 @@ import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { RunEvent } from "../events.js";
 import { Policy } from "../policy/policy.js";
+import { isStateful } from "../policy/stateful-engine.js";
 import { listEngines } from "../run/run-state.js";
 import { runTraining } from "../run/run-training.js";
 import type { StepMetrics } from "../step-metrics.js";
@@ -28,7 +29,7 @@ import { dropTimes } from "../testing/drop-times.js";
 import { openTinyTraining, type TinyTraining, type TinyTrainingOptions } from "../testing/tiny-training.js";
 import { CheckpointStore } from "./checkpoint-store.js";
 import { compareConfigs } from "./compare-configs.js";
-import { isStateful, restoreEngineState, verifyEngineState, writeEngineState } from "./engine-state.js";
+import { restoreEngineState, verifyEngineState, writeEngineState } from "./engine-state.js";
 import { findRunPath, type OpenedRun, openRun } from "./open-run.js";
 
 const models = new TinyModels();

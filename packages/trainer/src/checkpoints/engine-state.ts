@@ -2,7 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { DataError } from "@cria/core";
-import type { LlamaModel } from "@cria/engine";
+import { listTrained, type StatefulEngine, TENSOR_PARTS, type TrainedTensor } from "../policy/stateful-engine.js";
 
 /**
  * The trained state of an engine in one file: every trained tensor with its two AdamW moments, and the optimizer's
@@ -18,21 +18,13 @@ const MAGIC = "CRIASTAT";
 const VERSION = 1;
 const PREFIX_BYTES = MAGIC.length + 8;
 const DIGEST_BYTES = 32;
-const PARTS = ["value", "moment1", "moment2"] as const;
-
-/** The part of an engine that a checkpoint needs: tensors that can be read and written. */
-export type StatefulEngine = Pick<LlamaModel, "info" | "listTensors" | "readTensor" | "writeTensor" | "stepCount">;
 
 export interface EngineStateHeader {
   architecture: string;
   trainable: string;
   /** Number of optimizer steps taken. */
   stepCount: number;
-  tensors: { name: string; shape: number[] }[];
-}
-
-export function isStateful(engine: object): engine is StatefulEngine {
-  return "listTensors" in engine && "readTensor" in engine && "writeTensor" in engine && "stepCount" in engine;
+  tensors: TrainedTensor[];
 }
 
 /**
@@ -57,7 +49,7 @@ export async function writeEngineState(path: string, engine: StatefulEngine): Pr
     await append(file, hash, prefix);
     await append(file, hash, text);
     for (const { name } of header.tensors) {
-      for (const part of PARTS) {
+      for (const part of TENSOR_PARTS) {
         const values = await engine.readTensor(name, part);
         await append(file, hash, Buffer.from(values.buffer, values.byteOffset, values.byteLength));
       }
@@ -108,7 +100,7 @@ export async function restoreEngineState(path: string, engine: StatefulEngine): 
     let offset = dataOffset;
     for (const { name, shape } of header.tensors) {
       const bytes = 4 * countElements(shape);
-      for (const part of PARTS) {
+      for (const part of TENSOR_PARTS) {
         const data = await readExactly(file, path, offset, bytes);
         // A copy: a Buffer may be unaligned within a shared pool.
         const values = new Float32Array(bytes / 4);
@@ -145,7 +137,7 @@ async function readHeader(path: string): Promise<{ header: EngineStateHeader; da
       throw makeDamaged(path, "a header in JSON", (cause as Error).message);
     }
     const elements = header.tensors.reduce((sum, { shape }) => sum + countElements(shape), 0);
-    const expected = dataOffset + 4 * PARTS.length * elements + DIGEST_BYTES;
+    const expected = dataOffset + 4 * TENSOR_PARTS.length * elements + DIGEST_BYTES;
     if (size !== expected) throw makeDamaged(path, `${expected} bytes`, `${size} bytes`);
     return { header, dataOffset, size };
   } finally {
@@ -180,14 +172,6 @@ function checkFits(path: string, header: EngineStateHeader, engine: StatefulEngi
         "resume with the same actor_rollout_ref.model.* as the run that saved it, or set trainer.resume_mode=disable",
     });
   }
-}
-
-/** The trained tensors, in the order of the engine's list. */
-export function listTrained(engine: Pick<StatefulEngine, "listTensors">): EngineStateHeader["tensors"] {
-  return engine
-    .listTensors()
-    .filter((tensor) => tensor.trainable)
-    .map(({ name, shape }) => ({ name, shape }));
 }
 
 export function countElements(shape: readonly number[]): number {

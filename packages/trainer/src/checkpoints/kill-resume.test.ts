@@ -8,6 +8,7 @@ import { expect, it } from "vitest";
 const batches = [
   ["train,train-ahead,train-replay", amount(4, 15)],
   ["sft,sft-full", amount(2, 6)],
+  ["train-roles", amount(2, 8)],
   ["train-rae,train-trees,train-guided,train-demonstrations", amount(0, 16)],
 ] as const;
 for (const [kinds, kills] of batches.filter(([, some]) => some > 0)) {

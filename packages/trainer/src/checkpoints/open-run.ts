@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { readFile, rename } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, DataError } from "@cria/core";
@@ -42,6 +42,7 @@ const FIXED_KEYS = [
   "actor_rollout_ref.model.lora_alpha",
   "actor_rollout_ref.model.target_modules",
   "actor_rollout_ref.model.lora_adapter_path",
+  "actor_rollout_ref.model.lora_roles",
   "model.path",
   "model.mmproj",
   "model.lora_rank",
@@ -166,7 +167,13 @@ async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: 
   const differences = compareConfigs(before, JSON.parse(JSON.stringify(config)));
   // A user who names the checkpoint may have moved the model.
   const explicit = config.trainer.resume_mode === "resume_path";
-  const fatal = differences.filter(({ key }) => FIXED_KEYS.includes(key) && !(explicit && key.endsWith("model.path")));
+  const fatal = differences.filter(
+    ({ key, before, after }) =>
+      FIXED_KEYS.includes(key) &&
+      !(explicit && key.endsWith("model.path")) &&
+      // Runs of earlier versions lack newer keys.
+      !(before === undefined && after === null),
+  );
   if (fatal.length > 0) {
     throw new ConfigError("differs from the run that is to be resumed", {
       code: "config/changed-since-checkpoint",
@@ -197,9 +204,9 @@ function isValidated({ data }: Checkpoint): boolean {
 
 /** True if a folder contains data of a run that must not be lost. */
 export function hasRun(path: string): boolean {
-  return ["metrics.jsonl", "checkpoints", "adapter.gguf", "model.gguf", JOURNAL_FOLDER].some((name) =>
-    existsSync(join(path, name)),
-  );
+  const names = existsSync(path) ? readdirSync(path) : [];
+  const isOfRun = (name: string) => ["metrics.jsonl", "checkpoints", "model.gguf", JOURNAL_FOLDER].includes(name);
+  return names.some((name) => isOfRun(name) || /^adapter(_[\w-]+)?\.gguf$/.test(name));
 }
 
 /** Moves the journal of a run that begins again to its new folder. @throws DataError */

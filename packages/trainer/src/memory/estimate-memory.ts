@@ -234,12 +234,22 @@ export function estimateMemory(
       key: "distillation.distillation_loss.topk",
     });
   }
+  const { lora_roles: roles } = config.actor_rollout_ref.model;
+  const adapters = roles?.length ?? 1;
+  if (roles)
+    items.push({
+      name: "adapters of roles",
+      // A version of each that samples; values and moments of those that wait for their turn to train.
+      bytes: (adapters + 3 * (adapters - 1)) * 4 * trained,
+      detail: `${adapters} that sample, and ${adapters - 1} with moments beside the one that trains`,
+      key: "actor_rollout_ref.model.lora_roles",
+    });
   const lag = readLag(config);
   if (lag > 0)
     items.push({
       name: KEPT_VERSIONS,
-      bytes: (lag + 1) * 4 * trained,
-      detail: `of ${lora ? "the adapter" : "all weights"}, ${lag + 1} for a lag of ${lag}`,
+      bytes: (lag + 1) * adapters * 4 * trained,
+      detail: `of ${lora ? (roles ? "each adapter" : "the adapter") : "all weights"}, ${lag + 1} for a lag of ${lag}`,
       key: `trainer.v1.${config.trainer.v1.trainer_mode}.num_warmup_batches`,
     });
   if ((actor.use_kl_loss || config.algorithm.use_kl_in_reward) && !lora)

@@ -2,15 +2,24 @@ import type { Device } from "@cria/core";
 import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { rolesSchema } from "../config/sections/roles.js";
 import { listTargets, targetModulesSchema } from "../config/sections/target-modules.js";
 import { Policy } from "./policy.js";
+import { RolePolicy } from "./role-policy.js";
 
 export interface LoadPolicyOptions {
   /**
    * The LoRA adapter to train: a new one (by default with rank 16 and the config's targets) or one from a file; null:
-   * all weights are trained. Default: a new adapter.
+   * all weights are trained. With `roles`, the names of all roles that the policy plays, each role has an adapter of
+   * its own, which starts as this one: `policy.roles` has the policies to train. Default: a new adapter.
    */
-  lora?: { rank?: number; alpha?: number; targets?: string | readonly string[]; path?: string } | null;
+  lora?: {
+    rank?: number;
+    alpha?: number;
+    targets?: string | readonly string[];
+    path?: string;
+    roles?: readonly string[];
+  } | null;
   /**
    * The projector with which the policy sees images: llama.cpp's mmproj, a GGUF or its address. Default: the policy
    * reads only text.
@@ -43,8 +52,14 @@ const { any, text, count, flag } = optionChecks;
 const policyChecks: ChecksOf<Required<LoadPolicyOptions>> = {
   lora: [
     (value) => value === null || isObject(value),
-    "{ rank, alpha, targets, path }, or null",
-    { rank: any, alpha: any, targets: any, path: text },
+    "{ rank, alpha, targets, path, roles }, or null",
+    {
+      rank: any,
+      alpha: any,
+      targets: any,
+      path: text,
+      roles: [(value) => rolesSchema.safeParse(value).success, 'different names of letters, digits, "_" and "-"'],
+    },
   ],
   mmproj: text,
   imageMinTokens: count,
@@ -64,6 +79,7 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
   const { lora = {}, contextSize = 1024, maxSequences = 64, seed = 0, device, threads, deterministic = true } = options;
   const { mmproj, imageMinTokens, imageMaxTokens } = options;
   const vision = mmproj === undefined ? {} : { mmproj, imageMinTokens, imageMaxTokens };
+  const { roles, ...adapter } = lora ?? {};
   const engine = await loadModel({
     path,
     ...vision,
@@ -75,7 +91,7 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
     seed: seed >>> 0,
     trainable: lora ? "lora" : "full",
     lora: lora
-      ? { ...lora, rank: lora.rank ?? (lora.path ? undefined : 16), targets: readTargets(lora.targets) }
+      ? { ...adapter, rank: lora.rank ?? (lora.path ? undefined : 16), targets: readTargets(lora.targets) }
       : null,
   });
   try {
@@ -85,7 +101,8 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
       options.reference && !isOwn
         ? await loadReference(engine.info.path, { scoredContextSize: contextSize, device, threads, ...vision })
         : null;
-    return new Policy({ engine, tokenizer, reference: isOwn ? engine : copy, seed });
+    const parts = { engine, tokenizer, reference: isOwn ? engine : copy, seed };
+    return roles ? await RolePolicy.open(parts, roles) : new Policy(parts);
   } catch (error) {
     await engine.dispose();
     throw error;

@@ -80,6 +80,8 @@ export class Policy {
   readonly tokenizer: DeltaTokenizer;
   readonly reference: PolicyEngine | null;
   readonly seed: number;
+  /** The policy of each role, if each has an adapter of its own; null: this policy plays all roles. */
+  readonly roles: ReadonlyMap<string, Policy> | null = null;
   protected updated = 0;
 
   constructor({ engine, tokenizer, reference, seed }: PolicyParts) {
@@ -265,6 +267,7 @@ export class KeptPolicy extends Policy {
     override readonly live: Policy,
     private readonly version: PolicyVersion,
     updates: number,
+    override readonly roles: ReadonlyMap<string, KeptPolicy> | null = null,
   ) {
     super({ engine: version.engine, tokenizer: live.tokenizer, reference: live.reference, seed: live.seed });
     this.updated = updates;

@@ -6,12 +6,13 @@ import {
   type TokenCandidate,
   type TrajectorySampling,
 } from "@cria/core";
-import { listPaths, showContent } from "@cria/core/internal";
+import { listPaths, showContent, UNNAMED_ROLE } from "@cria/core/internal";
 import type { Change, DumpLine } from "@cria/records";
 import { isOfRow, listLineCalls } from "@cria/records/internal";
 import { agentLoops as builtInLoops, type DatasetRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
+import { listPolicies } from "../policy/of-role.js";
 import type { KeptPolicy, Policy } from "../policy/policy.js";
 import type { Training } from "../run/training.js";
 import { versionOf } from "../step/schedule.js";
@@ -224,7 +225,8 @@ export class Replay {
           ),
         );
       await this.goTo(line, validation, signal, token);
-      return await sample(this.training.policy.engine);
+      const { policy } = this.training;
+      return await sample((policy.roles?.get(findRole(line, token)) ?? policy).engine);
     });
   }
 
@@ -267,20 +269,24 @@ export class Replay {
       const { token_ids } = this.place(shown!);
       const { temperature } = readSampling(line, this.parts.config, validation);
       const paths = listPaths({ tokenIds: line.token_ids, segments: line.segments });
-      const scores = await this.training.policy.engine.score(
-        paths.map(({ indices, own }) => ({
-          tokenIds: indices.map((t) => token_ids[t]!),
-          from: Math.max(1, own),
-        })),
-        { temperature: temperature || 1, signal },
-      );
       const logprobs = line.token_ids.map(() => 0);
-      paths.forEach(({ indices, own }, p) => {
-        for (let k = own; k < indices.length; k++) {
-          const t = indices[k]!;
-          if (line.response_mask[t] === 1) logprobs[t] = scores[p]!.logprobs[k]!;
-        }
-      });
+      for (const [role, { engine }] of listPolicies(this.training.policy)) {
+        const isOwn = (t: number) => line.response_mask[t] === 1 && (role === null || findRole(line, t) === role);
+        const played = role === null ? paths : paths.filter(({ indices, own }) => indices.subarray(own).some(isOwn));
+        const scores = await engine.score(
+          played.map(({ indices, own }) => ({
+            tokenIds: indices.map((t) => token_ids[t]!),
+            from: Math.max(1, own),
+          })),
+          { temperature: temperature || 1, signal },
+        );
+        played.forEach(({ indices, own }, p) => {
+          for (let k = own; k < indices.length; k++) {
+            const t = indices[k]!;
+            if (isOwn(t)) logprobs[t] = scores[p]!.logprobs[k]!;
+          }
+        });
+      }
       return { step, logprobs };
     });
   }
@@ -399,6 +405,12 @@ export class Replay {
       received: String(token),
     });
   }
+}
+
+/** The role in which the policy sampled a token. */
+function findRole({ turns }: DumpLine, token: number): string {
+  const turn = turns.find(({ role, start, end }) => role === "assistant" && token >= start && token < end);
+  return (turn?.call?.request.role as string | undefined) ?? UNNAMED_ROLE;
 }
 
 /** Finds the assistant's turn that contains a token, from 1, and the token's index in the turn. @throws ConfigError */

@@ -4,7 +4,7 @@ import { policyLossParameters, teacherTermOptions } from "@cria/algorithms/schem
 import { ConfigError } from "@cria/core";
 import { groupSamplers } from "@cria/rollout";
 import { getToolFormat } from "@cria/tools";
-import { countSamples } from "../config/derived-values.js";
+import { countSamples, usesLora } from "../config/derived-values.js";
 import { trainKeys } from "../config/import/config-keys.js";
 import type { Settings } from "../config/import/settings.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -33,6 +33,7 @@ export function checkTrainConfig(
   checkDemonstrations(config, loss, registries);
   checkLag(config, lag);
   checkPartialRollout(config, lag);
+  checkRoles(config);
   checkBranching(config, registries, task);
   checkTurns(rollout.multi_turn, task);
   registries.klEstimates.get(actor.kl_loss_type, { subject: "actor_rollout_ref.actor.kl_loss_type" });
@@ -316,6 +317,29 @@ function checkLag({ trainer, data, actor_rollout_ref: { actor } }: TrainConfig, 
       "data.train_batch_size",
       `${prompts}: trainer.v1.separate_async.parameter_sync_step ${updates} x actor_rollout_ref.actor.ppo_mini_batch_size ${actor.ppo_mini_batch_size}`,
       String(data.train_batch_size),
+    );
+}
+
+/** Checks that each role can have an adapter of its own. */
+function checkRoles(config: TrainConfig): void {
+  const { model, rollout } = config.actor_rollout_ref;
+  const { lora_roles: roles } = model;
+  if (!roles) return;
+  const refuse = (problem: string, expected: string, received: string) => {
+    throw new ConfigError(problem, {
+      code: "config/bad-value",
+      subject: "actor_rollout_ref.model.lora_roles",
+      expected: `null, or ${expected}`,
+      received: `${roles.join(", ")}, and ${received}`,
+    });
+  };
+  if (!usesLora(config))
+    refuse("gives each role an adapter", "actor_rollout_ref.model.lora_rank above 0", "lora_rank 0");
+  if (rollout.partial_rollout !== "carry_on")
+    refuse(
+      "has versions that the conversations of agents keep",
+      "actor_rollout_ref.rollout.partial_rollout carry_on",
+      rollout.partial_rollout,
     );
 }
 

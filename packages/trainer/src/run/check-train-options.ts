@@ -53,7 +53,11 @@ const trainChecks: ChecksOf<Required<TrainOptions>> = {
     sampling: [isNameOrFunction, 'a class of samplers, a function that picks groups, or a name: "uniform"'],
   }),
   lora: orNull(
-    checkGroup<Group<"lora">>(shared.lora, { targets: [isListOfTexts, "a list of names of layers"], path: text }),
+    checkGroup<Group<"lora">>(shared.lora, {
+      targets: [isListOfTexts, "a list of names of layers"],
+      path: text,
+      roles: [isListOfTexts, "a list of names of roles"],
+    }),
   ),
   advantages: [
     (value) => isText(value) || typeof value === "function" || isObject(value),

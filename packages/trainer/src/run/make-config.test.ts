@@ -94,6 +94,11 @@ describe("options", () => {
       { [`${model}.lora_rank`]: 4, [`${model}.lora_alpha`]: 8, [`${model}.target_modules`]: ["q_proj"] },
     ],
     [
+      "lora.roles",
+      { lora: { roles: ["x", "o"] } },
+      { [`${model}.lora_rank`]: 16, [`${model}.lora_roles`]: ["x", "o"] },
+    ],
+    [
       "lora.path",
       { lora: { path: "a.gguf" } },
       { [`${model}.lora_adapter_path`]: resolve("a.gguf"), [`${model}.lora_rank`]: undefined },

@@ -1,6 +1,7 @@
 import type { EstimatorState } from "@cria/algorithms";
 import type { TokenDetails } from "@cria/records";
 import { type Checkpoint, restoreEngines, type Unvalidated } from "../checkpoints/checkpoint-store.js";
+import { listPolicies, nameForRole } from "../policy/of-role.js";
 import { type GroupSamplerState, type KeptGroup, ReplayBuffer } from "../replay-buffer/replay-buffer.js";
 import { REPLAY_FILE, readReplayFile, writeReplayFile } from "../replay-buffer/replay-file.js";
 import type { StepInputs, StepResult } from "../step/training-step.js";
@@ -121,5 +122,6 @@ function findLargest({ advantages }: TokenDetails): number | null {
 
 /** The engines whose state a checkpoint holds, by name. */
 export function listEngines(training: Training): Record<string, object> {
-  return { actor: training.policy.engine, ...(training.critic ? { critic: training.critic.engine } : {}) };
+  const actors = listPolicies(training.policy).map(([role, { engine }]) => [nameForRole("actor", role), engine]);
+  return { ...Object.fromEntries(actors), ...(training.critic ? { critic: training.critic.engine } : {}) };
 }

@@ -6,6 +6,7 @@ import { shareCheckpoint } from "../cluster/share-checkpoint.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
 import { RunJournal } from "../journal/run-journal.js";
 import { LiveTracker } from "../live/live-tracker.js";
+import { listPolicies } from "../policy/of-role.js";
 import { runTrainingStep } from "../step/training-step.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { Tracker } from "../trackers/tracker.js";
@@ -118,10 +119,13 @@ async function openSteps(
     live.begin(start, total);
     const record = await RunRecord.open(training, run, { configFolder, report });
     const unvalidated = resume ? await ahead.restore(resume) : undefined;
+    const saveAll = async () => {
+      for (const [role, { engine }] of listPolicies(policy)) await saveWeights(engine, folder, role);
+    };
     if (resume && start >= total) {
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
       // If the checkpoint came from another machine, the folder has no weights, or those of an earlier step.
-      await saveWeights(engine, folder);
+      await saveAll();
     }
     const saves = new SavePoints({
       saveFreq: config.trainer.save_freq,
@@ -131,7 +135,7 @@ async function openSteps(
       resume,
       saveWeights: () => {
         live.enter("saving");
-        return saveWeights(engine, folder);
+        return saveAll();
       },
       // No other machine resumes from a caller's folder.
       share: own ? undefined : (step) => shareCheckpoint(training, { folder, step, report }),

@@ -5,6 +5,7 @@ import { Semaphore } from "@cria/rollout";
 import type { Checkpoint } from "../checkpoints/checkpoint-store.js";
 import type { RunJournal } from "../journal/run-journal.js";
 import type { LiveTracker } from "../live/live-tracker.js";
+import { listPolicies, nameForRole } from "../policy/of-role.js";
 import type { KeptPolicy } from "../policy/policy.js";
 import type { SampledStep } from "../step/collect-rollouts.js";
 import { countSteps } from "../step/learning-rate.js";
@@ -70,9 +71,10 @@ export class StepsAhead {
   async restore(checkpoint: Checkpoint): Promise<StepMetrics | undefined> {
     const unvalidated = await this.state.restore(checkpoint);
     const { path, step } = checkpoint;
+    const { policy } = this.training;
     for (const version of listVersions(step, this.schedule)) {
       const file = join(path, nameVersion(version));
-      if (!existsSync(file)) {
+      if (!listPolicies(policy).every(([role]) => existsSync(nameForRole(file, role)))) {
         throw new DataError("was made with a smaller lag", {
           code: "data/checkpoint-mismatch",
           subject: path,
@@ -81,7 +83,7 @@ export class StepsAhead {
           remedy: "resume with the lag of that run (trainer.v1.*_async.num_warmup_batches), or start a new run",
         });
       }
-      this.versions.set(version, await this.training.policy.keepVersion({ path: file, updates: version }));
+      this.versions.set(version, await policy.keepVersion({ path: file, updates: version }));
     }
     return unvalidated;
   }
@@ -94,8 +96,10 @@ export class StepsAhead {
   /** Describes the parts of a checkpoint, made at a place of this training. */
   describe(place: RunPlace): StepState {
     const { files, ...described } = this.state.describe(place);
-    const versions = listVersions(place.step, this.schedule).map(
-      (v) => [nameVersion(v), (path: string) => this.versions.get(v)!.save(path)] as const,
+    const versions = listVersions(place.step, this.schedule).flatMap((v) =>
+      listPolicies(this.versions.get(v)!).map(
+        ([role, version]) => [nameForRole(nameVersion(v), role), (path: string) => version.save(path)] as const,
+      ),
     );
     return { ...described, files: { ...files, ...Object.fromEntries(versions) } };
   }

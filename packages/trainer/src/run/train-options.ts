@@ -182,9 +182,16 @@ export interface TrainOptions<Row extends object = object> {
   /**
    * The adapter to train: a new one of `rank` (default 16), `alpha` (default 16; the adapter is scaled by alpha / rank)
    * and `targets` (default: all linear layers), or one from the file `path`; null: all weights of an F32 model are
-   * trained.
+   * trained. With `roles`, the names of all roles that the policy plays, each role has an adapter of its own, which
+   * learns from its turns alone; default: one adapter plays all roles.
    */
-  lora?: { rank?: number; alpha?: number; targets?: readonly string[]; path?: string } | null;
+  lora?: {
+    rank?: number;
+    alpha?: number;
+    targets?: readonly string[];
+    path?: string;
+    roles?: readonly string[];
+  } | null;
   /** An advantage estimator or its name; default "grpo". */
   advantages?: EstimatorName | AdvantageEstimator;
   /** A loss made by `losses`; default `losses.ppo()`. */

@@ -1,5 +1,6 @@
 import type { Finding } from "../diagnose/finding.js";
 import type { StepEvent } from "../events.js";
+import { nameForRole } from "../policy/of-role.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { RunProgress } from "../validation/measure-progress.js";
 import type { TrainSummary } from "./train-summary.js";
@@ -31,8 +32,10 @@ export interface TrainResult {
   after: number | null;
   /** The same with their steps and kind of measurement; null if there is nothing to compare. */
   progress: RunProgress | null;
-  /** The trained adapter, a GGUF that stock llama.cpp loads; null with full training. */
+  /** The trained adapter, a GGUF that stock llama.cpp loads; null with full training, and with `lora.roles`. */
   adapter: string | null;
+  /** The trained adapter of each role, with `lora.roles`; else null. */
+  adapters: Readonly<Record<string, string>> | null;
   /** The trained model; null with LoRA. */
   model: string | null;
   /** The run folder. */
@@ -65,7 +68,8 @@ export function describeResult(
     before: progress?.before.success ?? null,
     after: progress?.after.success ?? null,
     progress,
-    adapter: isLora ? weights : null,
+    adapter: isLora && !policy.roles ? weights : null,
+    adapters: policy.roles && Object.fromEntries([...policy.roles.keys()].map((r) => [r, nameForRole(weights, r)])),
     model: isLora ? null : weights,
     folder: path,
     metrics,

@@ -6,7 +6,10 @@ import type { RunProgress } from "../validation/measure-progress.js";
 export interface TrainSummary {
   /** The run folder. */
   path: string;
-  /** File of the trained weights; it is not written with `val_only`. */
+  /**
+   * File of the trained weights; it is not written with `val_only`. With an adapter for each role, the name that theirs
+   * are made of: adapter_buyer.gguf of adapter.gguf.
+   */
   weights: string;
   /** Metrics of the steps taken by this process; none if the resumed run was complete, or with `val_only`. */
   steps: StepMetrics[];

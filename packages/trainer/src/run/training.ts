@@ -15,6 +15,7 @@ import { describeVision, makeImageAccess } from "../policy/describe-vision.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
+import { RolePolicy } from "../policy/role-policy.js";
 import { loadGroupSampler } from "../replay-buffer/open-group-sampler.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { openCritic } from "../step/critic.js";
@@ -92,6 +93,14 @@ function checkFitsBus(config: TrainConfig, registries: Registries): void {
       "carry_on",
       rollout.partial_rollout,
     );
+  const { lora_roles: roles } = actor_rollout_ref.model;
+  if (roles)
+    throw refuse(
+      "has adapters that take turns in this process alone",
+      "actor_rollout_ref.model.lora_roles",
+      "null",
+      roles.join(", "),
+    );
   const branching = findBranching(config, registries);
   if (branching)
     throw refuse(
@@ -152,7 +161,8 @@ async function openParts(
   const rows = await filterData(allRows, settings.data, folder, { engine, tokenizer, environment, signal, report });
   const reference = await openReference(config, settings, engine, folder);
   if (reference !== engine) open.add(() => reference?.dispose());
-  const policy = new Policy({ engine, tokenizer, reference, seed: settings.seed });
+  const parts = { engine, tokenizer, reference, seed: settings.seed };
+  const policy = settings.roles ? await RolePolicy.open(parts, settings.roles) : new Policy(parts);
   if (options.findsToolFormat) fitToolFormat(environment, policy);
   const critic = await openCritic(config, settings, folder, registries);
   open.add(() => critic?.engine.dispose());

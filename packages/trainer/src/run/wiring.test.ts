@@ -362,6 +362,7 @@ const ELSEWHERE: Record<string, string[]> = {
   "train-agent.test.ts": [...["agent.timeout_s", "agent.max_calls", "branch_credit"].map((key) => `${ROLLOUT}.${key}`)],
   "chat-session.test.ts of @cria/rollout": [`${ROLLOUT}.train_on_constrained_tokens`],
   "self-play.test.ts": ["algorithm.rae_decay"],
+  "roles.test.ts": ["actor_rollout_ref.model.lora_roles"],
   "trees.test.ts": [
     ...["tree.expansions", "tree.rounds"].map((key) => `${ROLLOUT}.${key}`),
     "algorithm.vine.continuations",
@@ -460,7 +461,7 @@ describe("every argument of the engines", () => {
     const keys = [
       ...listKeys({ actor, rollout }, "actor_rollout_ref"),
       ...listKeys({ critic: config.critic, algorithm: config.algorithm, distillation: config.distillation }),
-      ...Object.keys(visionKeys).map((key) => `actor_rollout_ref.model.${key}`),
+      ...["lora_roles", ...Object.keys(visionKeys)].map((key) => `actor_rollout_ref.model.${key}`),
       ...Object.keys(imageKeys).map((key) => `data.${key}`),
     ];
     expect(keys.length).toBeGreaterThan(90);

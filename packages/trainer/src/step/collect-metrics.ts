@@ -226,10 +226,23 @@ const teacherNames: Readonly<Record<string, string>> = {
   student_mass: "distillation/student_mass",
 };
 
+type ActorInputs = Pick<
+  MetricInputs,
+  "updates" | "updateKl" | "learningRate" | "penalty" | "scores" | "trajectories"
+> & { settings: Pick<Settings, "loss"> };
+
+/** The actor's metrics of a role with an adapter of its own, as role/<role>/<name>. */
+export function collectRoleMetrics(role: string, inputs: Omit<ActorInputs, "penalty">): StepMetrics {
+  const metrics: StepMetrics = {};
+  addActorMetrics(metrics, { ...inputs, penalty: null });
+  const own = Object.entries(metrics).filter(([name]) => name.startsWith("actor/"));
+  return Object.fromEntries(own.map(([name, value]) => [name.replace("actor", `role/${role}`), value]));
+}
+
 /** Adds the loss's metrics, averaged over the updates. */
 function addActorMetrics(
   metrics: StepMetrics,
-  { updates, updateKl, learningRate, penalty, scores, trajectories, settings }: MetricInputs,
+  { updates, updateKl, learningRate, penalty, scores, trajectories, settings }: ActorInputs,
 ) {
   const { kl } = settings.loss;
   if (updates.length > 0) {

@@ -3,6 +3,7 @@ import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
 import type { LossWeights } from "../policy/mix-mini-batch.js";
+import { ofRole } from "../policy/of-role.js";
 import { isTeachersAlone } from "./guidance.js";
 
 /** Advantages of the trajectories that a step can learn from. */
@@ -63,12 +64,13 @@ export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<rea
 
   /**
    * Makes the batch for `policy.train` of the trajectories that have advantages.
-   * @param lossWeights weights of a row's trajectories in the terms of the loss, by their names; default: all are 1.
+   * @param options.lossWeights weights of a row's trajectories in the terms of the loss, by their names; default: all
+   * are 1. `role`: only the tokens of this role are in the loss, for `policy.roles`; default: those of all roles.
    * @throws DataError when the advantages do not belong to these groups.
    */
   toBatch(
     { indices, advantages }: Advantages,
-    { lossWeights }: { lossWeights?: (row: Row) => LossWeights | undefined } = {},
+    { lossWeights, role }: { lossWeights?: (row: Row) => LossWeights | undefined; role?: string } = {},
   ): Batch {
     const { temperature, responseLength } = this;
     const trajectories = indices.map((i) => this.trajectories[i]!);
@@ -90,7 +92,8 @@ export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<rea
         throw refuse("are not of these groups", `${tokens} values for trajectory ${index}`, `${values.length}`);
     });
     const rows = new Map(this.rows.map((row) => [row.uid, row]));
-    return makeBatch(trajectories, {
+    const shown = trajectories.map((trajectory) => ofRole(trajectory, role ?? null));
+    return makeBatch(shown, {
       advantages,
       temperature,
       responseLength,

@@ -1,4 +1,5 @@
 import type { Trajectory } from "@cria/core";
+import { listPolicies, ofRole } from "../policy/of-role.js";
 import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
 import type { PolicyScoreOptions, TokenScores } from "../policy/token-scores.js";
@@ -19,23 +20,30 @@ export interface ScoreTrajectoriesOptions {
   compute?: PolicyScoreOptions["compute"];
 }
 
-/** Adds the missing scores of the trajectories at `indices` to `scores`. */
+/** The parts of a trajectory that its scores depend on. */
+type Scored = Taught & Pick<Trajectory, "rolloutLogprobs" | "timeline">;
+
+/**
+ * Adds the missing scores of the trajectories at `indices` to `scores`. Where each role has an adapter, it scores the
+ * role's own tokens.
+ */
 export async function scoreTrajectories(
   policy: Policy,
-  trajectories: readonly (Taught & Pick<Trajectory, "rolloutLogprobs">)[],
+  trajectories: readonly Scored[],
   indices: readonly number[],
   scores: Map<number, TokenScores>,
   { temperature, source, sumPiSquared, reference, teachers, signal, compute }: ScoreTrajectoriesOptions,
   clock: Stopwatch,
 ): Promise<void> {
-  await scoreByPolicy(
-    policy,
-    trajectories,
-    indices.filter((i) => !scores.has(i)),
-    scores,
-    { temperature, source, sumPiSquared, reference, signal, compute },
-    clock,
-  );
+  const missing = indices.filter((i) => !scores.has(i));
+  const options = { temperature, source, sumPiSquared, reference, signal, compute };
+  for (const [role, own] of listPolicies(policy)) {
+    const shown = trajectories.map((trajectory) => ofRole(trajectory, role));
+    const played = role === null ? missing : missing.filter((i) => shown[i]!.responseMask.includes(1));
+    const found = new Map<number, TokenScores>();
+    await scoreByPolicy(own, shown, played, found, options, clock);
+    for (const [i, of] of found) scores.set(i, scores.has(i) ? joinScores(scores.get(i)!, of, shown[i]!) : of);
+  }
   const untaught = indices.filter((i) => teachers && scores.get(i)!.teacherLogprobs === null);
   if (!teachers || untaught.length === 0) return;
   const taught = await clock.time("teacher", () =>
@@ -52,7 +60,7 @@ export async function scoreTrajectories(
 
 async function scoreByPolicy(
   policy: Policy,
-  trajectories: readonly (Taught & Pick<Trajectory, "rolloutLogprobs">)[],
+  trajectories: readonly Scored[],
   missing: readonly number[],
   scores: Map<number, TokenScores>,
   { temperature, source, sumPiSquared, reference, signal, compute }: Omit<ScoreTrajectoriesOptions, "teachers">,
@@ -84,4 +92,21 @@ async function scoreByPolicy(
       teacherLikeliest: null,
     });
   });
+}
+
+/** Scores with those of another role at the role's tokens. */
+function joinScores(
+  scores: TokenScores,
+  own: TokenScores,
+  { responseMask }: Pick<Trajectory, "responseMask">,
+): TokenScores {
+  const pick = (name: "oldLogprobs" | "entropy" | "sumPiSquared" | "refLogprobs") =>
+    scores[name] && own[name] && scores[name].map((value, t) => (responseMask[t] ? own[name]![t]! : value));
+  return {
+    ...scores,
+    oldLogprobs: pick("oldLogprobs")!,
+    entropy: pick("entropy"),
+    sumPiSquared: pick("sumPiSquared"),
+    refLogprobs: pick("refLogprobs"),
+  };
 }

@@ -1,10 +1,11 @@
 import { type AdvantageInputs, penalizeRewards, type RewardPart, resampleByScore } from "@cria/algorithms";
 import { creditMultiTrajectories, creditNodes, usesReference } from "@cria/algorithms/internal";
-import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
+import { hashSeed, makeUniform, type TrainResult, type Trajectory } from "@cria/core";
 import type { TokenDetails } from "@cria/records";
 import type { AlgorithmOptions } from "../config/options/algorithm.js";
 import { type MakeBatchOptions, makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
+import { listPolicies, ofRole, type Role } from "../policy/of-role.js";
 import { toCandidates } from "../policy/teacher-candidates.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import { hasAdvantage, type SequenceScores } from "../policy/update-policy.js";
@@ -13,7 +14,7 @@ import type { StepMetrics } from "../step-metrics.js";
 import { ConversationStates } from "../timing/conversation-states.js";
 import { Stopwatch } from "../timing/stopwatch.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
-import { collectMetrics } from "./collect-metrics.js";
+import { collectMetrics, collectRoleMetrics } from "./collect-metrics.js";
 import { readReward, type SampledStep } from "./collect-rollouts.js";
 import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
 import { scoreValues, updateCritic } from "./critic.js";
@@ -224,40 +225,8 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   // neither is configured this only measures the difference, possibly from the update's own pass.
   let corrected = correction ?? correctRollouts(learned, scores, settings.correction);
 
-  // 8. Make the batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their
-  // scores.
-  /** True if the update weighs tokens by the old logprobs that its own pass gives. */
-  const weighsItself = oldSource === "update" && settings.correction.rolloutIs !== null;
-  const batch = makeBatch(learned, {
-    advantages,
-    taught,
-    ...weighConversations(parts, learned),
-    temperature,
-    responseLength,
-    scores: {
-      used,
-      lossMask: (i) => corrected.lossMasks.get(i) ?? learned[i]!.responseMask,
-      columns: (i) => {
-        const { oldLogprobs, refLogprobs, teacherLogprobs } = scores.get(i)!;
-        const teacherWeights = teacherLogprobs && (teachers?.weigh(learned[i]!, oldLogprobs, teacherLogprobs) ?? null);
-        const rolloutIsWeights = corrected.weights?.get(i);
-        return {
-          ...(oldSource === "update" ? {} : { oldLogprobs }),
-          ...(refLogprobs ? { refLogprobs } : {}),
-          ...(teacherLogprobs ? { teacherLogprobs } : {}),
-          ...(teacherWeights ? { teacherWeights } : {}),
-          ...(weighsItself ? { rolloutLogprobs: learned[i]!.rolloutLogprobs } : {}),
-          ...(rolloutIsWeights && !weighsItself ? { rolloutIsWeights } : {}),
-        };
-      },
-      candidates: (i) => {
-        const { teacherLikeliest } = scores.get(i)!;
-        return teacherLikeliest ? toCandidates(teacherLikeliest) : undefined;
-      },
-    },
-  });
-
-  // 9. Update in mini-batches of prompts: the critic first, then the actor once the critic is warm.
+  // 8. Update in mini-batches of prompts: the critic first, then the actor once the critic is warm. Its batch has
+  // per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their scores.
   const total = countSteps(settings, trainRows.length);
   const criticLearningRate = computeLearningRate(settings.critic, step, total);
   // The actor's schedule starts with its first update, after the critic's warm-up, and ends with the run.
@@ -284,47 +253,92 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
         )
       : [];
   const isSeen = oldSource !== "pass" || update.oldLogprobs === "compare";
-  /** Scores by the own pass of the update that learns from a trajectory first, and those of the first update. */
-  const seen = new Map<number, readonly SequenceScores[]>();
-  let seenFirst: ReadonlyMap<number, readonly SequenceScores[]> = seen;
-  const updates =
-    learningRate !== null
-      ? await clock.time("update_actor", () =>
-          policy.train(batch, loss, {
-            step,
-            seed,
-            learningRate,
-            betas: update.betas,
-            weightDecay: update.weightDecay,
-            maxGradNorm: update.maxGradNorm,
-            miniBatchSize: Math.ceil(update.miniBatchSize * replayed.growth),
-            epochs: update.epochs,
-            shuffle: update.shuffle,
-            microBatchTokens: update.microBatchTokens ?? undefined,
-            isOnPolicy: !bypass,
-            ...(weighsItself ? { correction: settings.correction } : {}),
-            demonstrations: parts.demonstrations ?? undefined,
-            ...(isSeen
-              ? {
-                  onScores: (found) => {
-                    const own = readSeen(found, taught);
-                    if (seen.size === 0) seenFirst = own;
-                    for (const [index, scores] of own) seen.set(index, scores);
-                  },
-                }
-              : {}),
-            algorithms: registries,
-            beforeStep: coordination?.publish,
-            compute: coordination?.compute,
-          }),
-        )
-      : [];
+  /** True if the update weighs tokens by the old logprobs that its own pass gives. */
+  const weighsItself = oldSource === "update" && settings.correction.rolloutIs !== null;
+  const policies = listPolicies(policy);
+  const updates = new Map<Role, TrainResult[]>();
+  /** By the own pass of the first update, which has the weights that sampled. */
+  const seenLogprobs = new Map<number, Float32Array>();
+  /** By the own pass of the update that learns from a trajectory first. */
+  const seenEntropies = new Map<number, Float32Array>();
+  // With an adapter for each role, each learns from the tokens that it sampled.
+  for (const [role, learner] of learningRate === null ? [] : policies) {
+    const shown = learned.map((trajectory) => ofRole(trajectory, role));
+    const own = role === null ? corrected : correctRollouts(shown, pickPlayed(scores, shown), settings.correction);
+    const batch = makeBatch(shown, {
+      advantages,
+      taught,
+      ...weighConversations(parts, learned),
+      temperature,
+      responseLength,
+      scores: {
+        used,
+        lossMask: (i) => own.lossMasks.get(i) ?? shown[i]!.responseMask,
+        columns: (i) => {
+          const { oldLogprobs, refLogprobs, teacherLogprobs } = scores.get(i)!;
+          const teacherWeights =
+            teacherLogprobs && (teachers?.weigh(learned[i]!, oldLogprobs, teacherLogprobs) ?? null);
+          const rolloutIsWeights = own.weights?.get(i);
+          return {
+            ...(oldSource === "update" ? {} : { oldLogprobs }),
+            ...(refLogprobs ? { refLogprobs } : {}),
+            ...(teacherLogprobs ? { teacherLogprobs } : {}),
+            ...(teacherWeights ? { teacherWeights } : {}),
+            ...(weighsItself ? { rolloutLogprobs: learned[i]!.rolloutLogprobs } : {}),
+            ...(rolloutIsWeights && !weighsItself ? { rolloutIsWeights } : {}),
+          };
+        },
+        candidates: (i) => {
+          const { teacherLikeliest } = scores.get(i)!;
+          return teacherLikeliest ? toCandidates(teacherLikeliest) : undefined;
+        },
+      },
+    });
+    const seen = new Map<number, readonly SequenceScores[]>();
+    let seenFirst: ReadonlyMap<number, readonly SequenceScores[]> = seen;
+    const results = await clock.time("update_actor", () =>
+      learner.train(batch, loss, {
+        step,
+        seed,
+        learningRate: learningRate!,
+        betas: update.betas,
+        weightDecay: update.weightDecay,
+        maxGradNorm: update.maxGradNorm,
+        miniBatchSize: Math.ceil(update.miniBatchSize * replayed.growth),
+        epochs: update.epochs,
+        shuffle: update.shuffle,
+        microBatchTokens: update.microBatchTokens ?? undefined,
+        isOnPolicy: !bypass,
+        ...(weighsItself ? { correction: settings.correction } : {}),
+        demonstrations: parts.demonstrations ?? undefined,
+        ...(isSeen
+          ? {
+              onScores: (found) => {
+                const read = readSeen(found, taught);
+                if (seen.size === 0) seenFirst = read;
+                for (const [index, scores] of read) seen.set(index, scores);
+              },
+            }
+          : {}),
+        algorithms: registries,
+        beforeStep: coordination?.publish,
+        compute: coordination?.compute,
+      }),
+    );
+    updates.set(role, results);
+    addTokens(
+      seenLogprobs,
+      readUpdate(seenFirst, shown, ({ logprobs }) => logprobs),
+    );
+    addTokens(
+      seenEntropies,
+      readUpdate(seen, shown, ({ entropy }) => entropy),
+    );
+  }
 
-  // The first update's own pass has the weights that sampled.
-  const seenLogprobs = readUpdate(seenFirst, learned, ({ logprobs }) => logprobs);
   if (oldSource !== "pass") {
     // A later update's entropies are those of its weights.
-    for (const [index, entropy] of readUpdate(seen, learned, ({ entropy }) => entropy)) {
+    for (const [index, entropy] of seenEntropies) {
       const scored = scores.get(index)!;
       const oldLogprobs = oldSource === "update" ? seenLogprobs.get(index)! : scored.oldLogprobs;
       scores.set(index, { ...scored, oldLogprobs, entropy });
@@ -335,15 +349,23 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
   /** Logprobs of the training graph with the weights that sampled. */
   const trained = bypass ? null : oldSource === "sampler" ? seenLogprobs : oldLogprobs;
 
-  // 10. Measure how far the updates moved the policy.
+  // 9. Measure how far the updates moved the policy.
   const { updateKlRatio: ratio } = update;
-  const updateKl =
-    updates.length > 0 && ratio > 0
-      ? await clock.time("update_kl", () =>
-          measureUpdate(policy, { trajectories: learned, scores, ratio, temperature }),
-        )
-      : null;
+  const updateKls = new Map<Role, number>();
+  for (const [role, learner] of policies) {
+    if (!updates.get(role)?.length || ratio <= 0) continue;
+    const shown = learned.map((trajectory) => ofRole(trajectory, role));
+    const measured = {
+      trajectories: shown,
+      scores: role === null ? scores : pickPlayed(scores, shown),
+      ratio,
+      temperature,
+    };
+    const kl = await clock.time("update_kl", () => measureUpdate(learner, measured));
+    if (kl !== null) updateKls.set(role, kl);
+  }
 
+  const ownScores = new Map([...scores].filter(([i]) => isOwn(i)));
   const seconds = clock.seconds();
   const metrics = collectMetrics({
     trajectories,
@@ -354,14 +376,14 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     responseMask,
     estimated,
     values: values ? join(values) : null,
-    scores: new Map([...scores].filter(([i]) => isOwn(i))),
+    scores: ownScores,
     trainedLogprobs: trained && new Map([...trained].filter(([i]) => isOwn(i))),
     penalty,
     correction: corrected.metrics,
     taught: taught ?? null,
     genBatches: algorithm.filterGroups ? collected.genBatches : null,
-    updates,
-    updateKl,
+    updates: [...updates.values()].flat(),
+    updateKl: updateKls.size > 0 ? [...updateKls.values()].reduce((a, b) => a + b) / updateKls.size : null,
     criticUpdates,
     learningRate,
     seconds,
@@ -370,6 +392,19 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     epoch,
     settings,
   });
+  for (const [role, results] of updates)
+    if (role !== null)
+      Object.assign(
+        metrics,
+        collectRoleMetrics(role, {
+          trajectories: trajectories.map((trajectory) => ofRole(trajectory, role)),
+          scores: ownScores,
+          updates: results,
+          updateKl: updateKls.get(role) ?? null,
+          learningRate,
+          settings,
+        }),
+      );
   Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
   const turns = rollouts.trajectories.map(({ timeline }) => timeline?.turns ?? []);
   Object.assign(metrics, measureStaleness(step, settings, turns));
@@ -404,6 +439,19 @@ function weighConversations(
       return weighs && !teachers!.teaches(learned[i]!) ? { ...own, teacher: 0 } : own;
     },
   };
+}
+
+/** Scores of the trajectories with tokens in the mask. */
+function pickPlayed(scores: ReadonlyMap<number, TokenScores>, shown: readonly Pick<Trajectory, "responseMask">[]) {
+  return new Map([...scores].filter(([i]) => shown[i]!.responseMask.includes(1)));
+}
+
+/** Adds values of a role's tokens, which are 0 elsewhere, to those of the other roles' tokens. */
+function addTokens(values: Map<number, Float32Array>, own: ReadonlyMap<number, Float32Array>): void {
+  for (const [index, added] of own) {
+    const before = values.get(index);
+    values.set(index, before ? before.map((value, t) => value + added[t]!) : added);
+  }
 }
 
 /**

@@ -41,6 +41,8 @@ export interface Settings extends RunSettings {
   /** Null: there is no teacher. */
   distillation: DistillationOptions | null;
   updates: UpdateSettings;
+  /** Roles with an adapter each; null: one policy plays all roles. */
+  roles: readonly string[] | null;
   /** Used if the advantage estimator needs a critic. */
   critic: CriticSettings;
   /** Number of updates between the policy that samples a step and the one that trains on it; 0: none. */
@@ -70,6 +72,7 @@ export function importSettings(config: TrainConfig): Settings {
     updates: importUpdates(config),
     critic: importCritic(config),
     ...trainKeys.read(config, aheadOptions),
+    roles: config.actor_rollout_ref.model.lora_roles,
     lag,
   };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rolesSchema } from "../sections/roles.js";
 import { targetModulesSchema } from "../sections/target-modules.js";
 
 /** The adapter that is trained. */
@@ -25,5 +26,11 @@ export const loraOptions = z.strictObject({
     .default(null)
     .describe(
       "An adapter GGUF to start from. It sets rank, alpha and layers; the keys for these must be absent or equal.",
+    ),
+  roles: rolesSchema
+    .nullable()
+    .default(null)
+    .describe(
+      "The roles that the policy plays, each with an adapter of its own, that learns from its turns alone; null: one adapter plays all roles.",
     ),
 });

@@ -11,4 +11,5 @@ export const modelSection = z.strictObject({
   lora_alpha: lora.alpha,
   target_modules: lora.targets,
   lora_adapter_path: lora.path,
+  lora_roles: lora.roles,
 });
