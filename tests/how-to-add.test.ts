@@ -64,7 +64,7 @@ describe("AGENTS.md", () => {
     ["A loss", /"cispo"|\bcispo:|\bcispoLoss\b/],
     ["A term of the loss", /\bmakeReferenceTerm\b/],
     ["An estimator", /"opo"|\bopo:|\bestimateOpo\b/],
-    ["A metric", /engine\/reused_tokens/],
+    ["A metric", /engine\/(\{\w+(,\w+)*,)?reused_tokens/],
     ["A page of the viewer", /\bEnvironmentPage\b|\benvironments\.describe\b/],
     // Other folders hold the key's use.
     ["A config key", /\bupdateKlRatio\b|\bupdate_kl_ratio\b/, "packages/trainer/src/config/"],

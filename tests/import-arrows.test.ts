@@ -161,7 +161,7 @@ const floors: Record<string, readonly string[]> = {
       "policy",
       "diagnose",
     ],
-    ["step-metrics", "timing", "running", "config"],
+    ["step-metrics", "timing", "running", "config", "metrics"],
   ),
 };
 

@@ -27,7 +27,7 @@ describe.runIf(process.platform === "linux")("a clone that is moved", () => {
     mkdirSync(dirname(join(moved, addon)), { recursive: true });
     cpSync(join(root, addon), join(moved, addon));
     // The old folder still exists, but without libraries next to the addon nothing loads.
-    expect(load).toThrow(/libllama.*cannot open shared object file/);
+    expect(load).toThrow(/libllama/);
     cpSync(join(root, bins), join(moved, bins), { recursive: true });
     const { folder, mapped } = load();
     expect(realpathSync(folder)).toBe(join(moved, bins));

@@ -31,7 +31,8 @@ describe("readOrThrow", () => {
       expect.objectContaining({
         code: "config/unreadable",
         received: own.message,
-        message: expect.stringContaining("my.yaml: cannot be loaded"),
+        subject: "my.yaml",
+        summary: "cannot be loaded",
       }),
     );
     const remedy = () => {

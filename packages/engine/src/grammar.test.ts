@@ -183,40 +183,43 @@ describe("bits", () => {
 
 describe("wrong grammars", () => {
   const nested = (depth: number) => `root ::= ${"(".repeat(depth)}"a"${")".repeat(depth)}`;
-  const wrong: [string, string, RegExp][] = [
-    ["nothing", "", /no rule named root.*received: no rule at line 1, column 1/s],
-    ["no root", 'a ::= "b"', /no rule named root/],
-    ["an unknown rule", "root ::= a\n", /rule that does not exist.*a ::=.*line 1, column 10/s],
-    ["an open literal", 'root ::= "a', /closing quote.*the end at line 1, column 12/s],
+  const wrong: [title: string, grammar: string, expected: RegExp, received?: RegExp][] = [
+    ["nothing", "", /root ::=/, / at line 1, column 1$/],
+    ["no root", 'a ::= "b"', /root ::=/],
+    ["an unknown rule", "root ::= a\n", /"a ::=/, / at line 1, column 10$/],
+    ["an open literal", 'root ::= "a', /closing/, / at line 1, column 12$/],
     ["an open class", "root ::= [a", /closing/],
-    ["an empty class", "root ::= []", /a character in the class/],
-    ["a backward range", "root ::= [z-a]", /first character comes before/],
+    ["an empty class", "root ::= []", /a character/],
+    ["a backward range", "root ::= [z-a]", /a range/],
     ["an unknown escape", 'root ::= "\\q"', /escapes/],
-    ["a short escape", 'root ::= "\\u12"', /4 hexadecimal digits/],
+    ["a short escape", 'root ::= "\\u12"', /^4 hexadecimal/],
     ["no such character", 'root ::= "\\U00110000"', /U0010FFFF/],
-    ["no assignment", 'root = "a"', /::=.*received: "=" at line 1, column 6/s],
+    ["no assignment", 'root = "a"', /::=/, /^"=" at line 1, column 6$/],
     ["an open group", 'root ::= ("a"', /"\)"/],
-    ["a stray character", 'root ::= "a" é', /received: "é" at line 1, column 14/],
-    ["a repetition of nothing", "root ::= *", /an element before/],
-    ["a backward repetition", 'root ::= "a"{3,2}', /end comes before/],
+    ["a stray character", 'root ::= "a" é', /an element/, /^"é" at line 1, column 14$/],
+    ["a repetition of nothing", "root ::= *", /an element/],
+    ["a backward repetition", 'root ::= "a"{3,2}', /\{least,most\}/, /^\{3,2\} /],
     ["too many repetitions", 'root ::= "a"{100001}', /at most 100000/],
     ["far too many repetitions", 'root ::= "a"{99999999999999999999}', /at most 100000/],
-    ["repetitions that multiply", "root ::= [^a]{100000} [^b]{100000}", /too large/],
-    ["left recursion", 'root ::= root "a" | "b"', /begins with itself.*"root"/s],
-    ["hidden left recursion", 'root ::= x* a "c"\nx ::= "x"?\na ::= b\nb ::= x a | "b"', /begins with itself/],
-    ["left recursion in a group", 'root ::= ("a"? (root)+)?', /begins with itself/],
-    ["deep groups", nested(100_000), /nested at most 200/],
+    ["repetitions that multiply", "root ::= [^a]{100000} [^b]{100000}", /\d+ steps/],
+    ["left recursion", 'root ::= root "a" | "b"', /./, /^left recursion of "root"/],
+    ["hidden left recursion", 'root ::= x* a "c"\nx ::= "x"?\na ::= b\nb ::= x a | "b"', /./, /^left recursion/],
+    ["left recursion in a group", 'root ::= ("a"? (root)+)?', /./, /^left recursion/],
+    ["deep groups", nested(100_000), /at most 200/],
     ["an unknown token", "root ::= <no such token>", /one token/],
-    ["a token beyond the vocabulary", "root ::= <[99999]>", /id below/],
+    ["a token beyond the vocabulary", "root ::= <[99999]>", /below \d+/],
     ["megabytes", `root ::= "${"a".repeat(2 ** 20)}"`, /262144 bytes/],
-    ["no text", "\0", /name of a rule/],
+    ["no text", "\0", /a rule/],
   ];
-  it.each(wrong)("%s", async (_, grammar, message) => {
+  it.each(wrong)("%s", async (_, grammar, expected, received = /./) => {
     const sequence = model.createSequence();
     const failure = await sequence.generate(prompt, { grammar, maxTokens: 4 }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(EngineError);
-    expect((failure as EngineError).code).toBe("engine/bad-grammar");
-    expect((failure as Error).message).toMatch(message);
+    expect(failure).toMatchObject({
+      code: "engine/bad-grammar",
+      expected: expect.stringMatching(expected),
+      received: expect.stringMatching(received),
+    });
     // Nothing was sampled, and the sequence still works.
     expect(sequence.tokenCount).toBe(0);
     expect((await sequence.generate(prompt, { grammar: 'root ::= "a"', maxTokens: 4 })).text).toBe("a");

@@ -25,7 +25,7 @@ describe("checkTrainable", () => {
     const load = () => loadModel({ path, lora: { rank: 4 }, ...(contextSize && { contextSize }) });
     const error = await checkTrainable(path, contextSize).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: "engine/unsupported-architecture", subject: path });
-    await expect(load()).rejects.toThrow((error as Error).message);
+    await expect(load()).rejects.toMatchObject({ message: (error as Error).message });
   });
 
   it("names a file that is not there", async () => {

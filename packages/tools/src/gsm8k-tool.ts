@@ -1,3 +1,4 @@
+import { ToolError } from "@cria/core";
 import { z } from "zod";
 import { BaseTool, type CreateOptions, type ToolResult } from "./base-tool.js";
 import { defineToolSchema } from "./schema.js";
@@ -30,7 +31,8 @@ export class Gsm8kTool extends BaseTool {
 
   async execute(instanceId: string, parameters: Record<string, unknown>): Promise<ToolResult> {
     const instance = this.instances.get(instanceId);
-    if (!instance) throw new Error(`no instance ${instanceId}`);
+    if (!instance)
+      throw new ToolError("was not created", { code: "tool/no-instance", subject: `instance ${instanceId}` });
     const score = isSameNumber(String(parameters.answer), instance.groundTruth) ? 1 : 0;
     const reward = score > instance.best ? 0 : -0.05;
     instance.best = Math.max(instance.best, score);

@@ -76,7 +76,10 @@ describe("tools", () => {
     await tool.release("a");
     await tool.release("a");
     expect((await tool.execute("b", { answer: "2" })).reward).toBe(0);
-    await expect(tool.execute("a", { answer: "1" })).rejects.toThrow(/no instance/);
+    await expect(tool.execute("a", { answer: "1" })).rejects.toMatchObject({
+      code: "tool/no-instance",
+      subject: "instance a",
+    });
   });
 
   it("class names resolve to built-ins, aliases and modules; an error lists the known ones", async () => {

@@ -145,8 +145,8 @@ describe("rollouts on the embedded policy", () => {
   });
 
   it("refuses a prompt that is too long, and names the row", async () => {
-    await expect(runRollouts(model, rows, options(new CalculatorTool(), { maxPromptLength: 20 }))).rejects.toThrow(
-      /row 0.*too long/,
-    );
+    await expect(
+      runRollouts(model, rows, options(new CalculatorTool(), { maxPromptLength: 20 })),
+    ).rejects.toMatchObject({ code: "data/prompt-too-long", subject: expect.stringContaining("row 0") });
   });
 });

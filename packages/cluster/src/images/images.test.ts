@@ -139,7 +139,7 @@ describe("images of messages", () => {
     await bus.blobs.put(late);
     expect(await worker.ofJob().get(hash)).toMatchObject({ width: 3 });
     await expect(send(bus, { ...cat, hash: dog.hash }, coordinator)).rejects.toThrow(TypeError);
-    await expect(send(bus, cat)).rejects.toThrow(/an image cannot be sent here/);
+    await expect(send(bus, cat)).rejects.toThrow(TypeError);
     await expect(receive(bus, await send(bus, cat, coordinator), anything, "x")).rejects.toMatchObject({
       code: "cluster/invalid-message",
       subject: "x",

@@ -144,9 +144,15 @@ describe("a dump with images", () => {
     const finer = new FakeEngine({ reply: () => "", images: { patch: 8 } });
     const all = await Promise.all(placed);
     expect(() => showVectors(line!.token_ids, all, finer, "line")).toThrow(
-      /line: has images with other tokens[\s\S]*mmproj/,
+      expect.objectContaining({
+        code: "data/other-images",
+        subject: "line",
+        remedy: expect.stringContaining("model.mmproj"),
+      }),
     );
-    expect(() => showVectors(line!.token_ids, [], other, "line")).toThrow(/line, token \d+/);
+    expect(() => showVectors(line!.token_ids, [], other, "line")).toThrow(
+      expect.objectContaining({ code: "data/other-images", subject: expect.stringMatching(/^line, token \d+$/) }),
+    );
   });
 
   it("describes an unreadable image only as an image", async () => {
@@ -172,12 +178,19 @@ describe("a dump with images", () => {
     const path = join(dirname(file), "images", `${await hash(asked)}.png`);
     const [line] = await read(file);
     writeFileSync(path, zoomed);
-    await expect(new DumpImages(file).fill(line!)).rejects.toThrow(/is another file than was dumped/);
+    await expect(new DumpImages(file).fill(line!)).rejects.toMatchObject({
+      code: "data/bad-image",
+      expected: expect.stringContaining(`${await hash(asked)}.png`),
+      received: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
     rmSync(path);
-    await expect(new DumpImages(file).fill(line!)).rejects.toThrow(/cannot be read[\s\S]*ENOENT/);
+    await expect(new DumpImages(file).fill(line!)).rejects.toMatchObject({
+      code: "data/bad-image",
+      received: expect.stringContaining("ENOENT"),
+    });
     const text = readFileSync(file, "utf8").replaceAll(await hash(asked), "../../etc/passwd");
     writeFileSync(file, text);
-    await expect(read(file)).rejects.toThrow(/no conversation of a dump/);
+    await expect(read(file)).rejects.toMatchObject({ code: "data/bad-dump" });
   });
 
   it("is held again: the prompt of the dump, and its tools' answers", async () => {

@@ -205,24 +205,33 @@ describe("readDump", () => {
     writeFileSync(file, bytes);
     expect((await read(file)).map((line) => line.uid)[1]).toBe("ü\u2028ü");
     appendFileSync(file, "\n{oh\n");
-    await expect(read(file)).rejects.toThrow(
-      /cut\.jsonl, line 3: is no conversation of a dump[\s\S]*received: no JSON: \{oh/,
-    );
+    await expect(read(file)).rejects.toMatchObject({
+      code: "data/bad-dump",
+      subject: expect.stringMatching(/cut\.jsonl, line 3$/),
+      received: expect.stringContaining("{oh"),
+    });
   });
 
   it("refuses a file that is not a dump", async () => {
     const file = join(folder, "other.jsonl");
-    for (const [text, message] of [
-      ['{"prompt":[]}\n', /line 1: is no conversation[\s\S]*no messages/],
-      ['{"messages":[{"role":"user"}],"token_ids":[],"response_mask":[]}\n', /messages without role or content/],
-      ["[1]\n", /is no conversation/],
-      ["7\n", /is no conversation/],
-      ['{"format_version":5}\n', /was written by a later version[\s\S]*received: 5/],
+    for (const [text, code, received] of [
+      ['{"prompt":[]}\n', "data/bad-dump", "messages"],
+      ['{"messages":[{"role":"user"}],"token_ids":[],"response_mask":[]}\n', "data/bad-dump", "content"],
+      ["[1]\n", "data/bad-dump", "object"],
+      ["7\n", "data/bad-dump", "number"],
+      ['{"format_version":5}\n', "data/dump-version", "5"],
     ] as const) {
       writeFileSync(file, text);
-      await expect(read(file)).rejects.toThrow(message);
+      await expect(read(file), text).rejects.toMatchObject({
+        code,
+        subject: expect.stringContaining("line 1"),
+        received: expect.stringContaining(received),
+      });
     }
-    await expect(read(join(folder, "none.jsonl"))).rejects.toThrow(/none\.jsonl: cannot be read/);
+    await expect(read(join(folder, "none.jsonl"))).rejects.toMatchObject({
+      code: "data/unreadable",
+      subject: expect.stringContaining("none.jsonl"),
+    });
     writeFileSync(file, "");
     expect(await read(file)).toEqual([]);
   });
@@ -233,6 +242,9 @@ describe("readDump", () => {
     const seen: string[] = [];
     for await (const { uid } of readDump(file)) if (seen.push(uid) === 6) break;
     expect(seen).toHaveLength(6);
-    await expect(read(file)).rejects.toThrow(/line 7/);
+    await expect(read(file)).rejects.toMatchObject({
+      code: "data/bad-dump",
+      subject: expect.stringContaining("line 7"),
+    });
   });
 });

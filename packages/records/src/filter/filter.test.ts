@@ -1,3 +1,4 @@
+import { CriaError } from "@cria/core";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { DumpLine } from "../dump/dump-line.js";
@@ -47,14 +48,14 @@ const line = {
 } satisfies DumpLine as DumpLine;
 const failed: DumpLine = { ...line, reward: null, score: null, success: null, error: "offline", advantage: null };
 const holds = (source: string, of: DumpLine = line) => parseFilter(source)(of);
-/** Error of a filter; "" for a valid one. */
-function refuse(source: string): string {
+/** Error of a filter that is wrong. */
+function refuse(source: string): CriaError {
   try {
     parseFilter(source, "--filter");
-    return "";
   } catch (error) {
-    return (error as Error).message;
+    if (error instanceof CriaError) return error;
   }
+  throw new Error(`accepted: ${source}`);
 }
 
 describe("filters", () => {
@@ -126,11 +127,14 @@ describe("filters", () => {
     ["failed && text", "text", /text ~ "error"/],
     ["parts > 1", "parts", /parts\.<name>/],
     ["reward # 1", "#", /a field, a number/],
-  ])("%s: the error points at %j", (source, place, message) => {
+  ])("%s: the error points at %j", (source, place, expected) => {
     const error = refuse(source);
-    expect(error).toMatch(/^--filter: is not a filter/);
-    expect(error).toMatch(message);
-    const [shown, marks] = error.split("\n").slice(2);
+    expect(error).toMatchObject({
+      code: "config/bad-filter",
+      subject: "--filter",
+      expected: expect.stringMatching(expected),
+    });
+    const [shown, marks] = error.message.split("\n").slice(2);
     expect(shown).toBe(`  received: ${source}`);
     const start = marks!.indexOf("^");
     expect(shown!.slice(start, start + marks!.trim().length)).toBe(place);
@@ -151,8 +155,8 @@ describe("filters", () => {
   it("show no control characters in errors", () => {
     for (const source of ["'a\u001b[2Jb'", "\u001b", "reward < '\u001b'", "parts.\u001b"]) {
       const refusal = refuse(source);
-      expect(refusal).toMatch(/^--filter: is not a filter/);
-      expect(refusal).not.toContain("\u001b");
+      expect(refusal.code).toBe("config/bad-filter");
+      expect(refusal.message).not.toContain("\u001b");
     }
   });
 

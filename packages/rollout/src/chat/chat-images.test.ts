@@ -77,19 +77,35 @@ describe("images in a chat", () => {
     pool.dispose();
   });
 
-  it.each<[what: string, source: ImageSource, reason: RegExp]>([
-    ["a path", { path: "/etc/hostname" }, /messages\[0\]\.content\[0\]: is not in memory[\s\S]*\/etc\/hostname/],
-    ["an address", { url: "https://example.org/a.png" }, /may not be fetched/],
-    ["no image", { data: "AAAA", mimeType: "image/png" }, /is not an image that can be read/],
-    ["damaged", { bytes: fakeImageFile(16, 16, 7) }, /an image of messages: cannot be decoded/],
-    ["too large for the context", { bytes: fakeImageFile(4096, 4096) }, /fewer than 512 tokens[\s\S]*65538 tokens/],
-  ])("that are %s are the request's error, and leave nothing behind", async (_what, source, reason) => {
+  const place = "messages[0].content[0]";
+  it.each<[what: string, source: ImageSource, details: object]>([
+    [
+      "a path",
+      { path: "/etc/hostname" },
+      { code: "chat/bad-image", subject: place, received: expect.stringContaining("/etc/hostname") },
+    ],
+    [
+      "an address",
+      { url: "https://example.org/a.png" },
+      { code: "chat/bad-image", subject: place, received: expect.stringContaining("https://example.org/a.png") },
+    ],
+    ["no image", { data: "AAAA", mimeType: "image/png" }, { code: "chat/bad-image", subject: place }],
+    ["damaged", { bytes: fakeImageFile(16, 16, 7) }, { code: "chat/bad-image" }],
+    [
+      "too large for the context",
+      { bytes: fakeImageFile(4096, 4096) },
+      {
+        code: "chat/context-length",
+        expected: expect.stringContaining("512 tokens"),
+        received: expect.stringContaining("65538 tokens"),
+      },
+    ],
+  ])("that are %s are the request's error, and leave nothing behind", async (_what, source, details) => {
     const images = { isDamaged: ({ width, height }: { width: number; height: number }) => width === height };
     const { engine, session } = open({ images });
     const refused = await session.complete({ messages: [show(source)] }).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(DataError);
-    expect((refused as DataError).code).toMatch(/^chat\/(bad-image|context-length)$/);
-    expect((refused as DataError).message).toMatch(reason);
+    expect(refused).toMatchObject(details);
     expect(session.graph.roots.size).toBe(0);
     expect(engine.counts.created).toBe(0);
     await session.complete({ messages: [show({ bytes: png })] });
@@ -101,16 +117,21 @@ describe("images in a chat", () => {
     const first = await session.complete({ messages: [{ role: "user", content: "Hello" }] });
     const long = show({ bytes: png }, "x".repeat(512));
     for (const before of [[], [{ role: "user" as const, content: "Hello" }, first.message]])
-      await expect(session.complete({ messages: [...before, long] })).rejects.toThrow(/fewer than 512 tokens/);
+      await expect(session.complete({ messages: [...before, long] })).rejects.toMatchObject({
+        code: "chat/context-length",
+        expected: expect.stringContaining("512 tokens"),
+      });
     expect(engine.images!.stats().encoded).toBe(0);
     session.dispose();
   });
 
   it("are refused by a model without a projector, and fetched where that is allowed", async () => {
     const { session: blind } = open({ images: undefined });
-    await expect(blind.complete({ messages: [show({ bytes: png })] })).rejects.toThrow(
-      /messages\[0\]\.content\[0\]: is an image[\s\S]*reads text alone[\s\S]*mmproj/,
-    );
+    await expect(blind.complete({ messages: [show({ bytes: png })] })).rejects.toMatchObject({
+      code: "chat/bad-image",
+      subject: "messages[0].content[0]",
+      remedy: expect.stringContaining("mmproj"),
+    });
     const asked: string[] = [];
     const fetch = async (url: string | URL | Request) => {
       asked.push(String(url));
@@ -133,6 +154,6 @@ describe("images in a chat", () => {
       { type: "image", image: "AAAA" },
       { type: "video" },
     ])
-      await expect(ask(part)).rejects.toThrow(/messages\[0\]\.content\[0\]: is wrong/);
+      await expect(ask(part)).rejects.toMatchObject({ code: "chat/bad-request", subject: "messages[0].content[0]" });
   });
 });

@@ -70,10 +70,10 @@ describe("bytes that are not text", () => {
   it("at the start of a file, a byte order mark, are named", async () => {
     const text = `${JSON.stringify(row("a"))}\n`;
     await expect(bytes("bom.jsonl", [0xef, 0xbb, 0xbf], text)).rejects.toThrow(
-      /bom\.jsonl: begins with a byte order mark[\s\S]*UTF-8 with a mark[\s\S]*plain UTF-8/,
+      refusal("data/byte-order-mark", "bom.jsonl", { received: expect.stringContaining("UTF-8") }),
     );
     await expect(bytes("utf16.jsonl", [0xff, 0xfe], Array.from(Buffer.from(text, "utf16le")))).rejects.toThrow(
-      /UTF-16, little-endian/,
+      refusal("data/byte-order-mark", "utf16.jsonl", { received: expect.stringContaining("UTF-16") }),
     );
   });
 });
@@ -162,16 +162,15 @@ describe("rows", () => {
   });
 
   it("that are malformed are errors with file, row, column and value", () => {
-    for (const [value, message] of [
-      [{ ...row("q"), chat: "hello" }, /f, row 2, column "chat"[\s\S]*received: "hello"/],
-      [{ ...row("q"), chat: [] }, /column "chat"/],
-      [
-        { ...row("q"), chat: [{ role: "user", content: "q" }], data_source: 3 },
-        /column "data_source"[\s\S]*received: 3/,
-      ],
-      [null, /column "row"/],
+    for (const [value, column, more] of [
+      [{ ...row("q"), chat: "hello" }, "chat", { received: '"hello"' }],
+      [{ ...row("q"), chat: [] }, "chat", {}],
+      [{ ...row("q"), chat: [{ role: "user", content: "q" }], data_source: 3 }, "data_source", { received: "3" }],
+      [null, "row", {}],
     ] as const) {
-      expect(() => parseRow(value, 1, "f, row 2", { promptKey: "chat" })).toThrow(message);
+      expect(() => parseRow(value, 1, "f, row 2", { promptKey: "chat" })).toThrow(
+        refusal("data/bad-row", `f, row 2, column "${column}"`, more),
+      );
     }
   });
 
@@ -188,7 +187,10 @@ describe("rows", () => {
       { role: "assistant", content: null, tool_calls: null },
     ])
       expect(() => parse(message), JSON.stringify(message)).toThrow(
-        /^f, row 2, column "prompt\.1\.content": [\s\S]*expected: a text.*tool_calls alone[\s\S]*received: (null|nothing)/,
+        refusal("data/bad-row", 'f, row 2, column "prompt.1.content"', {
+          expected: expect.stringContaining("tool_calls"),
+          received: expect.stringMatching(/^(null|nothing)/),
+        }),
       );
     for (const content of [{}, { content: null }, { content: "" }])
       expect(parse({ role: "assistant", ...content, tool_calls: [call], name: null })[1]).toEqual({
@@ -215,7 +217,11 @@ describe("semantic 7: prompts that are too long", () => {
 
   it("error names the row, the limit and the length", () => {
     expect(() => fitPrompt(ids, 5, "error", "row 7 (a.jsonl, line 8)")).toThrow(
-      /row 7 \(a\.jsonl, line 8\)[\s\S]*at most 5 tokens: maxPromptLength[\s\S]*6 tokens[\s\S]*filter_overlong_prompts/,
+      refusal("data/prompt-too-long", "row 7 (a.jsonl, line 8)", {
+        expected: expect.stringMatching(/ 5 tokens.*maxPromptLength/),
+        received: "6 tokens",
+        remedy: expect.stringContaining("filter_overlong_prompts"),
+      }),
     );
   });
 });

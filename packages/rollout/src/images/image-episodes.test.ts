@@ -130,7 +130,11 @@ describe("a prompt with images", () => {
     const code = (rollout: ReturnType<typeof makeFakeRollout>, row: ReturnType<typeof ask>) =>
       rollout.run([row]).catch((error: { code: string }) => error.code);
     const blind = makeFakeRollout({ reply: () => "seen" });
-    await expect(blind.run([ask([{ bytes: small }])])).rejects.toThrow(/row 0: has images[\s\S]*model\.mmproj/);
+    await expect(blind.run([ask([{ bytes: small }])])).rejects.toMatchObject({
+      code: "config/no-projector",
+      subject: "row 0",
+      remedy: expect.stringContaining("model.mmproj"),
+    });
     const seeing = makeFakeRollout({ reply: () => "seen", engine: see });
     expect(await code(seeing, ask(["https://example.org/a.png"]))).toBe("data/image-refused");
     expect(await code(seeing, ask(["a.png"]))).toBe("data/image-refused");
@@ -315,7 +319,11 @@ it("a loop of the user's loads images, places them by their messages, and return
     { prompt: false },
   );
   const lies = makeFakeRollout({ reply: () => "seen", engine: see, defaultAgentLoop: "lies" });
-  await expect(lies.run()).rejects.toThrow(/tokenIds\[\d+\][\s\S]*or of images that were placed/);
+  await expect(lies.run()).rejects.toMatchObject({
+    code: "config/bad-agent-loop",
+    subject: expect.stringMatching(/ tokenIds\[\d+\]$/),
+    expected: expect.stringContaining("images"),
+  });
 });
 
 it("a reward function sees the conversation's images", async () => {

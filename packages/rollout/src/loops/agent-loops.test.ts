@@ -401,13 +401,33 @@ describe("failures", () => {
       interactions: [new Recorder("gsm8k")],
     });
     const fine = makeRow({}, 0);
-    for (const [bad, message] of [
-      [{ agent_name: "react" }, /agent_name[\s\S]*single_turn_agent[\s\S]*tool_agent/],
-      [{ extra_info: { interaction_kwargs: { name: "gsm9k" } } }, /row 1: [\s\S]*gsm8k[\s\S]*gsm9k/],
-      [{ extra_info: { need_tools_kwargs: true, tools_kwargs: { walk: {} } } }, /row 1: [\s\S]*wait[\s\S]*walk/],
-      [{ extra_info: { tool_selection: ["wait", "walk"] } }, /row 1: extra_info.tool_selection[\s\S]*wait[\s\S]*walk/],
+    const walk = { code: "config/unknown-tool", expected: "wait", received: "walk" };
+    for (const [bad, details] of [
+      [
+        { agent_name: "react" },
+        {
+          code: "config/unknown-name",
+          subject: expect.stringContaining("agent_name"),
+          expected: expect.stringMatching(/single_turn_agent.*tool_agent|tool_agent.*single_turn_agent/),
+          received: "react",
+        },
+      ],
+      [
+        { extra_info: { interaction_kwargs: { name: "gsm9k" } } },
+        {
+          code: "config/unknown-interaction",
+          subject: "row 1: extra_info.interaction_kwargs.name",
+          expected: "gsm8k",
+          received: "gsm9k",
+        },
+      ],
+      [
+        { extra_info: { need_tools_kwargs: true, tools_kwargs: { walk: {} } } },
+        { ...walk, subject: "row 1: extra_info.tools_kwargs" },
+      ],
+      [{ extra_info: { tool_selection: ["wait", "walk"] } }, { ...walk, subject: "row 1: extra_info.tool_selection" }],
     ] as const) {
-      await expect(run([fine, makeRow(bad, 1)])).rejects.toThrow(message);
+      await expect(run([fine, makeRow(bad, 1)])).rejects.toMatchObject(details);
     }
     expect(engine.counts.created).toBe(0);
   });

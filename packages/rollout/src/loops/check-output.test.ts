@@ -105,119 +105,84 @@ describe("an agent loop of the user's", () => {
   const cyclic: Record<string, unknown> = {};
   cyclic.self = cyclic;
   const turn = { role: "assistant", start: 0, end: 2, startedAt: 1, endedAt: 2 };
-  it.each<[string, unknown, RegExp]>([
-    ["nothing", undefined, /, output: [\s\S]*an object[\s\S]*undefined/],
-    ["a list", [], /, output: /],
-    ["no tokenIds", { tokenIds: undefined }, /tokenIds: [\s\S]*a list of token ids[\s\S]*the prompt's and then/],
-    ["an id beyond the vocabulary", { tokenIds: [99_999_999] }, /tokenIds\[0\][\s\S]*from 0 to 262[\s\S]*99999999/],
-    ["a negative id", { tokenIds: [5, -1] }, /tokenIds\[1\]/],
-    ["an id that is not whole", { tokenIds: [1.5] }, /tokenIds\[0\]/],
-    ["ids that are no numbers", { tokenIds: [1n] }, /tokenIds\[0\]/],
-    ["a list of nothing, as long as one may be", { tokenIds: new Array(2 ** 32 - 1) }, /tokenIds\[0\]/],
-    ["no promptLength", { promptLength: undefined }, /promptLength: [\s\S]*a whole number/],
-    ["a prompt longer than all tokens", { promptLength: 999 }, /promptLength: [\s\S]*a whole number below/],
-    [
-      "more tokens than it may",
-      { tokenIds: new Int32Array(3000), promptLength: 0 },
-      /tokenIds: [\s\S]*at most 2048 tokens after the prompt[\s\S]*3000 tokens/,
-    ],
-    [
-      "more than the context holds",
-      { tokenIds: new Int32Array(4097), promptLength: 4090 },
-      /tokenIds: [\s\S]*at most 4096/,
-    ],
-    [
-      "a mask of the response alone",
-      { responseMask: [1, 1, 0, 0, 1, 1, 1] },
-      /responseMask: [\s\S]*as long as tokenIds \(\d+\), prompt included[\s\S]*7 values/,
-    ],
+  it.each<[title: string, more: unknown, field: string | RegExp, value?: string]>([
+    ["nothing", undefined, "output", "undefined"],
+    ["a list", [], "output"],
+    ["no tokenIds", { tokenIds: undefined }, "tokenIds"],
+    ["an id beyond the vocabulary", { tokenIds: [99_999_999] }, "tokenIds[0]", "99999999"],
+    ["a negative id", { tokenIds: [5, -1] }, "tokenIds[1]", "-1"],
+    ["an id that is not whole", { tokenIds: [1.5] }, "tokenIds[0]", "1.5"],
+    ["ids that are no numbers", { tokenIds: [1n] }, "tokenIds[0]"],
+    ["a list of nothing, as long as one may be", { tokenIds: new Array(2 ** 32 - 1) }, "tokenIds[0]"],
+    ["no promptLength", { promptLength: undefined }, "promptLength"],
+    ["a prompt longer than all tokens", { promptLength: 999 }, "promptLength", "999"],
+    ["more tokens than it may", { tokenIds: new Int32Array(3000), promptLength: 0 }, "tokenIds", "3000 tokens"],
+    ["more than the context holds", { tokenIds: new Int32Array(4097), promptLength: 4090 }, "tokenIds", "4097"],
+    ["a mask of the response alone", { responseMask: [1, 1, 0, 0, 1, 1, 1] }, "responseMask", "7 values"],
     [
       "a mask of other numbers",
       (context: AgentLoopContext) => ({ responseMask: after(context, [2, 1, 0, 0, 1, 1, 1]) }),
-      /responseMask\[\d+\][\s\S]*0 or 1[\s\S]*received: 2/,
+      /, responseMask\[\d+\]$/,
+      "2",
     ],
     [
       "a prompt to be trained on",
       (context: AgentLoopContext) => ({ responseMask: after(context, [1, 1, 0, 0, 1, 1, 1]).fill(1, 3, 5) }),
-      /responseMask\[3\][\s\S]*0 for the prompt, which is \d+ tokens[\s\S]*received: 1/,
+      "responseMask[3]",
+      "1",
     ],
     [
       "a NaN logprob",
       (context: AgentLoopContext) => ({ rolloutLogprobs: after(context, [0, 0, 0, 0, 0, Number.NaN, 0]) }),
-      /rolloutLogprobs\[\d+\][\s\S]*finite[\s\S]*NaN/,
+      /, rolloutLogprobs\[\d+\]$/,
+      "NaN",
     ],
-    ["a short list of logprobs", { rolloutLogprobs: [0] }, /rolloutLogprobs: [\s\S]*as long as tokenIds/],
-    ["null for logprobs", { rolloutLogprobs: null }, /rolloutLogprobs: /],
-    [
-      "a reward at no token",
-      { toolRewards: [{ value: 1, tokenIndex: 1e6 }] },
-      /toolRewards\[0\]\.tokenIndex[\s\S]*below \d+[\s\S]*1000000/,
-    ],
-    [
-      "a score at a token not sampled",
-      { turnScores: [{ value: 1, tokenIndex: 2 }] },
-      /turnScores\[0\]\.tokenIndex[\s\S]*mask 1[\s\S]*2, whose mask is 0/,
-    ],
-    ["a NaN score", { turnScores: [{ value: Number.NaN, tokenIndex: 0 }] }, /turnScores\[0\]\.value[\s\S]*NaN/],
-    ["rewards that are no list", { toolRewards: 3 }, /toolRewards: [\s\S]*a list/],
-    ["an infinite tool score", { toolScore: Number.POSITIVE_INFINITY }, /toolScore: [\s\S]*Infinity/],
-    ["no numTurns", { numTurns: undefined }, /numTurns: [\s\S]*a whole number/],
-    ["no metrics", { metrics: undefined }, /metrics: [\s\S]*an object/],
-    [
-      "a metric that is not a number",
-      { metrics: { depth: "2" } },
-      /metrics\.depth: [\s\S]*finite number[\s\S]*received: 2/,
-    ],
-    [
-      "messages of nobody",
-      { messages: [{ role: "robot", content: "" }] },
-      /messages\[0\]\.role[\s\S]*assistant[\s\S]*robot/,
-    ],
-    ["messages without text", { messages: [{ role: "user" }] }, /messages\[0\]\.content/],
-    [
-      "a finish reason of its own",
-      { finishReason: "done" },
-      /finishReason: [\s\S]*stop, length, tool_calls, aborted[\s\S]*done/,
-    ],
-    ["fields that JSON cannot hold", { extraFields: cyclic }, /extraFields: [\s\S]*circular/],
-    ["a state that is no text", { turns: [{ ...turn, state: 3 as never }] }, /turns\[0\]\.state[\s\S]*a text/],
+    ["a short list of logprobs", { rolloutLogprobs: [0] }, "rolloutLogprobs", "1 values"],
+    ["null for logprobs", { rolloutLogprobs: null }, "rolloutLogprobs"],
+    ["a reward at no token", { toolRewards: [{ value: 1, tokenIndex: 1e6 }] }, "toolRewards[0].tokenIndex", "1000000"],
+    ["a score at a token not sampled", { turnScores: [{ value: 1, tokenIndex: 2 }] }, "turnScores[0].tokenIndex", "2"],
+    ["a NaN score", { turnScores: [{ value: Number.NaN, tokenIndex: 0 }] }, "turnScores[0].value", "NaN"],
+    ["rewards that are no list", { toolRewards: 3 }, "toolRewards", "3"],
+    ["an infinite tool score", { toolScore: Number.POSITIVE_INFINITY }, "toolScore", "Infinity"],
+    ["no numTurns", { numTurns: undefined }, "numTurns"],
+    ["no metrics", { metrics: undefined }, "metrics"],
+    ["a metric that is not a number", { metrics: { depth: "2" } }, "metrics.depth", "2"],
+    ["messages of nobody", { messages: [{ role: "robot", content: "" }] }, "messages[0].role", "robot"],
+    ["messages without text", { messages: [{ role: "user" }] }, "messages[0].content"],
+    ["a finish reason of its own", { finishReason: "done" }, "finishReason", "done"],
+    ["fields that JSON cannot hold", { extraFields: cyclic }, "extraFields", "circular"],
+    ["a state that is no text", { turns: [{ ...turn, state: 3 as never }] }, "turns[0].state", "3"],
     [
       "a call without its request",
       { turns: [{ ...turn, call: { messages: 1, sibling: 0 } as never }] },
-      /turns\[0\]\.call\.request/,
+      "turns[0].call.request",
     ],
-    ["a turn beyond the tokens", { turns: [{ ...turn, end: 999 }] }, /turns\[0\]\.end[\s\S]*below \d+/],
-    [
-      "a turn that ends before it starts",
-      { turns: [{ ...turn, start: 3 }] },
-      /turns\[0\]\.end[\s\S]*at least its start \(3\)/,
-    ],
-    [
-      "segments with a hole",
-      { segments: [{ start: 0, end: 1, parent: -1, messages: [] }] },
-      /segments: [\s\S]*segments of all \d+ tokens/,
-    ],
+    ["a turn beyond the tokens", { turns: [{ ...turn, end: 999 }] }, "turns[0].end", "999"],
+    ["a turn that ends before it starts", { turns: [{ ...turn, start: 3 }] }, "turns[0].end", "2"],
+    ["segments with a hole", { segments: [{ start: 0, end: 1, parent: -1, messages: [] }] }, "segments"],
     [
       "a segment that follows itself",
       { segments: [{ start: 0, end: 1, parent: 0, messages: [] }] },
-      /segments\[0\]\.parent[\s\S]*an earlier segment/,
+      "segments[0].parent",
+      "0",
     ],
     [
       "a call of no function",
       { messages: [{ role: "assistant", content: "", tool_calls: [{}] }] },
-      /messages\[0\]\.tool_calls\[0\]\.function/,
+      "messages[0].tool_calls[0].function",
     ],
-    ["an error that is no text", { error: new Error("x") }, /error: [\s\S]*a text/],
-  ])("that returns %s ends the run, with its name, row and field", async (_, more, message) => {
+    ["an error that is no text", { error: new Error("x") }, "error"],
+  ])("that returns %s ends the run, with its name, row and field", async (_, more, field, value = "") => {
     const broken = play((context) => {
       const given = typeof more === "function" ? more(context) : more;
       return typeof given === "object" && !Array.isArray(given) ? { ...five(context), ...given } : given;
     });
+    const place = 'agent loop "mine", row 0, ';
     await expect(broken).rejects.toMatchObject({
       code: "config/bad-agent-loop",
-      subject: expect.stringContaining('agent loop "mine", row 0, '),
+      subject: typeof field === "string" ? place + field : expect.stringMatching(field),
+      received: expect.stringContaining(value),
     });
-    await expect(broken).rejects.toThrow(message);
   });
 
   it("gives a copy of its numbers; a loop of Cria's gives the record as it is", async () => {

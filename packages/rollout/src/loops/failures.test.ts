@@ -161,13 +161,21 @@ describe("on_failure", () => {
       onFailure: "error",
       n: 2,
     });
-    await expect(broken.run()).rejects.toThrow(/^row 0 .*, sample \d: failed, .*on_failure is error[\s\S]*503/);
+    await expect(broken.run()).rejects.toMatchObject({
+      code: "rollout/failed",
+      subject: expect.stringMatching(/^row 0 .*, sample \d$/),
+      received: expect.stringContaining("503"),
+    });
     expect(broken.engine.counts.disposed).toBe(broken.engine.counts.created);
     const reward: RewardFunction = () => new Promise(() => undefined);
     const { makeRewardManager } = await import("../rewards/make-reward-manager.js");
     const late = makeRewardManager("naive", { reward, timeoutS: 0.02 });
     const judged = makeFakeRollout({ reply: () => "hi", reward: late, onFailure: "error" });
-    await expect(judged.run()).rejects.toThrow(/row 0 .*sample 0[\s\S]*no answer within 0.02 s/);
+    await expect(judged.run()).rejects.toMatchObject({
+      code: "rollout/failed",
+      subject: expect.stringMatching(/^row 0 .*sample 0$/),
+      received: expect.stringContaining("0.02 s"),
+    });
   });
 
   it("an abort from outside is neither refilled nor an error", async () => {
@@ -253,7 +261,11 @@ describe("judges", () => {
     }
     const rows = [makeRow({ data_source: "openai/gsm8k" }, 0), makeRow({ data_source: "sums" }, 1)];
     const { engine, run } = makeFakeRollout({ reply: () => "hi", reward: null });
-    await expect(run(rows)).rejects.toThrow(/^row 1 \(row 1\): data_source "sums": has no reward[\s\S]*openai\/gsm8k/);
+    await expect(run(rows)).rejects.toMatchObject({
+      code: "config/unknown-data-source",
+      subject: 'row 1 (row 1): data_source "sums"',
+      expected: expect.stringContaining("openai/gsm8k"),
+    });
     expect(engine.counts.created).toBe(0);
     const scored = makeFakeRollout({ reply: () => "hi", reward: null, interactions: [new Mute({}, "sums")] });
     expect(describeAll(await scored.run(rows))).toEqual([0, 0]);

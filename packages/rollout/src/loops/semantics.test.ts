@@ -199,7 +199,10 @@ describe("semantics of agent loops", () => {
     const rows = [makeRow({ prompt: [{ role: "user", content: "long ".repeat(20) }] }, 3)];
     const make = (truncation: "error" | "left") =>
       makeFakeRollout({ reply: () => "ok", maxPromptLength: 20, truncation });
-    await expect(make("error").run(rows)).rejects.toThrow(/row 3.*too long/);
+    await expect(make("error").run(rows)).rejects.toMatchObject({
+      code: "data/prompt-too-long",
+      subject: expect.stringContaining("row 3"),
+    });
     const { engine, run } = make("left");
     const [t] = await run(rows);
     expect(t!.promptLength).toBe(20);
@@ -222,7 +225,10 @@ describe("semantics of agent loops", () => {
       },
     });
     // The base conversation detects that such a template cannot be incremental, before anything is sampled.
-    await expect(run()).rejects.toThrow(/chat template: cannot show[\s\S]*drops the text or the calls[\s\S]*FORGOTTEN/);
+    await expect(run()).rejects.toMatchObject({
+      code: "config/template-cannot-answer",
+      received: expect.stringContaining("FORGOTTEN"),
+    });
     expect(sampled).toBe(0);
 
     const warnings: string[] = [];
@@ -293,7 +299,9 @@ describe("semantics of agent loops", () => {
     expect(await rewardOf({ tools, interactions, reward: () => ({ score: 1, note: "x" }) })).toBe(10 + 200 + 4000);
     expect(await rewardOf({ tools, interactions, reward: null })).toBe(7.5 + 200 + 4000);
     expect(await rewardOf({ tools, reward: null })).toBe(5 + 200);
-    await expect(rewardOf({ tools: [new TestTool()], reward: null })).rejects.toThrow(/has no reward/);
+    await expect(rewardOf({ tools: [new TestTool()], reward: null })).rejects.toMatchObject({
+      code: "config/unknown-data-source",
+    });
   });
 
   it("semantic 11: a conversation is one sequence that grows; nothing starts again at a tool's answer", async () => {

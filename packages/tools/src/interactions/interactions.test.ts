@@ -160,7 +160,7 @@ describe("CodeExecutionInteraction", () => {
     expect(reply!.content).toContain(`got ${"x".repeat(64)}\n`);
     await interaction.dispose();
     await interaction.startInteraction("late", { test_cases });
-    await expect(interaction.generateResponse("late", [])).rejects.toThrow(/closed/);
+    await expect(interaction.generateResponse("late", [])).rejects.toMatchObject({ code: "tool/disposed" });
     expect(() => new CodeExecutionInteraction({ num_worker: 2 })).toThrow(
       expect.objectContaining({
         code: "config/bad-value",

@@ -29,7 +29,7 @@ describe("the memory of a WebAssembly module", () => {
   });
 
   it("cannot be smaller than the module's initial memory", () => {
-    expect(() => limitWasmMemory(makeModule([0, 20]), 19)).toThrow(/needs 1310720 bytes to start, may have 1245184/);
-    expect(() => limitWasmMemory(Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]), 1)).toThrow(/no memory/);
+    expect(() => limitWasmMemory(makeModule([0, 20]), 19)).toThrow(/1310720 .* 1245184/);
+    expect(() => limitWasmMemory(Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]), 1)).toThrow(/memory/);
   });
 });

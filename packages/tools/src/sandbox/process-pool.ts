@@ -1,3 +1,4 @@
+import { ToolError } from "@cria/core";
 import type { SandboxLimits, SandboxOutcome } from "./sandbox.js";
 import { type ChildOptions, type Job, SandboxChild } from "./sandbox-child.js";
 
@@ -92,7 +93,7 @@ export class ProcessPool {
 
   private async start(): Promise<SandboxChild> {
     const options = await this.options.child();
-    if (this.disposed) throw new Error("the sandbox is closed");
+    if (this.disposed) throw new ToolError("is closed", { code: "tool/disposed", subject: "sandbox" });
     const child = new SandboxChild(options);
     this.children.add(child);
     void child.exited.then(() => this.children.delete(child));

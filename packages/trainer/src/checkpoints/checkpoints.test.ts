@@ -179,7 +179,11 @@ describe("a resumed run", () => {
     const plain = await openTinyTraining(models, options);
     await train(plain, 1);
     const later = Object.assign(await openTinyTraining(models, withCritic), { config: (await reopen(plain)).config });
-    await expect(train(later, 2)).rejects.toThrow(/has no critic[\s\S]*adv_estimator/);
+    await expect(train(later, 2)).rejects.toMatchObject({
+      code: "data/checkpoint-mismatch",
+      expected: expect.stringContaining("critic"),
+      remedy: expect.stringContaining("adv_estimator"),
+    });
   });
 
   it("full training resumes too", async () => {
@@ -221,7 +225,10 @@ describe("checkpoints", () => {
     // newest.
     for (const name of readdirSync(store.path).filter((name) => name.endsWith(".tmp")))
       rmSync(join(store.path, name), { recursive: true });
-    await expect(pending.commit()).rejects.toThrow(/global_step_2/);
+    await expect(pending.commit()).rejects.toMatchObject({
+      code: "data/write-failed",
+      subject: expect.stringContaining("global_step_2"),
+    });
     expect(latest()).toBe("1");
     expect(await store.list()).toEqual([1]);
   });
@@ -281,7 +288,10 @@ describe("checkpoints", () => {
     const training = await openTinyTraining(models, options);
     const { path } = await train(training, 1);
     truncateSync(join(path, "checkpoints", "global_step_1", "actor", "state.bin"), 5);
-    await expect(train(await reopen(training))).rejects.toThrow(/state\.bin: is damaged/);
+    await expect(train(await reopen(training))).rejects.toMatchObject({
+      code: "data/bad-checkpoint",
+      subject: expect.stringMatching(/state\.bin$/),
+    });
     expect(readMetrics(path)).toHaveLength(1);
   });
 
@@ -297,9 +307,10 @@ describe("checkpoints", () => {
     const training = await openTinyTraining(models, options);
     writeFileSync(join(models.folder, "a-file"), "");
     training.config.trainer.default_local_dir = join(models.folder, "a-file");
-    await expect(openRun(training.config, () => undefined)).rejects.toThrow(
-      /cannot be written[\s\S]*default_local_dir/,
-    );
+    await expect(openRun(training.config, () => undefined)).rejects.toMatchObject({
+      code: "data/write-failed",
+      remedy: expect.stringContaining("default_local_dir"),
+    });
   });
 
   it.skipIf(!canMount())("a disk that fills up, and one that is read-only", async () => {
@@ -310,16 +321,22 @@ describe("checkpoints", () => {
     mount("-t", "tmpfs", "-o", "size=256k", "none", disk);
     try {
       training.config.trainer.default_local_dir = disk;
-      await expect(train(training)).rejects.toThrow(/cannot[\s\S]*ENOSPC|No space left[\s\S]*free some space/);
+      await expect(train(training)).rejects.toMatchObject({
+        code: "data/write-failed",
+        received: expect.stringMatching(/ENOSPC|No space left/),
+        remedy: expect.stringContaining("space"),
+      });
       const steps = readdirSync(join(findRunPath(training.config), "checkpoints"));
       expect(steps.length).toBeGreaterThan(0);
       expect(steps.filter((name) => name.endsWith(".tmp"))).toEqual([]);
       mount("-o", "remount,size=16m", disk);
       expect((await train(await reopen(training))).history.length).toBeGreaterThan(0);
       mount("-o", "remount,ro", disk);
-      await expect(train(await reopen(training))).rejects.toThrow(
-        /cannot be written[\s\S]*EROFS[\s\S]*default_local_dir/,
-      );
+      await expect(train(await reopen(training))).rejects.toMatchObject({
+        code: "data/write-failed",
+        received: expect.stringContaining("EROFS"),
+        remedy: expect.stringContaining("default_local_dir"),
+      });
     } finally {
       spawnSync("umount", [disk]);
     }
@@ -337,9 +354,14 @@ describe("checkpoints", () => {
             ? (Reflect.get(target, name, target) as () => unknown).bind(target)
             : Reflect.get(target, name, target),
     });
-    await expect(train({ ...again, policy: new Policy({ ...again.policy, engine: failing }) }, 3)).rejects.toThrow(
-      /global_step_2: cannot be written[\s\S]*free some space/,
-    );
+    await expect(
+      train({ ...again, policy: new Policy({ ...again.policy, engine: failing }) }, 3),
+    ).rejects.toMatchObject({
+      code: "data/write-failed",
+      subject: expect.stringMatching(/global_step_2$/),
+      received: expect.stringContaining("ENOSPC"),
+      remedy: expect.stringContaining("space"),
+    });
     expect(readdirSync(join(path, "checkpoints"))).toEqual(["global_step_1"]);
     expect((await train(await reopen(training), 2)).history).toHaveLength(1);
   });
@@ -350,7 +372,11 @@ describe("checkpoints", () => {
     if (!isStateful(one.policy.engine)) throw new Error("the tiny model keeps a state");
     const file = join(models.folder, "state.bin");
     await writeEngineState(file, one.policy.engine);
-    await expect(restoreEngineState(file, two)).rejects.toThrow(/another model[\s\S]*expected: .*lora_[ab] \[/);
+    await expect(restoreEngineState(file, two)).rejects.toMatchObject({
+      code: "data/checkpoint-mismatch",
+      subject: file,
+      expected: expect.stringMatching(/lora_[ab] \[/),
+    });
   });
 });
 
@@ -382,10 +408,15 @@ describe("the run folder", () => {
     expect(readMetrics(path)).toEqual(whole);
     const newest = await train(await reopen(training, { ...from, resume_from_path: path, experiment_name: "b2" }), 5);
     expect(newest.history.map((m) => m["training/global_step"])).toEqual([5]);
-    await expect(train(await reopen(training, { ...from, resume_from_path: models.folder }))).rejects.toThrow(
-      /is not a checkpoint/,
-    );
-    await expect(train(await reopen(training, from))).rejects.toThrow(/resume_from_path: is missing/);
+    await expect(train(await reopen(training, { ...from, resume_from_path: models.folder }))).rejects.toMatchObject({
+      code: "data/bad-checkpoint",
+      subject: models.folder,
+    });
+    await expect(train(await reopen(training, from))).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "trainer.resume_from_path",
+      received: "null",
+    });
   });
 
   it("resume_path within the run sets the later checkpoints aside", async () => {
@@ -413,13 +444,21 @@ describe("the run folder", () => {
     expect(said.join("\n")).toMatch(/actor\.optim\.lr: 0\.01 -> 0\.005[\s\S]*rollout\.n: 4 -> 2/);
     const other = await reopen(training);
     other.config.actor_rollout_ref.model.lora_alpha = 64;
-    await expect(train(other, 3)).rejects.toThrow(/lora_alpha: differs[\s\S]*expected: 8[\s\S]*received: 64/);
+    await expect(train(other, 3)).rejects.toMatchObject({
+      code: "config/changed-since-checkpoint",
+      subject: expect.stringMatching(/lora_alpha$/),
+      expected: "8",
+      received: "64",
+    });
   });
 
   it("belongs to one living process", async () => {
     const training = await openTinyTraining(models, options);
     const run: OpenedRun = await openRun(training.config, () => undefined);
-    await expect(train(training, 1)).rejects.toThrow(/in use by another run[\s\S]*run\.lock/);
+    await expect(train(training, 1)).rejects.toMatchObject({
+      code: "data/run-in-use",
+      received: expect.stringContaining("run.lock"),
+    });
     run.close();
     const { history } = await train(training, 1);
     expect(history).toHaveLength(1);

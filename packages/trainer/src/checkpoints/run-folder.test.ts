@@ -14,12 +14,18 @@ describe("the run folder", () => {
     await writeAtomically(join(folder, "a.json"), "1");
     await writeAtomically(join(folder, "a.json"), "2");
     expect(readFileSync(join(folder, "a.json"), "utf8")).toBe("2");
-    await expect(writeAtomically(join(folder, "taken"), "3")).rejects.toThrow(/taken: cannot be written/);
+    await expect(writeAtomically(join(folder, "taken"), "3")).rejects.toMatchObject({
+      code: "data/write-failed",
+      subject: join(folder, "taken"),
+    });
     expect(readdirSync(folder).sort()).toEqual(["a.json", "taken"]);
   });
 
   it("that cannot be made is an error with a remedy", async () => {
     writeFileSync(join(root, "a-file"), "");
-    await expect(RunFolder.create(join(root, "a-file", "run"))).rejects.toThrow(/default_local_dir/);
+    await expect(RunFolder.create(join(root, "a-file", "run"))).rejects.toMatchObject({
+      code: "data/write-failed",
+      remedy: expect.stringContaining("default_local_dir"),
+    });
   });
 });

@@ -29,7 +29,10 @@ describe("the lock of a run folder", () => {
   it("is for one at a time, names its holder, and leaves nothing behind", async () => {
     const run = join(folder, "one");
     const lock = await RunLock.acquire(run);
-    await expect(RunLock.acquire(run)).rejects.toThrow(new RegExp(`process ${process.pid} on .*one\\.run\\.lock`));
+    await expect(RunLock.acquire(run)).rejects.toMatchObject({
+      code: "data/run-in-use",
+      received: expect.stringMatching(new RegExp(`process ${process.pid} .*one\\.run\\.lock`)),
+    });
     expect(RunLock.isHeld(run)).toBe(true);
     lock.release();
     lock.release();
@@ -45,7 +48,7 @@ describe("the lock of a run folder", () => {
       `lockFile(${JSON.stringify(file)}); console.log("locked"); setInterval(() => {}, 1000);`,
     );
     await once(child.stdout, "data");
-    await expect(RunLock.acquire(run)).rejects.toThrow(/in use by another run/);
+    await expect(RunLock.acquire(run)).rejects.toMatchObject({ code: "data/run-in-use" });
     child.kill("SIGKILL");
     await once(child, "close");
     expect(existsSync(file)).toBe(true);

@@ -50,8 +50,14 @@ describe("a participant of a training", () => {
     writeFileSync(join(folder, "loss.mjs"), "export const mine = { evaluate: () => {} };\n");
     const losses = await openLosses(withLoss(config, "./loss.mjs#mine"), folder);
     expect(losses.policyLosses.get("./loss.mjs#mine")).toMatchObject({ evaluate: expect.any(Function) });
-    await expect(openLosses(withLoss(config, "./none.mjs#mine"), folder)).rejects.toThrow(/cannot be loaded/);
+    await expect(openLosses(withLoss(config, "./none.mjs#mine"), folder)).rejects.toMatchObject({
+      code: "config/unreadable",
+      subject: expect.stringContaining("./none.mjs"),
+    });
     // It is in the coordinator's memory.
-    await expect(openLosses(withLoss(config, "(in memory)"), folder)).rejects.toThrow(/\(in memory\)/);
+    await expect(openLosses(withLoss(config, "(in memory)"), folder)).rejects.toMatchObject({
+      code: "config/unknown-name",
+      received: "(in memory)",
+    });
   });
 });

@@ -53,26 +53,30 @@ describe("config", () => {
       try {
         loadConfig(trainConfigSchema, file, overrides);
       } catch (error) {
-        return (error as Error).message.replaceAll(file, "c.yaml");
+        return error;
       }
-      return "accepted";
+      return null;
     };
+    const place = (where: string, key: string) => ({ subject: `${file}${where}: ${key}` });
     const rest = "actor_rollout_ref: { model: { path: m.gguf } }\ndata:\n  train_files: t.jsonl\n";
-    expect(refuse(`${rest}  # here\n  sed: 1\n`)).toMatch(/^c\.yaml, line 5: data\.sed: is not a key/);
-    expect(refuse(`${rest}  seed: x\n`)).toMatch(/^c\.yaml, line 4: data\.seed: has a wrong value/);
-    expect(refuse(`${rest}  seed: 1\n`, "data.seed=x")).toMatch(/^c\.yaml, from the command line: data\.seed/);
-    expect(refuse(`${rest}trainer:\n  logger:\n    - file\n    - fil\n`)).toMatch(
-      /^c\.yaml, line 7: trainer\.logger\.1/,
+    const unknown = { code: "config/unknown-key" };
+    const wrong = { code: "config/bad-value" };
+    expect(refuse(`${rest}  # here\n  sed: 1\n`)).toMatchObject({ ...unknown, ...place(", line 5", "data.sed") });
+    expect(refuse(`${rest}  seed: x\n`)).toMatchObject({ ...wrong, ...place(", line 4", "data.seed") });
+    expect(refuse(`${rest}  seed: 1\n`, "data.seed=x")).toMatchObject(place(", from the command line", "data.seed"));
+    expect(refuse(`${rest}trainer:\n  logger:\n    - file\n    - fil\n`)).toMatchObject(
+      place(", line 7", "trainer.logger.1"),
     );
-    expect(refuse(`${rest}trainer: { logger: fil }\n`)).toMatch(/^c\.yaml, line 4: trainer\.logger\.0/);
-    expect(refuse(`${rest}trainr: {}\nalgoritm: {}\n`)).toMatch(
-      /has 2 keys that [\s\S]*\n {4}trainr \(line 4\), perhaps "trainer"\n {4}algoritm \(line 5\), perhaps "algorithm"/,
-    );
-    expect(refuse(`${rest}skip: { rollout: { enable: true } }\n`)).toMatch(
-      /^c\.yaml, line 4: skip\.rollout\.enable: is not/,
+    expect(refuse(`${rest}trainer: { logger: fil }\n`)).toMatchObject(place(", line 4", "trainer.logger.0"));
+    expect(refuse(`${rest}trainr: {}\nalgoritm: {}\n`)).toMatchObject({
+      ...unknown,
+      received: '\n    trainr (line 4), perhaps "trainer"\n    algoritm (line 5), perhaps "algorithm"',
+    });
+    expect(refuse(`${rest}skip: { rollout: { enable: true } }\n`)).toMatchObject(
+      place(", line 4", "skip.rollout.enable"),
     );
     // Not written at all, and the number of the key that was meant is not known.
-    expect(refuse("data: { train_files: t.jsonl }\n")).toMatch(/^c\.yaml: actor_rollout_ref: has a wrong value/);
+    expect(refuse("data: { train_files: t.jsonl }\n")).toMatchObject({ ...wrong, ...place("", "actor_rollout_ref") });
   });
 
   it.each([

@@ -194,19 +194,28 @@ describe("a run that is judged again", () => {
     const reward = writeReward("fine.mjs", "return 1;");
     const out = join(folder, "never");
     const refuse = (path: string, options: RescoreOptions) => expect(rescoreRun(path, { out, ...options })).rejects;
-    await refuse(run, {}).toThrow(/another reward: is missing/);
-    await refuse(folder, { reward }).toThrow(/no config.json/);
-    await refuse(run, { reward, overrides: ["data.seed=2"] }).toThrow(/data: says nothing of rewards/);
-    await refuse(run, { reward: "./nowhere.ts#f" }).toThrow(/cannot be loaded/);
-    await refuse(run, { reward, out: run }).toThrow(/is not empty/);
-    await refuse(run, { reward: writeReward("bug.mjs", "return text.lenght.x;") }).toThrow(
-      /^rollouts\/1\.jsonl: every conversation failed[\s\S]*row \d, sample \d: the reward function failed: .*\(at score/,
-    );
+    await refuse(run, {}).toMatchObject({ code: "config/missing-argument", subject: "another reward" });
+    await refuse(folder, { reward }).toMatchObject({
+      code: "data/no-run",
+      subject: folder,
+      received: expect.stringContaining("config.json"),
+    });
+    await refuse(run, { reward, overrides: ["data.seed=2"] }).toMatchObject({
+      code: "config/bad-override",
+      subject: "data",
+    });
+    await refuse(run, { reward: "./nowhere.ts#f" }).toMatchObject({ code: "config/unreadable" });
+    await refuse(run, { reward, out: run }).toMatchObject({ code: "config/bad-argument", subject: run });
+    await refuse(run, { reward: writeReward("bug.mjs", "return text.lenght.x;") }).toMatchObject({
+      code: "rollout/all-failed",
+      subject: "rollouts/1.jsonl",
+      received: expect.stringMatching(/row \d, sample \d: .*\(at score/),
+    });
     const stopped = AbortSignal.abort(new Error("enough"));
     await refuse(run, { reward, signal: stopped }).toThrow("enough");
     const unknown = "custom_reward_function.path=null";
     // No data source "test" has a reward: an error of the config, in the middle of the work.
-    await refuse(run, { overrides: [unknown] }).toThrow(/has no reward/);
+    await refuse(run, { overrides: [unknown] }).toMatchObject({ code: "config/unknown-data-source" });
     expect(existsSync(out)).toBe(false);
     expect(readFiles(run)).toEqual(files);
   });

@@ -78,7 +78,7 @@ export class ChatEndpoint {
     const text = choice?.message?.content;
     if (typeof text === "string") return { text, topLogprobs: choice?.logprobs?.content?.[0]?.top_logprobs ?? [] };
     const sent = JSON.stringify(answer).slice(0, 200);
-    throw new JudgementError(`${this.url} sent no choices[0].message.content, but ${sent}`);
+    throw this.fail("reward/bad-answer", `sent no choices[0].message.content, but ${sent}`);
   }
 
   private explain(error: unknown, attempts: number): unknown {
@@ -94,13 +94,17 @@ export class ChatEndpoint {
     }
     const times = attempts > 1 ? ` (${attempts} attempts)` : "";
     if (error instanceof HttpError)
-      return new JudgementError(`${this.url} answered HTTP ${error.status}${times}: ${error.body.slice(0, 300)}`);
-    if (error instanceof SyntaxError) return new JudgementError(`${this.url} sent no JSON: ${error.message}`);
+      return this.fail("reward/http-error", `answered HTTP ${error.status}${times}: ${error.body.slice(0, 300)}`);
+    if (error instanceof SyntaxError) return this.fail("reward/bad-answer", `sent no JSON: ${error.message}`);
     if (!(error instanceof TypeError)) return error;
     // fetch only says "fetch failed"; the cause has the reason.
     const { cause } = error as { cause?: { code?: string; message?: string } };
     const why = cause?.message || cause?.code || error.message;
-    return new JudgementError(`${this.url} cannot be reached${times}: ${why}`);
+    return this.fail("reward/unreachable", `cannot be reached${times}: ${why}`);
+  }
+
+  private fail(code: string, summary: string): JudgementError {
+    return new JudgementError(summary, { code, subject: this.url });
   }
 }
 

@@ -6,5 +6,8 @@ import { JudgementError } from "./reward-model.js";
 export function encodeWithin(tokenizer: DeltaTokenizer, messages: readonly ChatMessage[], limit: number): Int32Array {
   const ids = tokenizer.encodePrompt(messages);
   if (ids.length <= limit) return ids;
-  throw new JudgementError(`a prompt of ${ids.length} tokens, where max_model_len leaves ${limit}`);
+  throw new JudgementError(`has ${ids.length} tokens, where max_model_len leaves ${limit}`, {
+    code: "reward/too-long",
+    subject: "judge's prompt",
+  });
 }

@@ -103,20 +103,25 @@ describe("a verdict on a group", () => {
   });
 
   it.each([
-    ["the best is 2", /is no JSON/],
-    ['{"1": 2}', /not an array of 2/],
-    ['[{"id": 1, "rank": 1}]', /not an array of 2/],
-    ['[{"id": 1, "rank": 1}, {"id": 1, "rank": 2}]', /the id 1 twice/],
-    ['[{"id": 1, "rank": 1}, {"id": 3, "rank": 2}]', /id that no attempt has/],
-    ['[{"id": 1, "rank": 1}, null]', /entry that is no object.*null/],
-    ["[2, 1]", /entry that is no object.*2/],
-    ['[{"id": 1, "rank": 1}, {"id": 2, "rank": 3}]', /no rank from 1 to 2/],
-    ['[{"id": 1, "rank": 1}, {"id": 2, "rank": 1.5}]', /no rank from 1 to 2/],
-    ['[{"id": 1, "rank": 1}, {"id": 2, "score": 1}]', /no rank from 1 to 2/],
-    ['Sure! [{"id": 1, "rank": 1}, {"id": 2, "rank": 2}]', /is no JSON/],
-  ])("%j is refused", (verdict, why) => {
-    expect(() => parseGroup(verdict, 2, ranks)).toThrow(why);
-    expect(() => parseGroup(verdict, 2, ranks)).toThrow(JudgementError);
+    ["the best is 2", "best"],
+    ['{"1": 2}', '{"1": 2}'],
+    ['[{"id": 1, "rank": 1}]', '[{"id": 1, "rank": 1}]'],
+    ['[{"id": 1, "rank": 1}, {"id": 1, "rank": 2}]', "id 1"],
+    ['[{"id": 1, "rank": 1}, {"id": 3, "rank": 2}]', '{"id":3,"rank":2}'],
+    ['[{"id": 1, "rank": 1}, null]', "null"],
+    ["[2, 1]", "2"],
+    ['[{"id": 1, "rank": 1}, {"id": 2, "rank": 3}]', '{"id":2,"rank":3}'],
+    ['[{"id": 1, "rank": 1}, {"id": 2, "rank": 1.5}]', '{"id":2,"rank":1.5}'],
+    ['[{"id": 1, "rank": 1}, {"id": 2, "score": 1}]', '{"id":2,"score":1}'],
+    ['Sure! [{"id": 1, "rank": 1}, {"id": 2, "rank": 2}]', "Sure!"],
+  ])("%j is refused", (verdict, wrong) => {
+    expect(() => parseGroup(verdict, 2, ranks)).toThrow(
+      expect.objectContaining({
+        code: "reward/bad-verdict",
+        verdict,
+        summary: expect.stringContaining(wrong),
+      }),
+    );
   });
 
   it("is read or refused, for any text", () => {
@@ -180,7 +185,10 @@ describe("a judge of groups", () => {
     );
     expect(second).not.toBe(first);
     const mute = script(() => "hm");
-    await expect(mute.judge.scoreGroup(group, never)).rejects.toThrow(/is no JSON: hm/);
+    await expect(mute.judge.scoreGroup(group, never)).rejects.toMatchObject({
+      code: "reward/bad-verdict",
+      verdict: "hm",
+    });
     expect(mute.prompts).toHaveLength(2);
   });
 
@@ -190,9 +198,11 @@ describe("a judge of groups", () => {
     expect((await judge.scoreGroup(group, never)).map(({ score }) => score)).toEqual([0, 1]);
     expect(prompts[0]!.length).toBeLessThanOrEqual(6000);
     expect(prompts[0]).toMatch(/answer 1 x+\n\[\d+ characters left out\]\nx+ end 1/);
-    await expect(script(rankByNumber, { maxGroupTokens: 300 }).judge.scoreGroup(group, never)).rejects.toThrow(
-      /longer than max_group_tokens \(300\)/,
-    );
+    await expect(script(rankByNumber, { maxGroupTokens: 300 }).judge.scoreGroup(group, never)).rejects.toMatchObject({
+      code: "reward/too-long",
+      subject: "group of 2",
+      summary: expect.stringContaining("300"),
+    });
   });
 
   it("stands beside other models and rules, prompt by prompt; a group that it cannot judge leaves the others", async () => {
@@ -257,7 +267,9 @@ describe("a judge of groups", () => {
       ...ranks,
       maxGroupTokens: 8000,
     });
-    await expect(judge.scoreGroup([attempt("answer 1")], never)).rejects.toThrow(/no JSON/);
+    await expect(judge.scoreGroup([attempt("answer 1")], never)).rejects.toMatchObject({
+      code: "reward/bad-verdict",
+    });
     expect(given).toEqual([0, 1].map((seed) => ({ grammar: makeGroupGrammar(1, ranks), seed })));
     expect(engine.counts.disposed).toBe(engine.counts.created);
   });
@@ -320,7 +332,13 @@ describe("a training step with a judge of groups", () => {
       rewardModel: { enable: true, model: { type: "group_rank", path } },
       rollout: { on_failure: "refill" },
     };
-    await expect(openTinyTraining(models, refill)).rejects.toThrow(/on_failure: does not go with .*group_rank/);
-    await expect(open({ path, prompt_template_path: "nowhere.jinja" })).rejects.toThrow(/is not a template/);
+    await expect(openTinyTraining(models, refill)).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: "actor_rollout_ref.rollout.on_failure",
+      received: "refill",
+    });
+    await expect(open({ path, prompt_template_path: "nowhere.jinja" })).rejects.toMatchObject({
+      code: "config/bad-template",
+    });
   });
 });

@@ -50,9 +50,10 @@ export class GroupJudge implements GroupRewardModel {
     const shown = [...order].map((i) => group[i]!);
     const messages = this.prompt.render(shown, (each) => this.writer.countTokens(each) <= maxGroupTokens);
     if (messages === null) {
-      throw new JudgementError(
-        `a group of ${group.length} is longer than max_group_tokens (${maxGroupTokens}), however its messages are cut`,
-      );
+      throw new JudgementError(`is longer than max_group_tokens (${maxGroupTokens}), however its messages are cut`, {
+        code: "reward/too-long",
+        subject: `group of ${group.length}`,
+      });
     }
     const verdict = await this.writer.write(messages, makeGroupGrammar(group.length, this.options), attempt, signal);
     // A truncated text is no verdict.

@@ -186,7 +186,7 @@ describe("a training step with reward models", () => {
     expect(trajectories).toHaveLength(12);
     expect(failed.map((t) => t.uid.at(-1)).sort()).toEqual(["1", "2", "2", "2"]);
     for (const t of failed) {
-      expect(t.error).toMatch(/^reward model rm: (no score in the verdict "no idea"|.*HTTP 500)/);
+      expect(t.error).toMatch(/^reward model rm: (verdict "no idea": |.*HTTP 500)/);
       expect(
         dumpTrajectories(training.policy.engine, training.environment, [t], { step: 1, rows: training.trainRows })[0],
       ).toMatchObject({
@@ -215,16 +215,22 @@ describe("a training step with reward models", () => {
     const gone = await startChatServer(() => "");
     await gone.close();
     const training = await open({ model: { base_url: gone.url, num_retries: 0 } });
-    await expect(take(training)).rejects.toThrow(
-      /^step 1: every conversation failed[\s\S]*12 conv[\s\S]*row \d, sample \d: .*cannot be reached.*ECONNREFUSED/,
-    );
+    await expect(take(training)).rejects.toMatchObject({
+      code: "rollout/all-failed",
+      subject: "step 1",
+      expected: expect.stringContaining("12 conversations"),
+      received: expect.stringMatching(/row \d, sample \d: .*ECONNREFUSED/),
+    });
     expect(training.batches).toEqual([]);
   });
 
   it("ends when the server refuses every request", async () => {
     const server = await serve(() => ({ status: 401, body: "bad key" }));
     const training = await open({ model: { base_url: server.url } });
-    await expect(take(training)).rejects.toThrow(/refuses to judge[\s\S]*401/);
+    await expect(take(training)).rejects.toMatchObject({
+      code: "config/endpoint-refused",
+      received: expect.stringContaining("401"),
+    });
     expect(training.batches).toEqual([]);
   });
 });
@@ -323,26 +329,34 @@ describe("GGUF reward models", () => {
 });
 
 describe("configs of reward models", () => {
-  const refuse = async (rewardModel: Record<string, unknown>) => {
+  const refuse = async (rewardModel: object) => {
     try {
       const { config, folder } = await writeTinyRun(models, { rewardModel: { enable: true, ...rewardModel } });
       config.actor_rollout_ref.model.path = "none.gguf";
       await openTraining(config, folder);
     } catch (error) {
-      return (error as Error).message;
+      return error;
     }
-    return "nothing";
+    return null;
   };
 
-  it.each([
-    [{}, /reward_model\.model: names no model/],
-    [{ model: { path: "a.gguf", base_url: "http://x/v1" } }, /one of path .* and base_url/],
-    [{ model: [{}] }, /reward_model\.model\.0: .*[\s\S]*one of path/],
-    [{ model: { base_url: "http://x/v1", type: "score_head" } }, /a head's output is not part/],
-    [{ model: { base_url: "http://x/v1", min_score: 1, max_score: 1 } }, /more than min_score/],
-    [{ model: { base_url: "http://x/v1", score_pattern: "Score: \\d" } }, /score_pattern: does not find scores/],
-    [{ model: { base_url: "http://x/v1", score_pattern: "(" } }, /score_pattern: does not find scores/],
-    [{ model: { base_url: "http://x/v1", prompt_template_path: "no.jinja" } }, /no\.jinja/],
+  it.each<[rewardModel: object, subject: RegExp, details?: object]>([
+    [{}, /^reward_model\.model$/],
+    [
+      { model: { path: "a.gguf", base_url: "http://x/v1" } },
+      /model\.0/,
+      { expected: expect.stringMatching(/base_url/) },
+    ],
+    [{ model: [{}] }, /reward_model\.model\.0/, { expected: expect.stringContaining("path") }],
+    [{ model: { base_url: "http://x/v1", type: "score_head" } }, /model\.0/],
+    [{ model: { base_url: "http://x/v1", min_score: 1, max_score: 1 } }, /max_score/],
+    [{ model: { base_url: "http://x/v1", score_pattern: "Score: \\d" } }, /score_pattern/],
+    [{ model: { base_url: "http://x/v1", score_pattern: "(" } }, /score_pattern/],
+    [
+      { model: { base_url: "http://x/v1", prompt_template_path: "no.jinja" } },
+      /prompt_template_path/,
+      { code: "config/unreadable", received: expect.stringContaining("no.jinja") },
+    ],
     [
       {
         model: [
@@ -350,11 +364,15 @@ describe("configs of reward models", () => {
           { base_url: "http://x/v1", name: "a" },
         ],
       },
-      /name: is taken/,
+      /name/,
     ],
-    [{ model: { base_url: "http://x/v1", wieght: 2 } }, /reward_model\.model\.0\.wieght/],
-    [{ model: { path: "no.gguf" } }, /no\.gguf/],
-    [{ enable: false, rule_weight: 2 }, /rule_weight: weighs the rules beside models/],
+    [
+      { model: { base_url: "http://x/v1", wieght: 2 } },
+      /reward_model\.model\.0\.wieght/,
+      { code: "config/unknown-key" },
+    ],
+    [{ model: { path: "no.gguf" } }, /no\.gguf/, { code: "engine/file-not-found" }],
+    [{ enable: false, rule_weight: 2 }, /rule_weight$/],
     [
       {
         model: { base_url: "http://x/v1" },
@@ -362,26 +380,44 @@ describe("configs of reward models", () => {
         reward_manager: "dapo",
         overlong_buffer: { enable: true, len: 4 },
       },
-      /overlong_buffer\.enable: is part of the rules/,
+      /overlong_buffer\.enable$/,
     ],
-  ] as const)("%j is refused", async (rewardModel, message) => {
-    expect(await refuse(rewardModel)).toMatch(message);
+  ])("%j is refused", async (rewardModel, subject, details) => {
+    expect(await refuse(rewardModel)).toMatchObject({
+      code: "config/bad-value",
+      subject: expect.stringMatching(subject),
+      ...details,
+    });
   });
 
   it.each([
-    ["none", "nothing", /none\.safetensors: cannot be read/],
-    ["other", { "lm_head.weight": [1] }, /other\.safetensors: cannot be read[\s\S]*it has lm_head\.weight/],
-    ["short", { "score.weight": [1, 2] }, /the shape \[1, 32\]\n.*\[1, 2\]/],
-  ])("a head file %s with %j is refused", async (name, tensors, message) => {
+    ["none", "nothing", { received: expect.stringContaining("ENOENT") }],
+    ["other", { "lm_head.weight": [1] }, { received: expect.stringContaining("lm_head.weight") }],
+    [
+      "short",
+      { "score.weight": [1, 2] },
+      {
+        code: "config/bad-score-head",
+        expected: expect.stringContaining("[1, 32]"),
+        received: expect.stringContaining("[1, 2]"),
+      },
+    ],
+  ])("a head file %s with %j is refused", async (name, tensors, details) => {
     if (typeof tensors === "object") writeSafetensors(`${name}.safetensors`, tensors as Record<string, number[]>);
     const head_path = join(models.folder, `${name}.safetensors`);
-    expect(await refuse({ model: { path: await models.write(), type: "score_head", head_path } })).toMatch(message);
+    expect(await refuse({ model: { path: await models.write(), type: "score_head", head_path } })).toMatchObject({
+      code: "config/bad-safetensors",
+      subject: expect.stringContaining(`${name}.safetensors`),
+      ...details,
+    });
   });
 
   it("with rule_weight 0 rows need no reward function", async () => {
     const options = { customRewardFunction: { path: null } };
     const training = await open({ model: { base_url: "http://127.0.0.1:9/v1" }, rule_weight: 0 }, options);
     expect(training.judgedRewards).not.toBeNull();
-    await expect(open({ model: { base_url: "http://127.0.0.1:9/v1" } }, options)).rejects.toThrow(/has no reward/);
+    await expect(open({ model: { base_url: "http://127.0.0.1:9/v1" } }, options)).rejects.toMatchObject({
+      code: "config/unknown-data-source",
+    });
   });
 });

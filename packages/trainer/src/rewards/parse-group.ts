@@ -15,7 +15,8 @@ export interface GroupFormat {
  * @throws JudgementError when the verdict is anything else.
  */
 export function parseGroup(verdict: string, count: number, { output, minScore, maxScore }: GroupFormat): number[] {
-  const refuse = (why: string) => new JudgementError(`the verdict on the group ${why}`, verdict);
+  const refuse = (summary: string) =>
+    new JudgementError(summary, { code: "reward/bad-verdict", subject: "verdict on the group", verdict });
   const said = verdict.replace(/^[\s\S]*<\/think>/, "").trim();
   const text = /^```(?:json)?\s*([\s\S]*?)\s*```$/.exec(said)?.[1] ?? said;
   let entries: unknown;

@@ -13,12 +13,14 @@ export interface ScoreFormat {
  * @throws JudgementError when there is none, or one out of range.
  */
 export function parseScore(verdict: string, { pattern, min, max }: ScoreFormat): number {
+  const refuse = (subject: string, summary: string) =>
+    new JudgementError(summary, { code: "reward/bad-verdict", subject, verdict });
   const all = new RegExp(pattern.source, [...new Set(`${pattern.flags}g`)].join(""));
   const found = [...verdict.matchAll(all)].at(-1)?.[1];
-  if (found === undefined) throw new JudgementError(`no score in the verdict "${shorten(verdict)}"`, verdict);
+  if (found === undefined) throw refuse(`verdict "${shorten(verdict)}"`, "has no score");
   const value = Number(found);
   if (Number.isFinite(value) && value >= min && value <= max) return (value - min) / (max - min);
-  throw new JudgementError(`a score of ${found}, expected ${min} to ${max}`, verdict);
+  throw refuse(`score ${found} of a verdict`, `is not from ${min} to ${max}`);
 }
 
 /** The end of the text, where the score was expected. */

@@ -1,3 +1,4 @@
+import { CriaError, type ErrorDetails } from "@cria/core";
 import type { RewardRequest } from "@cria/rollout";
 
 export interface ModelScore {
@@ -27,13 +28,19 @@ export interface GroupRewardModel {
   dispose?(): Promise<void>;
 }
 
-/** This conversation could not be scored, but others may be: it counts as failed (`rollout.on_failure`). */
-export class JudgementError extends Error {
+/**
+ * This conversation could not be scored, but others may be: it counts as failed (`rollout.on_failure`). The message is
+ * one line, because it stands in lists of failed conversations.
+ */
+export class JudgementError extends CriaError {
+  /** Text of the model, if it caused the error. */
+  readonly verdict: string | undefined;
+
   constructor(
-    message: string,
-    /** Text of the model, if it caused the error. */
-    readonly verdict?: string,
+    summary: string,
+    { verdict, ...details }: Pick<ErrorDetails, "code" | "subject" | "cause"> & { verdict?: string },
   ) {
-    super(message);
+    super(summary, details);
+    this.verdict = verdict;
   }
 }

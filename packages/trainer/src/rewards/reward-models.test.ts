@@ -149,7 +149,9 @@ describe("a judge's prompt", () => {
     const source = "{{ question }}|{{ answer }}|{{ ground_truth }}|{{ data_source }}|{{ extra_info.index }}";
     const [message] = new JudgePrompt(source, {}, "test").render({ ...makeRequest("x"), groundTruth: { a: [1] } });
     expect(message!.content).toBe('6 * 7?|x|{"a":[1]}|test|0');
-    expect(() => new JudgePrompt("{% if %}", {}, "mine.jinja")).toThrow(/mine\.jinja: is not a template/);
+    expect(() => new JudgePrompt("{% if %}", {}, "mine.jinja")).toThrow(
+      expect.objectContaining({ code: "config/bad-template", subject: "mine.jinja" }),
+    );
   });
 });
 
@@ -166,7 +168,10 @@ describe("a generative judge", () => {
   it("refuses a prompt that does not fit", async () => {
     const { engine, tokenizer } = makeFake(() => "Score: 9", 64);
     const judge = new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), prompt, format);
-    await expect(judge.score(makeRequest(), never)).rejects.toThrow(/a prompt of \d+ tokens, where .* leaves 63/);
+    await expect(judge.score(makeRequest(), never)).rejects.toMatchObject({
+      code: "reward/too-long",
+      summary: expect.stringMatching(/\d+ tokens.* 63$/),
+    });
   });
 
   it("by a server asks as OpenAI documents it", async () => {
@@ -189,21 +194,30 @@ describe("a generative judge", () => {
     const judge = async (reply: ChatReply, retries = 0) =>
       judgeBy((await serve(() => reply)).url, retries)
         .score(makeRequest(), never)
-        .catch((error: Error) => `${error.name} ${error.message}`);
-    expect(await judge({ status: 401, body: "bad key" })).toMatch(
-      /^ConfigError http:.*refuses to judge[\s\S]*HTTP 401: bad key[\s\S]*api_key_env/,
+        .catch((error: unknown) => error);
+    const subject = expect.stringMatching(/^http:/);
+    expect(await judge({ status: 401, body: "bad key" })).toMatchObject({
+      code: "config/endpoint-refused",
+      subject,
+      received: "HTTP 401: bad key",
+      remedy: expect.stringContaining("api_key_env"),
+    });
+    expect(await judge({ status: 404, body: "no such model" })).toMatchObject({ code: "config/endpoint-refused" });
+    const failed = (code: string, said: string | RegExp) => ({ code, subject, summary: expect.stringMatching(said) });
+    expect(await judge({ status: 400, body: "too long" })).toMatchObject(
+      failed("reward/http-error", "HTTP 400: too long"),
     );
-    expect(await judge({ status: 404, body: "no such model" })).toMatch(/^ConfigError/);
-    expect(await judge({ status: 400, body: "too long" })).toMatch(/^Error http:.*answered HTTP 400: too long/);
-    expect(await judge({ status: 500, body: "x" }, 1)).toMatch(/answered HTTP 500 \(2 attempts\): x/);
-    expect(await judge({ body: { choices: [] } })).toMatch(
-      /sent no choices\[0\]\.message\.content, but \{"choices":\[\]\}/,
+    expect(await judge({ status: 500, body: "x" }, 1)).toMatchObject(
+      failed("reward/http-error", /HTTP 500 \(2 attempts\): x/),
     );
-    expect(await judge({ body: "<html>" })).toMatch(/sent no JSON/);
+    expect(await judge({ body: { choices: [] } })).toMatchObject(
+      failed("reward/bad-answer", /choices\[0\]\.message\.content.*\{"choices":\[\]\}/),
+    );
+    expect(await judge({ body: "<html>" })).toMatchObject(failed("reward/bad-answer", "JSON"));
     const gone = await startChatServer(() => "");
     await gone.close();
-    await expect(judgeBy(gone.url, 1).score(makeRequest(), never)).rejects.toThrow(
-      /cannot be reached \(2 attempts\): .*ECONNREFUSED/,
+    await expect(judgeBy(gone.url, 1).score(makeRequest(), never)).rejects.toMatchObject(
+      failed("reward/unreachable", /\(2 attempts\): .*ECONNREFUSED/),
     );
   });
 });
@@ -223,7 +237,10 @@ describe("a yes-no scorer", () => {
     });
     expect(score).toBeCloseTo(p! / (p! + q!), 6);
     const short = new YesNoScorer(weighWithEngine(engine, tokenizer, answers, 16), question);
-    await expect(short.score(makeRequest(), never)).rejects.toThrow(/leaves 13/);
+    await expect(short.score(makeRequest(), never)).rejects.toMatchObject({
+      code: "reward/too-long",
+      summary: expect.stringMatching(/ 13$/),
+    });
   });
 
   it("by a server adds up the spellings of each answer", async () => {
@@ -242,8 +259,14 @@ describe("a yes-no scorer", () => {
     expect((await scorer.score(makeRequest(), never)).score).toBeCloseTo(0.75, 9);
     expect(server.requests[0]!.body).toMatchObject({ max_tokens: 1, logprobs: true, top_logprobs: 20 });
     expect((await scorer.score(makeRequest(), never)).score).toBe(1);
-    await expect(scorer.score(makeRequest(), never)).rejects.toThrow(/neither Yes nor No/);
-    await expect(scorer.score(makeRequest(), never)).rejects.toThrow(/no logprobs/);
+    await expect(scorer.score(makeRequest(), never)).rejects.toMatchObject({
+      code: "reward/bad-verdict",
+      summary: expect.stringMatching(/Yes.*No/),
+    });
+    await expect(scorer.score(makeRequest(), never)).rejects.toMatchObject({
+      code: "reward/bad-answer",
+      summary: expect.stringContaining("top_logprobs"),
+    });
   });
 });
 
@@ -277,9 +300,9 @@ describe("models together", () => {
     const rules = makeRewardManager("naive", { reward: () => 3 });
     const [judgement] = await new JudgedRewards({ rules, ruleWeight: 1, models }).judge([makeRequest("x", 3)]);
     expect(judgement).toEqual({
-      error: expect.stringMatching(/^reward model rm: no score in the verdict/),
+      error: expect.stringMatching(/^reward model rm: verdict "/),
       extra: {
-        rm_error: expect.stringMatching(/no score in the verdict/),
+        rm_error: expect.stringMatching(/^verdict "/),
         rm_verdict: "I would rather not say.",
         other_score: 1,
       },
@@ -287,7 +310,7 @@ describe("models together", () => {
     // Nor where the rules fail.
     const broken = makeRewardManager("naive", { reward: () => Number.NaN });
     const [without] = await new JudgedRewards({ rules: broken, ruleWeight: 1, models }).judge([makeRequest("x", 3)]);
-    expect(without).toMatchObject({ error: expect.stringMatching(/received NaN; reward model rm: no score/) });
+    expect(without).toMatchObject({ error: expect.stringMatching(/received NaN; reward model rm: verdict "/) });
     await models.dispose();
   });
 
@@ -309,8 +332,8 @@ describe("models together", () => {
     const slow = await serve(() => new Promise<string>(() => undefined));
     const late = new RewardModels([wrap(judgeBy(slow.url), { timeoutS: 0.1 })]);
     const [{ error, extra }] = (await late.judge([makeRequest()])) as [CombinedScore];
-    expect(error).toBe("reward model rm: no score within 0.1 s");
-    expect(extra).toEqual({ rm_error: "no score within 0.1 s" });
+    expect(error).toMatch(/^reward model rm: score: .* 0\.1 s$/);
+    expect(extra).toEqual({ rm_error: error!.slice("reward model rm: ".length) });
     await late.dispose();
     // A clock for each request, which starts when the request has its turn.
     const clock = vi.spyOn(AbortSignal, "timeout");
@@ -332,11 +355,13 @@ describe("models together", () => {
   it("end the run where a server refuses every request, an engine fails, or the run is aborted", async () => {
     const server = await serve(() => ({ status: 403, body: "forbidden" }));
     const models = new RewardModels([wrap(judgeBy(server.url))]);
-    await expect(models.judge([makeRequest()])).rejects.toThrow(/refuses to judge/);
+    await expect(models.judge([makeRequest()])).rejects.toMatchObject({ code: "config/endpoint-refused" });
     const { engine, tokenizer } = makeFake(() => "Score: 9");
     await engine.dispose();
     const dead = new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), prompt, format);
-    await expect(new RewardModels([wrap(dead)]).judge([makeRequest()])).rejects.toThrow(/was disposed/);
+    await expect(new RewardModels([wrap(dead)]).judge([makeRequest()])).rejects.toMatchObject({
+      code: "engine/disposed",
+    });
     const run = new AbortController();
     const hanging = await serve(() => {
       run.abort(new Error("stopped"));

@@ -114,18 +114,27 @@ export class RewardModels {
       const late = AbortSignal.timeout(timeoutS === null ? longestTimer : Math.min(timeoutS * 1000, longestTimer));
       const signal = AbortSignal.any([stop, late]);
       const result = await work(signal).catch((error: unknown) => {
-        if (late.aborted && !stop.aborted) return new JudgementError(`no score within ${timeoutS} s`);
+        if (late.aborted && !stop.aborted) return makeLate(timeoutS);
         if (error instanceof JudgementError) return error;
         // The template may still accept other conversations' messages.
-        if (error instanceof TokenizerError) return new JudgementError(error.message);
+        if (error instanceof TokenizerError) return refuseTemplate(error);
         throw error;
       });
       stop.throwIfAborted();
-      return late.aborted ? new JudgementError(`no score within ${timeoutS} s`) : result;
+      return late.aborted ? makeLate(timeoutS) : result;
     } finally {
       slot.release();
     }
   }
+}
+
+const makeLate = (timeoutS: number | null) =>
+  new JudgementError(`did not come within ${timeoutS} s`, { code: "reward/timeout", subject: "score" });
+
+function refuseTemplate(error: TokenizerError): JudgementError {
+  const { subject } = error;
+  const reason = error.message.slice(`${subject}: `.length);
+  return new JudgementError(reason, { code: "reward/template", subject, cause: error });
 }
 
 /** Groups conversations by prompt. */

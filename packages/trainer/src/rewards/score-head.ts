@@ -57,7 +57,10 @@ export class ScoreHead implements RewardModel {
   async score({ extraInfo }: RewardRequest, signal: AbortSignal): Promise<ModelScore> {
     const ids = this.parts.tokenizer.encodeWhole(nameImages(extraInfo.messages));
     if (ids.length > this.maxModelLen)
-      throw new JudgementError(`a conversation of ${ids.length} tokens, where max_model_len is ${this.maxModelLen}`);
+      throw new JudgementError(`has ${ids.length} tokens, where max_model_len is ${this.maxModelLen}`, {
+        code: "reward/too-long",
+        subject: "conversation",
+      });
     // A value belongs to the state before its token: one arbitrary further token gives the state after the last.
     const sequence = { tokenIds: [...ids, ids[0]!], from: ids.length };
     const [values] = await this.parts.backbone.values([sequence], { signal });

@@ -62,14 +62,22 @@ export function weighWithEndpoint(endpoint: ChatEndpoint, { yes, no }: Answers):
   return async (messages, signal) => {
     const options = { maxTokens: 1, temperature: 0, topLogprobs: MOST_LOGPROBS, signal };
     const { topLogprobs, text } = await endpoint.complete(messages, options);
-    if (topLogprobs.length === 0) throw new JudgementError("the server sends no logprobs: top_logprobs is missing");
+    if (topLogprobs.length === 0)
+      throw new JudgementError("has no logprobs: top_logprobs is missing", {
+        code: "reward/bad-answer",
+        subject: "server's answer",
+      });
     const probabilityOf = (answer: string) =>
       topLogprobs
         .filter(({ token }) => token.trim().toLowerCase() === answer.trim().toLowerCase())
         .reduce((sum, { logprob }) => sum + Math.exp(logprob), 0);
     const [p, q] = [probabilityOf(yes), probabilityOf(no)];
     if (p + q === 0)
-      throw new JudgementError(`neither ${yes} nor ${no} is among the ${topLogprobs.length} likeliest answers`, text);
+      throw new JudgementError(`are neither ${yes} nor ${no}`, {
+        code: "reward/bad-verdict",
+        subject: `${topLogprobs.length} likeliest answers`,
+        verdict: text,
+      });
     return Math.log(p) - Math.log(q);
   };
 }

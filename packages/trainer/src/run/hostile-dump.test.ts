@@ -95,8 +95,10 @@ it.each([
     trainer: { total_training_steps: 1 },
   });
   const options = { configFolder: training.folder, trackers: [] };
-  const message = new RegExp(
-    `^\\S*rows\\.jsonl, line \\d: cannot be copied[\\s\\S]*received: ${reason}\n[\\s\\S]*data\\.map`,
-  );
-  await expect(runTraining(training, options)).rejects.toThrow(message);
+  await expect(runTraining(training, options)).rejects.toMatchObject({
+    code: "data/bad-row",
+    subject: expect.stringMatching(/^\S*rows\.jsonl, line \d$/),
+    received: reason,
+    remedy: expect.stringContaining("data.map"),
+  });
 });

@@ -89,11 +89,14 @@ describe("a run over rows with images", () => {
   });
 
   it("keeps to the limits of data.image_max_pixels and data.image_max_bytes", async () => {
-    for (const [override, reason] of [
-      ["data.image_max_pixels=511", /too many pixels[\s\S]*at most 511/],
-      ["data.image_max_bytes=33", /is too large[\s\S]*at most 33/],
+    for (const [key, most] of [
+      ["image_max_pixels", "511"],
+      ["image_max_bytes", "33"],
     ] as const)
-      await expect(step({ overrides: [override] })).rejects.toThrow(reason);
+      await expect(step({ overrides: [`data.${key}=${most}`] })).rejects.toMatchObject({
+        code: "rollout/all-failed",
+        received: expect.stringMatching(new RegExp(`\\b${most}\\b`)),
+      });
   });
 
   it("fetches addresses where data.fetch_images is on, and else refuses them before the model is loaded", async () => {
@@ -104,9 +107,11 @@ describe("a run over rows with images", () => {
     });
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.png`;
-    await expect(open({ row: ask(url) })).rejects.toThrow(
-      /line 1: has an image that may not be read[\s\S]*data\.fetch_images: true/,
-    );
+    await expect(open({ row: ask(url) })).rejects.toMatchObject({
+      code: "data/image-refused",
+      subject: expect.stringContaining("line 1"),
+      remedy: expect.stringContaining("data.fetch_images"),
+    });
     expect(asked).toBe(0);
     const { trajectories, training } = await step({ row: ask(url), overrides: ["data.fetch_images=true"] });
     expect(trajectories[0]!.images).toHaveLength(1);
@@ -117,13 +122,20 @@ describe("a run over rows with images", () => {
   });
 
   it("is refused at once where the model has no projector", async () => {
-    await expect(open({ images: undefined })).rejects.toThrow(/rows\.jsonl, line 1: has images[\s\S]*model\.mmproj/);
+    await expect(open({ images: undefined })).rejects.toMatchObject({
+      code: "config/no-projector",
+      subject: expect.stringMatching(/rows\.jsonl, line 1$/),
+      remedy: expect.stringContaining("model.mmproj"),
+    });
   });
 
   it("leaves out rows whose images are too many tokens", async () => {
     const large = `data:image/png;base64,${Buffer.from(fakeImageFile(640, 640)).toString("base64")}`;
     const overrides = ["data.filter_overlong_prompts=true", "data.max_prompt_length=1000", `data.cache_dir=${folder}`];
-    await expect(open({ row: ask(large), overrides })).rejects.toThrow(/no prompt that fits[\s\S]*16\d\d tokens/);
+    await expect(open({ row: ask(large), overrides })).rejects.toMatchObject({
+      code: "data/empty",
+      received: expect.stringMatching(/16\d\d tokens/),
+    });
     expect((await open({ row: ask(address), overrides })).trainRows).toHaveLength(1);
   });
 });
@@ -223,7 +235,10 @@ describe("a task", () => {
     const policy = new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference: null, seed: 1 });
     const task = defineTask({ rows: [{ question: "<image>?", images: file }], reward: () => 1 });
     const rows = await task.load();
-    await expect(rollOut(policy, await task.open(policy), rows, { n: 1 })).rejects.toThrow(/rows\[0\]: has images/);
+    await expect(rollOut(policy, await task.open(policy), rows, { n: 1 })).rejects.toMatchObject({
+      code: "config/no-projector",
+      subject: "rows[0]",
+    });
     await task.dispose();
   });
 

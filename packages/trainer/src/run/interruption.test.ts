@@ -87,34 +87,33 @@ describe("a run that is interrupted goes on as if it never had been", () => {
   const cases: [
     string,
     (opened: TinyTraining, controller: AbortController) => TinyTraining,
-    { step: number; lost: RegExp | null },
+    { step: number; lost: string },
   ][] = [
     [
       "while it rolls out: the step before is saved",
       // There are 2 prompts in a step and 4 in its validation.
       (opened, controller) => abortAt(opened, controller, "createSequence", 2 + 4 + 1),
-      { step: 1, lost: /rollouts of step 2/ },
+      { step: 1, lost: "rollouts of step 2" },
     ],
     [
       "while it scores: the step before is saved",
       (opened, controller) => abortAt(opened, controller, "score", 3),
-      { step: 2, lost: /rollouts of step 3/ },
+      { step: 2, lost: "rollouts of step 3" },
     ],
     [
       "while it updates: the step is finished and saved, its validation is made up for",
       (opened, controller) => abortAt(opened, controller, "train", 4),
-      { step: 2, lost: /validation after step 2/ },
+      { step: 2, lost: "validation after step 2" },
     ],
   ];
   for (const [name, arrange, { step, lost }] of cases) {
     it(name, async () => {
       const controller = new AbortController();
       const opened = await openTinyTraining(models, { ...options, signal: controller.signal });
-      const { training, message } = await interrupt(arrange(opened, controller));
+      const { training } = await interrupt(arrange(opened, controller));
       const checkpoint = join(pathOf(opened), "checkpoints", `global_step_${step}`);
-      expect(training).toMatchObject({ step, total: 4, checkpoint });
+      expect(training).toMatchObject({ step, total: 4, checkpoint, lost: expect.stringContaining(lost) });
       expect(existsSync(checkpoint)).toBe(true);
-      if (lost) expect(message).toMatch(lost);
       await train(await reopen(opened));
       expect(readRun(opened)).toEqual(whole);
     });
@@ -160,8 +159,8 @@ describe("a run that is interrupted goes on as if it never had been", () => {
     controller.abort(new Error("at once"));
     const opened = await openTinyTraining(models, { ...options, signal: controller.signal });
     const { training, message } = await interrupt(opened);
-    expect(training.checkpoint).toBeNull();
-    expect(message).toMatch(/after step 0 of 4\n {2}saved: nothing, for no step was finished/);
+    expect(training).toMatchObject({ step: 0, total: 4, checkpoint: null });
+    expect(message).toMatch(/ 0 of 4\n {2}saved: nothing, /);
   });
 });
 

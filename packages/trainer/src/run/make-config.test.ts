@@ -310,7 +310,11 @@ describe("losses", () => {
   it("a correction of the sampler is said in the config", () => {
     const currentCorrection = { rolloutIs: "token" } as never;
     expect(() => makeConfig({ ...given, loss: { ...losses.ppo(), currentCorrection } })).toThrow(
-      /loss\.currentCorrection[\s\S]*rollout_correction/,
+      expect.objectContaining({
+        code: "config/bad-value",
+        subject: "train: loss.currentCorrection",
+        remedy: expect.stringContaining("rollout_correction"),
+      }),
     );
   });
 });

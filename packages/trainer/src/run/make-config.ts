@@ -180,7 +180,12 @@ function describeShared(options: TrainOptions, register: Register): Partial<Shar
     sampler: nameValue(sampler, (value) => register("rowSamplers", value)),
     trackers: named && ["console", "file", ...named],
     lora: lora
-      ? { ...lora, targets: lora.targets && [...lora.targets], path: lora.path && resolve(lora.path) }
+      ? {
+          ...lora,
+          targets: lora.targets && [...lora.targets],
+          path: lora.path && resolve(lora.path),
+          roles: lora.roles && [...lora.roles],
+        }
       : undefined,
     replay: replay && { ...replay, sampling: nameValue(replay.sampling, (value) => register("groupSamplers", value)) },
     demonstrations: demonstrations && { ...demonstrations, files: demonstrations.files.map(resolveFile) },

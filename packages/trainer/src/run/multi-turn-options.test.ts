@@ -131,29 +131,43 @@ describe("multi-turn keys of the config", () => {
   });
 
   it.each([
-    [{ stop: ["x", ""] }, /rollout\.stop[\s\S]*not empty/],
-    [{ min_p: 1 }, /rollout\.min_p/],
-    [{ max_tokens_per_turn: 0 }, /max_tokens_per_turn/],
-    [{ multi_turn: { format: "./none.ts#parse" } }, /multi_turn\.format[\s\S]*none\.ts/],
-    [{ multi_turn: { format: "hermse" } }, /multi_turn\.format[\s\S]*deepseek_v3[\s\S]*hermse/],
-    [{ multi_turn: { interaction_config_path: "none.yaml" } }, /none\.yaml: cannot be read/],
-    [{ multi_turn: { interaction_config_path: loops } }, /makeLoop": is not an interaction/],
+    [{ stop: ["x", ""] }, "config/bad-value", /rollout\.stop$/, {}],
+    [{ min_p: 1 }, "config/bad-value", /rollout\.min_p$/, {}],
+    [{ max_tokens_per_turn: 0 }, "config/bad-value", /max_tokens_per_turn$/, {}],
+    [{ multi_turn: { format: "./none.ts#parse" } }, "config/unreadable", /none\.ts/, {}],
+    [
+      { multi_turn: { format: "hermse" } },
+      "config/unknown-name",
+      /multi_turn\.format$/,
+      { expected: expect.stringContaining("deepseek_v3"), received: "hermse" },
+    ],
+    [{ multi_turn: { interaction_config_path: "none.yaml" } }, "config/unreadable", /none\.yaml$/, {}],
+    [{ multi_turn: { interaction_config_path: loops } }, "interaction/not-one", /makeLoop"$/, {}],
     [
       { multi_turn: { interaction_config_path: file("empty.yaml", "a: 1") } },
-      /does not list interaction[\s\S]*class_name/,
+      "config/bad-value",
+      /empty\.yaml$/,
+      { expected: expect.stringContaining("class_name") },
     ],
     [
       { agent: { agent_loop_config_path: file("nameless.yaml", "- class_name: ./mine.ts#makeLoop") } },
-      /agent_loops\[0\]\.name: has a wrong value/,
+      "config/bad-value",
+      /agent_loops\[0\]\.name$/,
+      {},
     ],
-    [{ agent: { agent_loop_config_path: loops, default_agent_loop: "unmarked" } }, /unmarked/],
-    [{ multi_turn: { interaction_prob: 2 } }, /interaction_prob/],
-  ])("%j is refused before a model is loaded", async (rollout, message) => {
+    [
+      { agent: { agent_loop_config_path: loops, default_agent_loop: "unmarked" } },
+      "config/unknown-name",
+      /./,
+      { received: "unmarked" },
+    ],
+    [{ multi_turn: { interaction_prob: 2 } }, "config/bad-value", /interaction_prob$/, {}],
+  ])("%j is refused before a model is loaded", async (rollout, code, subject, details) => {
     await expect(
       writeTinyRun(models, { rollout }).then(({ config, folder }) => {
         config.actor_rollout_ref.model.path = "none.gguf";
         return openTraining(config, folder);
       }),
-    ).rejects.toThrow(message);
+    ).rejects.toMatchObject({ code, subject: expect.stringMatching(subject), ...details });
   });
 });

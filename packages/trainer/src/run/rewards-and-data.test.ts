@@ -23,8 +23,8 @@ const refuse = async (options: TinyTrainingOptions, change: (config: TrainConfig
   config.actor_rollout_ref.model.path = "none.gguf";
   change(config);
   return openTraining(config, folder).then(
-    () => "nothing",
-    (error: Error) => error.message,
+    () => null,
+    (error: unknown) => error,
   );
 };
 
@@ -98,21 +98,39 @@ describe("reward_model in a training step", () => {
 
   it("contradictory settings are refused before a model is loaded", async () => {
     const overlong_buffer = { enable: true, len: 4 };
-    expect(await refuse({ rewardModel: { reward_manager: "prime" } })).toMatch(/batch, dapo, naive/);
-    expect(await refuse({ rewardModel: { overlong_buffer } })).toMatch(/reward_manager: dapo/);
+    expect(await refuse({ rewardModel: { reward_manager: "prime" } })).toMatchObject({
+      code: "config/unknown-name",
+      expected: expect.stringContaining("batch, dapo, naive"),
+      received: "prime",
+    });
+    expect(await refuse({ rewardModel: { overlong_buffer } })).toMatchObject({
+      code: "config/bad-value",
+      subject: "reward_model.overlong_buffer.enable",
+      expected: expect.stringContaining("dapo"),
+    });
     expect(
       await refuse({ rewardModel: { reward_manager: "dapo", overlong_buffer: { enable: true, len: 40 } } }),
-    ).toMatch(/1 to 8 tokens/);
-    expect(await refuse({ rewardModel: { aggregation: { strategy: "first" } } })).toMatch(/last_token, uniform/);
+    ).toMatchObject({ code: "config/bad-value", expected: expect.stringContaining("8 tokens"), received: "40" });
+    expect(await refuse({ rewardModel: { aggregation: { strategy: "first" } } })).toMatchObject({
+      code: "config/unknown-name",
+      expected: expect.stringContaining("last_token, uniform"),
+      received: "first",
+    });
     const noFunction = await refuse({}, (config) => {
       config.custom_reward_function.path = null;
     });
-    expect(noFunction).toMatch(
-      /^row 0 \(.*rows\.jsonl, line 1\): data_source "test": has no reward[\s\S]*openai\/gsm8k/,
-    );
-    await expect(writeTinyRun(models, { rewardModel: { trajectory_reward: { length_penalty: 0.1 } } })).rejects.toThrow(
-      /length_penalty[\s\S]*0 or less/,
-    );
+    expect(noFunction).toMatchObject({
+      code: "config/unknown-data-source",
+      subject: expect.stringMatching(/^row 0 \(.*rows\.jsonl, line 1\): data_source "test"$/),
+      expected: expect.stringContaining("openai/gsm8k"),
+    });
+    await expect(
+      writeTinyRun(models, { rewardModel: { trajectory_reward: { length_penalty: 0.1 } } }),
+    ).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: expect.stringMatching(/length_penalty$/),
+      received: "0.1",
+    });
   });
 
   it("a row that nothing can score is named before a model is loaded, at any place", async () => {
@@ -141,22 +159,26 @@ describe("reward_model in a training step", () => {
     config.custom_reward_function.path = null;
     config.actor_rollout_ref.model.path = "none.gguf";
     const { multi_turn } = config.actor_rollout_ref.rollout;
-    const openError = () => openTraining(config, folder).then(String, (error: Error) => error.message);
-    const unknown = /^row 1 \(.*val\.jsonl, line 2\): data_source "sums": has no reward[\s\S]*openai\/gsm8k/;
-    const fine = /none\.gguf/;
+    const openError = () => openTraining(config, folder).catch((error: unknown) => error);
+    const unknown = {
+      code: "config/unknown-data-source",
+      subject: expect.stringMatching(/^row 1 \(.*val\.jsonl, line 2\): data_source "sums"$/),
+      expected: expect.stringContaining("openai/gsm8k"),
+    };
+    const fine = { code: "engine/file-not-found" };
     write(row("openai/gsm8k"), row("sums"));
-    expect(await openError()).toMatch(unknown);
+    expect(await openError()).toMatchObject(unknown);
     multi_turn.tool_config_path = "silent.yaml";
-    expect(await openError()).toMatch(unknown);
+    expect(await openError()).toMatchObject(unknown);
     multi_turn.tool_config_path = "both.yaml";
-    expect(await openError()).toMatch(fine);
+    expect(await openError()).toMatchObject(fine);
     // This row may call only the other tool.
     write(row("openai/gsm8k"), row("sums", { need_tools_kwargs: true, tools_kwargs: { silent: {} } }));
-    expect(await openError()).toMatch(unknown);
+    expect(await openError()).toMatchObject(unknown);
     multi_turn.interaction_config_path = "talk.yaml";
-    expect(await openError()).toMatch(unknown);
+    expect(await openError()).toMatchObject(unknown);
     write(row("openai/gsm8k"), row("sums", { interaction_kwargs: { name: "talk" } }));
-    expect(await openError()).toMatch(fine);
+    expect(await openError()).toMatchObject(fine);
   });
 
   it("a TypeScript reward function needs no build step", async () => {
@@ -204,9 +226,10 @@ describe("data.* in a training", () => {
 
   it("truncation error names row, file and line", async () => {
     const training = await openTinyTraining(models, { prompts, data: { max_prompt_length: 20 } });
-    await expect(runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 })).rejects.toThrow(
-      /row 1 \(.*rows\.jsonl, line 2\): has a prompt that is too long/,
-    );
+    await expect(runTrainingStep(training, { rows: training.trainRows, step: 1, epoch: 0 })).rejects.toMatchObject({
+      code: "data/prompt-too-long",
+      subject: expect.stringMatching(/^row 1 \(.*rows\.jsonl, line 2\)/),
+    });
   });
 
   it("return_full_prompt gives the rendered prompt to reward functions and dumps", async () => {
@@ -249,8 +272,14 @@ describe("data.* in a training", () => {
     await training.dispose();
     expect(training.trainRows.map((row) => row.dataSource)).toEqual(Array(3).fill("doubled/3"));
     config.data.custom_cls = { path: "doubled.ts", name: null };
-    await expect(openTraining(config, folder)).rejects.toThrow(/custom_cls\.name/);
+    await expect(openTraining(config, folder)).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: expect.stringContaining("custom_cls.name"),
+    });
     config.data.custom_cls = { path: "reward.mjs", name: "computeScore" };
-    await expect(openTraining(config, folder)).rejects.toThrow(/RolloutDataset/);
+    await expect(openTraining(config, folder)).rejects.toMatchObject({
+      code: "config/bad-value",
+      expected: expect.stringContaining("RolloutDataset"),
+    });
   });
 });

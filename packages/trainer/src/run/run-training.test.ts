@@ -280,7 +280,11 @@ describe("trackers", () => {
     const failing = await open({ total_training_steps: 2 });
     const tracker = new TestTracker();
     const broken = { ...failing, environment: { ...failing.environment, reward: () => Number.NaN } };
-    await expect(train(broken, tracker)).rejects.toThrow(/step 1: every conversation failed[\s\S]*received NaN/);
+    await expect(train(broken, tracker)).rejects.toMatchObject({
+      code: "rollout/all-failed",
+      subject: "step 1",
+      received: expect.stringContaining("NaN"),
+    });
     expect(tracker.ends).toEqual(["failed"]);
     const controller = new AbortController();
     const training = await open({ total_training_steps: 10_000 }, controller.signal);

@@ -221,7 +221,10 @@ describe("train with an agent", () => {
     const late = train(
       options({ agent: () => new Promise<number>(() => undefined), steps: 1 }, { agent: { timeout_s: 0.05 } }),
     );
-    expect(String(await failureOf(late))).toContain("no result within 0.05 s");
+    expect(await failureOf(late)).toMatchObject({
+      code: "rollout/all-failed",
+      received: expect.stringContaining("0.05 s"),
+    });
   });
 
   it("is written to the dump with its conversations, each token once", async () => {
@@ -293,9 +296,15 @@ describe("train with an agent", () => {
 
   it("refuses an agent without rows, beside a task, and beside tools", async () => {
     const { agent, ...rest } = options();
-    expect(String(await failureOf(train(rest)))).toMatch(/rows, agent[\s\S]*received: rows/);
+    expect(await failureOf(train(rest))).toMatchObject({
+      code: "config/bad-value",
+      subject: "train: rows, agent",
+      received: "rows",
+    });
     const task = defineTask({ rows, reward: () => 1 });
-    expect(String(await failureOf(train({ ...rest, agent, task })))).toMatch(/received: task, rows, agent/);
-    expect(() => defineTask({ rows, agent, system: "x" })).toThrow(/stands beside an agent/);
+    expect(await failureOf(train({ ...rest, agent, task }))).toMatchObject({ received: "task, rows, agent" });
+    expect(() => defineTask({ rows, agent, system: "x" })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: "defineTask: system", received: '"x"' }),
+    );
   });
 });

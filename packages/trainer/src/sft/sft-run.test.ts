@@ -10,6 +10,7 @@ import { checkConfig } from "../config/check-config.js";
 import { type SftConfig, sftConfigSchema } from "../config/sft-config.js";
 import type { RunEvent } from "../events.js";
 import { readLiveState } from "../live/live-state.js";
+import { sftMetrics } from "../metrics/sections/sft.js";
 import { runTraining } from "../run/run-training.js";
 import { TrainingInterrupted } from "../run/steps.js";
 import { readExamples, type SftExample } from "../task/read-examples.js";
@@ -206,21 +207,26 @@ describe("a run of cria sft", () => {
     await run(configure("first", { trainer }));
     const more = { total_training_steps: 2 };
     const other = writeTalks("other.jsonl", [...talks.slice(1), talk("new?", "yes")]);
-    await expect(run(configure("first", { trainer: more, data: { train_files: other } }))).rejects.toThrow(
-      /order of the conversations: tokens[\s\S]*resume_mode=disable/,
-    );
-    await expect(run(configure("first", { trainer: more, model: { lora_rank: 2 } }))).rejects.toThrow(
-      /model.lora_rank/,
-    );
+    await expect(run(configure("first", { trainer: more, data: { train_files: other } }))).rejects.toMatchObject({
+      code: "data/other-loader",
+      subject: expect.stringMatching(/: tokens$/),
+      remedy: expect.stringContaining("resume_mode=disable"),
+    });
+    await expect(run(configure("first", { trainer: more, model: { lora_rank: 2 } }))).rejects.toMatchObject({
+      code: "config/changed-since-checkpoint",
+      subject: expect.stringContaining("model.lora_rank"),
+    });
     const opened = await openTinyTraining(models, { trainer: { total_training_steps: 1, val_before_train: false } });
     const { path } = await runTraining(opened, {
       configFolder: opened.folder,
       trackers: [],
     });
     const resume = { resume_mode: "resume_path", resume_from_path: path };
-    await expect(run(configure("second", { trainer: { ...more, ...resume } }))).rejects.toThrow(
-      /another command[\s\S]*a run of cria sft[\s\S]*a run of cria train/,
-    );
+    await expect(run(configure("second", { trainer: { ...more, ...resume } }))).rejects.toMatchObject({
+      code: "config/other-command",
+      expected: expect.stringContaining("cria sft"),
+      received: expect.stringContaining("cria train"),
+    });
   });
 
   it("gives trackers every step, with its validation", async () => {
@@ -234,10 +240,8 @@ describe("a run of cria sft", () => {
     await run(configure("tracked", { trainer: { total_training_steps: 2 } }), { trackers: [tracker] });
     expect(steps.map(({ step }) => step)).toEqual([0, 1, 2]);
     expect(Object.keys(steps[2]!.metrics)).toEqual(expect.arrayContaining(["train/loss", "train/lr", "val/loss"]));
-    // docs/metrics.md has a row for each, and for no other of this command.
-    const docs = readFileSync(join(import.meta.dirname, "..", "..", "..", "..", "docs", "metrics.md"), "utf8");
-    const section = docs.slice(docs.indexOf("## Supervised fine-tuning"));
-    const documented = [...section.matchAll(/^\| `((?:train|val)\/[^`]+)`/gm)].map(([, name]) => name!);
+    // The table has a row for each, and for no other of this command.
+    const documented = sftMetrics.metrics.map(({ name }) => name);
     const written = Object.keys(steps[2]!.metrics).filter((name) => /^(train|val)\//.test(name));
     expect(written.sort()).toEqual(documented.sort());
   });

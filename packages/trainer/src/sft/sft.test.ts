@@ -77,22 +77,50 @@ describe("cria sft", () => {
 
   it("refuses bad input before it trains, and leaves no file", async () => {
     const bad = async (name: string, lines: unknown[]) => run({ data: { train_files: writeRows(name, lines) } });
-    await expect(bad("1.jsonl", [talk("a", "b"), { message: [] }])).rejects.toThrow(
-      /1\.jsonl, line 2, column "messages"/,
+    const column = (subject: RegExp, more: object = {}) => ({
+      code: "data/bad-row",
+      subject: expect.stringMatching(subject),
+      ...more,
+    });
+    await expect(bad("1.jsonl", [talk("a", "b"), { message: [] }])).rejects.toMatchObject(
+      column(/1\.jsonl, line 2, column "messages"$/),
     );
-    await expect(bad("2.jsonl", [{ messages: [{ role: "robot", content: "" }] }])).rejects.toThrow(/messages\.0\.role/);
-    await expect(bad("3.jsonl", [{ messages: [{ role: "user", content: "a" }] }])).rejects.toThrow(/assistant/);
-    await expect(bad("4.jsonl", [{ ...talk("a", "b"), tools: "calculator" }])).rejects.toThrow(/column "tools"/);
+    await expect(bad("2.jsonl", [{ messages: [{ role: "robot", content: "" }] }])).rejects.toMatchObject(
+      column(/column "messages\.0\.role"$/),
+    );
+    await expect(bad("3.jsonl", [{ messages: [{ role: "user", content: "a" }] }])).rejects.toMatchObject(
+      column(/column "messages"$/, { expected: expect.stringContaining("assistant") }),
+    );
+    await expect(bad("4.jsonl", [{ ...talk("a", "b"), tools: "calculator" }])).rejects.toMatchObject(
+      column(/column "tools"$/),
+    );
     await expect(
       bad("6.jsonl", [talk("a", "b"), { messages: [{ role: "user" }, { role: "assistant", content: "b" }] }]),
-    ).rejects.toThrow(/6\.jsonl, line 2, column "messages\.0\.content"[\s\S]*expected: a text/);
-    await expect(bad("5.jsonl", [])).rejects.toThrow(/no conversation/);
-    await expect(run({ data: { max_length: 4 } })).rejects.toThrow(/4 longer ones/);
-    await expect(run({ data: { train_files: "none.jsonl" } })).rejects.toThrow(/none\.jsonl/);
-    await expect(run({ model: { path: "none.gguf" } })).rejects.toThrow(/none\.gguf/);
+    ).rejects.toMatchObject(column(/6\.jsonl, line 2, column "messages\.0\.content"$/));
+    await expect(bad("5.jsonl", [])).rejects.toMatchObject({
+      code: "data/empty",
+      subject: expect.stringContaining("5.jsonl"),
+    });
+    await expect(run({ data: { max_length: 4 } })).rejects.toMatchObject({
+      code: "data/empty",
+      received: expect.stringMatching(/\b4 /),
+    });
+    await expect(run({ data: { train_files: "none.jsonl" } })).rejects.toMatchObject({
+      code: "data/unreadable",
+      subject: expect.stringContaining("none.jsonl"),
+    });
+    await expect(run({ model: { path: "none.gguf" } })).rejects.toMatchObject({
+      code: "engine/file-not-found",
+      subject: expect.stringContaining("none.gguf"),
+    });
     mkdirSync(join(models.folder, "taken.gguf"));
-    await expect(run({ trainer: { output_path: "taken.gguf" } })).rejects.toThrow(/output_path.*taken\.gguf/);
-    await expect(run({ trainer: { output_path: join(rows, "below", "x.gguf") } })).rejects.toThrow(/cannot be written/);
+    await expect(run({ trainer: { output_path: "taken.gguf" } })).rejects.toMatchObject({
+      code: "config/output-not-writable",
+      subject: expect.stringMatching(/output_path.*taken\.gguf$/),
+    });
+    await expect(run({ trainer: { output_path: join(rows, "below", "x.gguf") } })).rejects.toMatchObject({
+      code: "config/output-not-writable",
+    });
     const left = readdirSync(join(models.folder, "out")).filter((name) => !/^(trained|again)\.gguf$/.test(name));
     expect(left).toEqual([]);
   });
@@ -116,11 +144,21 @@ describe("cria sft", () => {
     const plain = writeRows("qa-plain.jsonl", [talk("a?", "yes"), talk("b?", "no")]);
     const { loss } = await run({ data: { train_files: plain, train_batch_size: 2 } });
     expect((await mapped("./map.ts#row")).loss).toBe(loss);
-    await expect(mapped("./map.ts#wrong")).rejects.toThrow(/qa\.jsonl, line 1: the function of data\.map gives no row/);
-    await expect(mapped("./map.ts#notOne")).rejects.toThrow(/data\.map "\.\/map\.ts#notOne": is not a function/);
-    await expect(run({ data: { train_files: file } })).rejects.toThrow(
-      /line 1, column "messages"[\s\S]*data\.messages_key[\s\S]*data\.map: \.\/map\.ts#row/,
-    );
+    await expect(mapped("./map.ts#wrong")).rejects.toMatchObject({
+      code: "data/bad-map",
+      subject: expect.stringMatching(/qa\.jsonl, line 1$/),
+      received: "string",
+    });
+    await expect(mapped("./map.ts#notOne")).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: 'data.map "./map.ts#notOne"',
+      received: "number",
+    });
+    await expect(run({ data: { train_files: file } })).rejects.toMatchObject({
+      code: "data/bad-row",
+      subject: expect.stringMatching(/line 1, column "messages"$/),
+      remedy: expect.stringMatching(/data\.messages_key.*data\.map: \.\/map\.ts#row/),
+    });
   });
 
   it("an abort ends it without a file", async () => {
@@ -204,10 +242,18 @@ describe("BucketedBatches", () => {
     const again = open(false);
     again.restore(batches.save(3));
     expect(again.next().map(({ id }) => id)).toEqual(epoch[3]!.map(([id]) => id));
-    expect(() => open(true).restore(batches.save())).toThrow(/grouped[\s\S]*data\.group_by_length/);
+    expect(() => open(true).restore(batches.save())).toThrow(
+      expect.objectContaining({
+        code: "data/other-loader",
+        subject: expect.stringMatching(/: grouped$/),
+        remedy: expect.stringContaining("data.group_by_length"),
+      }),
+    );
     const { grouped: _, ...earlier } = open(true).save(2);
     expect(() => open(true).restore(earlier)).not.toThrow();
-    expect(() => open(false).restore(earlier)).toThrow(/grouped/);
+    expect(() => open(false).restore(earlier)).toThrow(
+      expect.objectContaining({ code: "data/other-loader", subject: expect.stringMatching(/: grouped$/) }),
+    );
   });
 
   it("goes on for ever, also with fewer examples than a batch; the seed decides", () => {

@@ -248,9 +248,12 @@ describe("a step that failures leave nothing to learn from", () => {
 
   it("ends the run where every conversation failed, with the first causes", async () => {
     const training = await open(() => null);
-    await expect(take(training)).rejects.toThrow(
-      /^step 1: every conversation failed[\s\S]*12 conversations[\s\S]*row 0, sample 0: HTTP 503/,
-    );
+    await expect(take(training)).rejects.toMatchObject({
+      code: "rollout/all-failed",
+      subject: "step 1",
+      expected: expect.stringContaining("12 conversations"),
+      received: expect.stringContaining("row 0, sample 0: HTTP 503"),
+    });
   });
 });
 
@@ -343,7 +346,13 @@ describe("failed conversations are left out of", () => {
     const broken = await open(() => null, { data: { val_files: "rows.jsonl" } });
     const lost = await validate(broken, { temperature: 1, step: 7 });
     expect(lost).toMatchObject({ success: null, failed: 3, metrics: { "val-core/test/failed_ratio": 1 } });
-    expect(() => readSuccess(lost, "mine")).toThrow(/^mine: every conversation failed[\s\S]*row 0, sample 0: HTTP 503/);
+    expect(() => readSuccess(lost, "mine")).toThrow(
+      expect.objectContaining({
+        code: "rollout/all-failed",
+        subject: "mine",
+        received: expect.stringContaining("row 0, sample 0: HTTP 503"),
+      }),
+    );
   });
 });
 
@@ -386,13 +395,19 @@ describe("actor_rollout_ref.rollout.on_failure", () => {
     const training = await open((row, sample) => (row === 1 && sample === 2 ? null : sample), {
       rollout: { on_failure: "error" },
     });
-    await expect(take(training)).rejects.toThrow(
-      /^row 1 .* sample 2: failed, and .*on_failure is error[\s\S]*HTTP 503/,
-    );
+    await expect(take(training)).rejects.toMatchObject({
+      code: "rollout/failed",
+      subject: expect.stringMatching(/^row 1 .* sample 2$/),
+      received: expect.stringContaining("HTTP 503"),
+    });
     expect(training.batches).toEqual([]);
   });
 
   it("is one of three", async () => {
-    await expect(open(() => 1, { rollout: { on_failure: "ignore" } })).rejects.toThrow(/on_failure/);
+    await expect(open(() => 1, { rollout: { on_failure: "ignore" } })).rejects.toMatchObject({
+      code: "config/bad-value",
+      subject: expect.stringContaining("on_failure"),
+      received: '"ignore"',
+    });
   });
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { loopCounters } from "@cria/rollout";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { metricTable } from "../metrics/metric-table.js";
 import { runTraining } from "../run/run-training.js";
 import { expandBraces } from "../testing/expand-braces.js";
 import { type FakeTraining, openFakeTraining } from "../testing/fake-training.js";
@@ -34,10 +35,9 @@ training/rollout_actor_probs_pearson_corr rollout_corr/{kl,k3_kl,rollout_is_mean
 engine/{prefill_tokens,reused_tokens,decode_tokens}
 val-core/test/acc/{mean@4,best@4/mean,worst@4/mean,maj@4/mean}`;
 
-/** Reads the rows of docs/metrics.md; `<x>` matches any text. */
-function readDocumented(): { name: string; pattern: RegExp }[] {
-  const text = readFileSync(join(import.meta.dirname, "../../../../docs/metrics.md"), "utf8");
-  const names = text.split("\n").flatMap((line) => /^\| `([^`]+)` +\|/.exec(line)?.[1] ?? []);
+/** The names of the table, from which docs/metrics.md is written; `<x>` matches any text. */
+function listDocumented(): { name: string; pattern: RegExp }[] {
+  const names = metricTable.flatMap(({ metrics }) => metrics.map(({ name }) => name));
   return names.flatMap(expandBraces).map((name) => {
     const literal = name.split(/<[a-z]+>/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     return { name, pattern: new RegExp(`^${literal.join("(.+)")}$`) };
@@ -46,7 +46,7 @@ function readDocumented(): { name: string; pattern: RegExp }[] {
 
 /** Rows for metrics of users' code. They match every name, so they must not document a built-in metric. */
 const USERS = ["critic/<name>", "actor/<name>", "agent_loop/<counter>/mean"];
-const documented = readDocumented().filter(({ name }) => !USERS.includes(name));
+const documented = listDocumented().filter(({ name }) => !USERS.includes(name));
 const listUndocumented = (names: readonly string[]) =>
   names.filter((name) => !documented.some(({ pattern }) => pattern.test(name)));
 
@@ -191,18 +191,23 @@ describe("a step with tools and an interaction", () => {
       expect(validated[`val-aux/${name}`]).toBe(metrics[name]);
   });
 
-  it("has a row in docs/metrics.md for every name", () => {
+  it("has a row in the table for every name", () => {
     expect(Object.keys(metrics).length).toBeGreaterThan(100);
     expect(listUndocumented(Object.keys({ ...metrics, ...validated }))).toEqual([]);
     expect(listUndocumented(["agent_loop/tool_oops/mean", "actor/oops"])).toHaveLength(2);
   });
 });
 
-it("docs/metrics.md explains only metrics that a run writes", () => {
-  // Tests in other files cover these: dynamic sampling, every kind of rollout correction, supervised fine-tuning,
-  // agents, roles of self-play, trees and measured turns, several judges, many machines, steps sampled ahead, replayed groups.
+it("the table names each metric once", () => {
+  const names = listDocumented().map(({ name }) => name);
+  expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+});
+
+it("the table explains only metrics that a run writes", () => {
+  // Tests in other files cover these: dynamic sampling, every kind of rollout correction, supervised fine-tuning, another
+  // reward, agents, roles of self-play, trees and measured turns, several judges, many machines, steps sampled ahead, replayed groups.
   const others =
-    /^(cluster\/.*|critic\/(rae\/.*|turn_values\/mean)|role\/.*|tree\/.*|agent_loop\/continuation.*|training\/(off_policy\/.*|old_log_prob_diff_max)|replay\/.*|distillation\/.*|actor\/(observation_loss|demonstration_loss|loss_terms\/.*)|timing_(s|per_token_ms)\/teacher|agent_loop\/chat_.*|reward_part\/.*|train\/(num_gen_batches|pf_ppo_kept_ratio|loss|loss_tokens|grad_norm|lr)|val\/.*|rollout_corr\/(rollout_rs_|rollout_is_(batch|veto|catastrophic)).*|val-core\/.*reward\/.*)$/;
+    /^(cluster\/.*|rescore\/.*|critic\/(rae\/.*|turn_values\/mean)|role\/.*|tree\/.*|agent_loop\/continuation.*|training\/(off_policy\/.*|old_log_prob_diff_max)|replay\/.*|distillation\/.*|actor\/(observation_loss|demonstration_loss|loss_terms\/.*)|timing_(s|per_token_ms)\/teacher|agent_loop\/chat_.*|reward_part\/.*|train\/(num_gen_batches|pf_ppo_kept_ratio|loss|loss_tokens|grad_norm|lr)|val\/.*|rollout_corr\/(rollout_rs_|rollout_is_(batch|veto|catastrophic)).*|val-core\/.*reward\/.*)$/;
   const unseen = documented.filter(({ pattern }) => ![...written].some((name) => pattern.test(name)));
   expect(unseen.map(({ name }) => name).filter((name) => !others.test(name))).toEqual([]);
 });

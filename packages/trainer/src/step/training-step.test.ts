@@ -196,7 +196,11 @@ describe("a training step", () => {
   it("with on_failure error a reward that is not a number names the row; nothing is trained", async () => {
     const reward = 'return truth === "bb" ? Number.NaN : text.length % 3;';
     const training = await open({ reward, rollout: { on_failure: "error" } });
-    await expect(take(training)).rejects.toThrow(/row 1 .*[\s\S]*expected a finite number.*received NaN/);
+    await expect(take(training)).rejects.toMatchObject({
+      code: "rollout/failed",
+      subject: expect.stringContaining("row 1 "),
+      received: expect.stringContaining("NaN"),
+    });
     expect(training.batches).toEqual([]);
   });
 

@@ -69,8 +69,9 @@ describe("dumps as conversations to learn from", () => {
     const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 5000 };
     expect((await readExamples([rows, file], tokenizer, options)).examples).toHaveLength(3);
     const keep = parseFilter("reward >= 0");
-    await expect(readExamples([rows], tokenizer, { ...options, keep })).rejects.toThrow(
-      /rows.jsonl, line 1.*no conversation of a dump/,
-    );
+    await expect(readExamples([rows], tokenizer, { ...options, keep })).rejects.toMatchObject({
+      code: "data/bad-filter",
+      subject: expect.stringMatching(/rows\.jsonl, line 1/),
+    });
   });
 });

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ChatMessage, ConfigError, DataError, type ToolSchema } from "@cria/core";
+import { type ChatMessage, DataError, type ToolSchema } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
 import { type DatasetRow, loadDataset } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -52,51 +52,63 @@ describe("a definition that is wrong names the field", () => {
   const named = (name: string) =>
     tool({ name, description: "Does nothing.", inputSchema: z.object({}), execute: () => "" });
 
-  it.each<[string, unknown, RegExp]>([
-    ["nothing", undefined, /^defineTask: has no options[\s\S]*received: nothing/],
-    ["no rows at all", { reward }, /^defineTask: rows: is missing[\s\S]*expected: at least one row/],
-    ["an empty list", { rows: [] }, /^defineTask: rows: has a wrong value[\s\S]*received: \[\]/],
-    ["an empty path", { rows: "" }, /^defineTask: rows: /],
-    ["rows that are no objects", { rows: [1, 2] }, /^defineTask: rows: [\s\S]*each an object[\s\S]*received: \[1,2\]/],
-    ["files among rows", { rows: ["a.jsonl", { question: "2+2" }] }, /^defineTask: rows: /],
-    ["a field that there is not", { rows, rewards: reward }, /^defineTask: rewards: [\s\S]*expected: perhaps "reward"/],
-    ["a prompt that is no function", { rows, prompt: "2+2" }, /^defineTask: prompt: [\s\S]*a function of a row/],
-    ["a truth that is no function", { rows, truth: 4 }, /^defineTask: truth: [\s\S]*received: 4/],
-    ["a reward that is no function", { rows, reward: 1 }, /^defineTask: reward: [\s\S]*received: 1/],
-    ["a system message that is none", { rows, system: ["x"] }, /^defineTask: system: [\s\S]*expected: a text/],
-    ["tools that are no list", { rows, tools: {} }, /^defineTask: tools: [\s\S]*a list of tools/],
+  it.each<[title: string, definition: unknown, field: string, details?: object]>([
+    ["nothing", undefined, "", { received: "nothing" }],
+    ["no rows at all", { reward }, ": rows"],
+    ["an empty list", { rows: [] }, ": rows", { received: "[]" }],
+    ["an empty path", { rows: "" }, ": rows"],
+    ["rows that are no objects", { rows: [1, 2] }, ": rows", { received: "[1,2]" }],
+    ["files among rows", { rows: ["a.jsonl", { question: "2+2" }] }, ": rows"],
+    [
+      "a field that there is not",
+      { rows, rewards: reward },
+      ": rewards",
+      { code: "config/unknown-key", expected: expect.stringContaining('"reward"') },
+    ],
+    ["a prompt that is no function", { rows, prompt: "2+2" }, ": prompt", { received: '"2+2"' }],
+    ["a truth that is no function", { rows, truth: 4 }, ": truth", { received: "4" }],
+    ["a reward that is no function", { rows, reward: 1 }, ": reward", { received: "1" }],
+    ["a system message that is none", { rows, system: ["x"] }, ": system", { received: '["x"]' }],
+    ["tools that are no list", { rows, tools: {} }, ": tools", { received: "{}" }],
     [
       "an interaction that is none",
       { rows, interaction: {} },
-      /^defineTask: interaction: [\s\S]*interaction\(\.\.\.\)/,
+      ": interaction",
+      { expected: expect.stringContaining("interaction(...)") },
     ],
     [
       "two tools of one name",
       { rows, tools: [named("a"), named("b"), named("a")] },
-      /^defineTask: tools: has two tools named "a"[\s\S]*tools\[0\] and tools\[2\]/,
+      ": tools",
+      { code: "config/duplicate-tool", received: "tools[0] and tools[2]" },
     ],
     [
       "an unknown format of calls",
       { rows, toolFormat: "herms" },
-      /^defineTask: toolFormat: is no format of tool calls[\s\S]*hermes[\s\S]*received: herms/,
+      ": toolFormat",
+      { code: "config/unknown-name", expected: expect.stringContaining("hermes"), received: "herms" },
     ],
-    ["no turns", { rows, maxTurns: 0 }, /^defineTask: maxTurns: [\s\S]*at least 1[\s\S]*received: 0/],
-    ["half a token", { rows, maxPromptLength: 1.5 }, /^defineTask: maxPromptLength: /],
-    ["endless tokens", { rows, maxResponseLength: Number.NaN }, /^defineTask: maxResponseLength: [\s\S]*received: NaN/],
-  ])("%s", (_, definition, message) => {
-    const define = () => defineAnything(definition);
-    expect(define).toThrow(ConfigError);
-    expect(define).toThrow(message);
+    ["no turns", { rows, maxTurns: 0 }, ": maxTurns", { received: "0" }],
+    ["half a token", { rows, maxPromptLength: 1.5 }, ": maxPromptLength", { received: "1.5" }],
+    ["endless tokens", { rows, maxResponseLength: Number.NaN }, ": maxResponseLength", { received: "NaN" }],
+  ])("%s", (_, definition, field, details) => {
+    expect(() => defineAnything(definition)).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: `defineTask${field}`, ...details }),
+    );
   });
 
-  it.each<[string, unknown, RegExp]>([
+  it.each<[title: string, definition: unknown, details: object]>([
     [
       "a row without a prompt",
       { rows: [...rows, { ask: "3+3" }] },
-      /^rows\[1\]: has no prompt[\s\S]*received: only ask/,
+      { subject: "rows[1]", received: expect.stringContaining("ask") },
     ],
-    ["a prompt that is a number", { rows: [{ prompt: 4 }] }, /^rows\[0\]: has no prompt[\s\S]*received: 4/],
-    ["messages that are wrong", { rows: [{ messages: [{ role: "me" }] }] }, /^rows\[0\], column "prompt\.0\.role"/],
+    ["a prompt that is a number", { rows: [{ prompt: 4 }] }, { subject: "rows[0]", received: "4" }],
+    [
+      "messages that are wrong",
+      { rows: [{ messages: [{ role: "me" }] }] },
+      { subject: 'rows[0], column "prompt.0.role"' },
+    ],
     [
       "a prompt function that throws",
       {
@@ -105,10 +117,14 @@ describe("a definition that is wrong names the field", () => {
           throw new Error("no such template");
         },
       },
-      /^defineTask: prompt of rows\[0\]: throws[\s\S]*received: no such template/,
+      { subject: "defineTask: prompt of rows[0]", received: "no such template" },
     ],
-    ["one that returns rubbish", { rows, prompt: () => 5 }, /^defineTask: prompt of rows\[0\]: is no prompt[\s\S]*: 5/],
-    ["one that is asynchronous", { rows, prompt: async () => "x" }, /is no prompt[\s\S]*received: a promise/],
+    [
+      "one that returns rubbish",
+      { rows, prompt: () => 5 },
+      { subject: "defineTask: prompt of rows[0]", received: "5" },
+    ],
+    ["one that is asynchronous", { rows, prompt: async () => "x" }, { received: "a promise" }],
     [
       "a truth function that throws",
       {
@@ -117,13 +133,16 @@ describe("a definition that is wrong names the field", () => {
           throw new Error("who knows");
         },
       },
-      /^defineTask: truth of rows\[0\]: throws[\s\S]*who knows/,
+      { subject: "defineTask: truth of rows[0]", received: "who knows" },
     ],
-    ["a file that is not there", { rows: "nowhere.jsonl" }, /nowhere\.jsonl/],
-  ])("%s, when the rows are read", async (_, definition, message) => {
+    [
+      "a file that is not there",
+      { rows: "nowhere.jsonl" },
+      { code: "data/unreadable", subject: expect.stringContaining("nowhere.jsonl") },
+    ],
+  ])("%s, when the rows are read", async (_, definition, details) => {
     const error = await failureOf(() => defineAnything(definition).load());
-    expect(error).toBeInstanceOf(DataError);
-    expect(String(error).replace("DataError: ", "")).toMatch(message);
+    expect(error).toMatchObject({ code: "data/bad-row", ...details });
   });
 
   it("a file that was not there may be there the next time", async () => {
@@ -191,9 +210,11 @@ describe("rows", () => {
     expect(await held.load()).toMatchObject([{ uid: "task/0:0", place: "validation.rows[0]" }]);
     const mixed = [...(await task.load()), ...(await held.load())];
     const error = await failureOf(() => rollOut(openPolicy(), task, mixed));
-    expect(String(error)).toMatch(
-      /rollOut: rows: has two rows of one uid[\s\S]*rows\[0\] and rows\[1\], both "task\/0:0"/,
-    );
+    expect(error).toMatchObject({
+      code: "data/bad-rows",
+      subject: "rollOut: rows",
+      received: 'rows[0] and rows[1], both "task/0:0"',
+    });
   });
 });
 
@@ -228,7 +249,10 @@ describe("batches", () => {
     ["epochs", [2, { epochs: 0.5 }]],
     ["steps", [2, { steps: -1 }]],
   ] as const)("refuse a wrong %s", async (name, [size, options]) => {
-    expect(String(await failureOf(() => draw(size, options)))).toContain(`task.batches: ${name}: is no count`);
+    expect(await failureOf(() => draw(size, options))).toMatchObject({
+      code: "config/bad-value",
+      subject: `task.batches: ${name}`,
+    });
   });
 });
 
@@ -406,8 +430,11 @@ describe("an opened environment", () => {
 
   it("is refused where the policy's context is too small for it", async () => {
     const task = defineTask({ rows: [{ question: "a" }], reward, maxPromptLength: 9000 });
-    expect(String(await failureOf(() => task.open(openPolicy())))).toMatch(
-      /^ConfigError: contextSize of the policy[\s\S]*at least 9512 \(maxPromptLength 9000 [\s\S]*contextSize: 9512/,
-    );
+    expect(await failureOf(() => task.open(openPolicy()))).toMatchObject({
+      code: "config/context-too-small",
+      subject: expect.stringContaining("contextSize"),
+      expected: expect.stringMatching(/9512 \(maxPromptLength 9000 /),
+      remedy: expect.stringContaining("contextSize: 9512"),
+    });
   });
 });

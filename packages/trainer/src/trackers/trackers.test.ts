@@ -314,7 +314,11 @@ describe("mlflow", () => {
 
   it("needs an address, and drops characters of names that MLflow forbids", () => {
     expect(() => makeTrackers(makeConfig("mlflow"), {})).toThrow(
-      /MLFLOW_TRACKING_URI: is not the address[\s\S]*mlflow server/,
+      expect.objectContaining({
+        code: "config/tracker",
+        subject: expect.stringContaining("MLFLOW_TRACKING_URI"),
+        remedy: expect.stringContaining("`mlflow server`"),
+      }),
     );
     expect(makeMetricName("val-core/x/acc/best@8/mean")).toBe("val-core/x/acc/best_at_8/mean");
   });
@@ -451,7 +455,9 @@ describe("wandb", () => {
     const url = await serve(() => ({ body: { errors: [{ message: "permission denied" }] } }));
     const warnings = await track("wandb", { WANDB_BASE_URL: url, WANDB_API_KEY: "k" }, [{ a: 1 }]);
     expect(warnings[0]).toMatch(/tracker wandb fails, training goes on without it: .*permission denied/);
-    expect(() => makeTrackers(makeConfig("wandb"), {})).toThrow(/WANDB_API_KEY/);
+    expect(() => makeTrackers(makeConfig("wandb"), {})).toThrow(
+      expect.objectContaining({ code: "config/tracker", subject: expect.stringContaining("WANDB_API_KEY") }),
+    );
   });
 });
 

@@ -101,7 +101,9 @@ describe("a script of verl", () => {
   });
 
   it("is refused when it cannot be read", () => {
-    expect(() => convertVerlFiles([join(folder, "none.sh")])).toThrow(/none\.sh: cannot be read/);
+    expect(() => convertVerlFiles([join(folder, "none.sh")])).toThrow(
+      expect.objectContaining({ code: "config/unreadable", subject: expect.stringMatching(/none\.sh$/) }),
+    );
   });
 });
 
@@ -143,8 +145,8 @@ actor_rollout_ref:
   );
 
   it("is refused if it is not one", () => {
-    expect(() => convert("a.yaml", "- 1")).toThrow(/not a mapping/);
-    expect(() => convert("a.yaml", "a: [")).toThrow(/is not YAML/);
+    expect(() => convert("a.yaml", "- 1")).toThrow(expect.objectContaining({ code: "config/bad-file" }));
+    expect(() => convert("a.yaml", "a: [")).toThrow(expect.objectContaining({ code: "config/unreadable" }));
   });
 });
 

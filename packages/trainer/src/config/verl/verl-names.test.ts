@@ -194,7 +194,11 @@ describe("rollout_correction", () => {
     expect(weights(3)).toEqual([null, 3]);
     expect(weights("3.5")).toEqual([null, 3.5]);
     expect(weights("0.5_5.0")).toEqual([0.5, 5]);
-    for (const wrong of ["5_0.5", "1_2_3", "x", "-1_2"]) expect(() => weights(wrong), wrong).toThrow(/lower_upper/);
+    const refused = expect.objectContaining({
+      code: "config/bad-value",
+      subject: expect.stringContaining("rollout_is_threshold"),
+    });
+    for (const wrong of ["5_0.5", "1_2_3", "x", "-1_2"]) expect(() => weights(wrong), wrong).toThrow(refused);
   });
 
   it.each([
@@ -202,8 +206,15 @@ describe("rollout_correction", () => {
     ["token_k1", "0_2"],
     ["token_k1", "1_1"],
     ["token_k2", null],
-    ["seq_max_k1", 2],
   ])("%s with %s is refused", (rollout_rs, rollout_rs_threshold) => {
-    expect(() => make({ rollout_rs, rollout_rs_threshold })).toThrow(/expected/);
+    expect(() => make({ rollout_rs, rollout_rs_threshold })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: expect.stringContaining("rollout_rs_threshold") }),
+    );
+  });
+
+  it("seq_max_k1 is refused", () => {
+    expect(() => make({ rollout_rs: "seq_max_k1", rollout_rs_threshold: 2 })).toThrow(
+      expect.objectContaining({ code: "config/unknown-name", received: "seq_max_k1" }),
+    );
   });
 });
