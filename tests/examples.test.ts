@@ -8,13 +8,16 @@ const folder = join(import.meta.dirname, "..", "examples");
 
 const run = (name: string, ...args: string[]) => runFile(join(name, `${name}.ts`), ...args);
 
-/** Runs an example as `node <file> <args>` would, and returns its output. */
+let runs = 0;
+
+/** Runs an example as `node <file> <args>` would, again too, and returns its output. */
 async function runFile(file: string, ...args: string[]): Promise<string> {
   const printed: string[] = [];
   vi.spyOn(console, "log").mockImplementation((line) => void printed.push(`${line}\n`));
   vi.spyOn(process.stdout, "write").mockImplementation((text) => printed.push(String(text)) > 0);
   vi.spyOn(process, "argv", "get").mockReturnValue([process.execPath, file, ...args]);
-  await import(join(folder, file));
+  // By another name each time: a module is evaluated once.
+  await import(`${join(folder, file)}?run=${++runs}`);
   return printed.join("");
 }
 
