@@ -46,9 +46,15 @@ function loadAddon() {
   );
 }
 
-/** Name of the optional package with libcria-vision.so for this platform. */
+/** Name of the optional package with the library for images of this platform. */
 function nameVisionPackage() {
   return `@cria/vision-${process.platform}-${process.arch}`;
+}
+
+/** File of the library for images, by Node's name of a platform. */
+function nameVisionLibrary(platform = process.platform) {
+  const names = { win32: "cria-vision.dll", darwin: "libcria-vision.dylib" };
+  return names[platform] ?? "libcria-vision.so";
 }
 
 /**
@@ -56,7 +62,7 @@ function nameVisionPackage() {
  * none.
  */
 function findVisionLibrary() {
-  const name = "libcria-vision.so";
+  const name = nameVisionLibrary();
   if (process.env.CRIA_VISION) return process.env.CRIA_VISION;
   const built = join(__dirname, ".cache", `vision-${process.arch}`, name);
   if (existsSync(built)) return built;
@@ -70,4 +76,12 @@ function findVisionLibrary() {
 /** The program that tries a projector's file in a child process. */
 const projectorTrial = join(__dirname, "scripts", "try-projector.cjs");
 
-module.exports = { findVisionLibrary, listCandidates, loadAddon, namePrebuild, nameVisionPackage, projectorTrial };
+module.exports = {
+  findVisionLibrary,
+  listCandidates,
+  loadAddon,
+  namePrebuild,
+  nameVisionLibrary,
+  nameVisionPackage,
+  projectorTrial,
+};

@@ -1,4 +1,12 @@
 // The same loader for ESM.
 import loader from "./index.cjs";
 
-export const { findVisionLibrary, listCandidates, loadAddon, namePrebuild, nameVisionPackage, projectorTrial } = loader;
+export const {
+  findVisionLibrary,
+  listCandidates,
+  loadAddon,
+  namePrebuild,
+  nameVisionLibrary,
+  nameVisionPackage,
+  projectorTrial,
+} = loader;

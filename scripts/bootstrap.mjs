@@ -6,12 +6,13 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { npmProgram } from "./programs.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const stampFile = join(root, "node_modules", ".cria-bootstrap");
 
-function run(title, program, args) {
+function run(title, [program, ...args]) {
   process.stderr.write(`bootstrap: ${title}\n`);
   const env = { ...process.env, TURBO_TELEMETRY_DISABLED: "1", npm_config_update_notifier: "false" };
   const { status, error, stdout, stderr } = spawnSync(program, args, { cwd: root, env, encoding: "utf8" });
@@ -20,7 +21,7 @@ function run(title, program, args) {
   process.exit(1);
 }
 
-const pnpm = (title, args) => run(title, "npx", ["--yes", packageManager, ...args]);
+const pnpm = (title, ...args) => run(title, npmProgram("npx", "--yes", packageManager, ...args));
 
 const major = Number(process.versions.node.split(".")[0]);
 if (major < 20) {
@@ -30,8 +31,9 @@ if (major < 20) {
 const inputs = [process.version, process.platform, process.arch, readFileSync(join(root, "pnpm-lock.yaml"))];
 const stamp = inputs.reduce((hash, input) => hash.update(input), createHash("sha256")).digest("hex");
 if (!existsSync(stampFile) || readFileSync(stampFile, "utf8") !== stamp) {
-  pnpm("installing dependencies", ["install", "--frozen-lockfile"]);
+  pnpm("installing dependencies", "install", "--frozen-lockfile");
   writeFileSync(stampFile, stamp);
 }
-pnpm("building (native addon and packages; cached)", ["run", "build", "--output-logs=errors-only"]);
-run("building the library for images (once, a minute or two)", process.execPath, ["native/scripts/build-vision.mjs"]);
+pnpm("building (native addon and packages; cached)", "exec", "turbo", "run", "build", "--output-logs=errors-only");
+const vision = [process.execPath, join("native", "scripts", "build-vision.mjs")];
+run("building the library for images (once, a minute or two)", vision);

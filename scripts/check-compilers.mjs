@@ -1,7 +1,7 @@
 // Checks that every file of native/src compiles with another compiler, without a warning: CMake's own flags for each
 // file, but syntax and warnings only, nothing is built.
 //
-//   node scripts/check-compilers.mjs [--only cpu,math] [--new] [--record] clang++ [clang++-19 aarch64-linux-gnu-g++ ...]
+//   node scripts/check-compilers.mjs [--only cpu,math] [--new] [--record] clang++ [x86_64-w64-mingw32-g++-posix ...]
 //
 // --only takes only the files of these folders of native/src. --record writes a success into
 // tests/compiled-sources.json: the SHA-256 of everything that a compiler reads, by compiler and version. --new skips
@@ -15,7 +15,8 @@ import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { findLibrary, findPrebuiltBins, nativeRoot, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
+import { findBins } from "../native/scripts/build-llama.mjs";
+import { findLibrary, nativeRoot, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
 
 const run = promisify(execFile);
 const require = createRequire(join(nativeRoot, "package.json"));
@@ -23,12 +24,14 @@ const require = createRequire(join(nativeRoot, "package.json"));
 /** CMake's definitions; libraries only need to exist, since nothing is linked. */
 function listDefinitions(compiler) {
   const source = unpackLlamaSource("headers");
-  const bins = findPrebuiltBins();
+  const bins = findBins();
   const cross = /^(\w+)-linux-gnu-/.exec(compiler)?.[1];
+  const forWindows = compiler.includes("-mingw32-");
   return {
     CMAKE_EXPORT_COMPILE_COMMANDS: "ON",
     CMAKE_CXX_COMPILER: compiler,
     ...(cross ? { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: cross } : {}),
+    ...(forWindows ? { CMAKE_SYSTEM_NAME: "Windows", CMAKE_SYSTEM_PROCESSOR: "AMD64" } : {}),
     LLAMA_SOURCE: source,
     LLAMA_BINS: bins,
     LLAMA_LIBRARY: findLibrary(bins, "llama"),
@@ -37,7 +40,7 @@ function listDefinitions(compiler) {
     LLAMA_RELEASE: "checked",
     GGML_RELEASE: "checked",
     NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
-    CMAKE_JS_INC: require("node-api-headers").include_dir,
+    NODE_API: require("node-api-headers").include_dir,
   };
 }
 

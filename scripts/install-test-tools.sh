@@ -9,6 +9,7 @@ clang++ clang
 clang-format-19 clang-format-19
 clang-tidy-19 clang-tidy-19
 aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+x86_64-w64-mingw32-g++-posix g++-mingw-w64-x86-64-posix
 objdump binutils
 chromium-headless-shell chromium-headless-shell
 nats-server nats-server

@@ -9,9 +9,9 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { loadAddon } from "../native/index.mjs";
+import { packageProgram } from "./programs.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const bin = (name) => join(root, "node_modules", ".bin", name);
 const chosen = process.argv.slice(2);
 
 // Determinism, prefix reuse, scores, training, the demo.
@@ -72,17 +72,19 @@ function listOtherKernels() {
   return usableCpuKernels.filter((kernel) => kernel !== cpuKernel);
 }
 
-const test = (title, args, env) => ({ title, command: bin("vitest"), args: ["run", ...args], env, reports: true });
+const step = (title, [command, ...before], args) => ({ title, command, args: [...before, ...args] });
+const test = (title, args, env) => ({
+  ...step(title, packageProgram(root, "vitest"), ["run", ...args]),
+  env,
+  reports: true,
+});
+const tsc = packageProgram(root, "typescript", "tsc");
 const typesFile = join(root, "node_modules", ".cache", "cria-types.tsbuildinfo");
 const checks = [
-  { title: "lint", command: bin("biome"), args: ["check", "."] },
+  step("lint", packageProgram(root, "@biomejs/biome", "biome"), ["check", "."]),
   // Checks only what changed since the last time, and what depends on that.
-  {
-    title: "types",
-    command: bin("tsc"),
-    args: ["-p", "tsconfig.json", "--incremental", "--tsBuildInfoFile", typesFile],
-  },
-  { title: "types of the viewer", command: bin("tsc"), args: ["-p", "apps/viewer/tsconfig.json"] },
+  step("types", tsc, ["-p", "tsconfig.json", "--incremental", "--tsBuildInfoFile", typesFile]),
+  step("types of the viewer", tsc, ["-p", "apps/viewer/tsconfig.json"]),
 ];
 
 /**

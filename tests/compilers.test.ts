@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 
-// Besides the compiler that built the addon: the oldest supported clang, and the one for arm64 Linux. Syntax and
-// warnings only. Installed by scripts/install-test-tools.sh; without them developers' machines skip this, CI does not.
+// Besides the compiler that built the addon: the oldest supported clang, and those for arm64 Linux and for Windows. Syntax
+// and warnings only. Installed by scripts/install-test-tools.sh; without them developers' machines skip this, CI does not.
 const script = join(import.meta.dirname, "..", "scripts", "check-compilers.mjs");
 const compilers: Record<string, string[]> = {
   "clang++": [],
   // The parts that depend on the processor; scripts/nightly/arm64.mjs builds the rest too.
   "aarch64-linux-gnu-g++": ["--only", "cpu,math,infer,threads"],
+  "x86_64-w64-mingw32-g++-posix": [],
 };
 const isThere = (compiler: string) => spawnSync(compiler, ["--version"]).status === 0;
 

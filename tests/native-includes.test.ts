@@ -12,15 +12,17 @@ const native = join(import.meta.dirname, "..", "native");
  */
 const arrows: Record<string, readonly string[]> = {
   // A folder of src, with the ones below it.
+  // The only part that knows which system it is compiled for.
+  system: [],
   math: ["cpu"],
   cpu: ["math", "ggml"],
-  engine: ["cpu", "ggml", "llama"],
+  engine: ["system", "cpu", "ggml", "llama"],
   threads: ["ggml", "llama"],
   grammar: ["llama"],
   infer: ["cpu", "math", "grammar", "ggml", "llama"],
   scheduler: ["engine", "infer", "threads", "grammar", "ggml", "llama"],
-  vision: ["engine", "cpu", "math", "ggml", "llama"],
-  train: ["engine", "threads", "cpu", "math", "kernels", "ggml", "llama"],
+  vision: ["engine", "system", "cpu", "math", "ggml", "llama"],
+  train: ["engine", "system", "threads", "cpu", "math", "kernels", "ggml", "llama"],
   // The binding includes only the contract.
   binding: ["napi"],
 };

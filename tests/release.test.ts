@@ -12,7 +12,7 @@ const manifests = [".", ...packages, "native"];
 let copy: string;
 beforeEach(() => {
   copy = mkdtempSync(join(tmpdir(), "cria-release-"));
-  const files = ["pnpm-workspace.yaml", "CHANGELOG.md", ".changeset", "scripts", "native/scripts"];
+  const files = ["pnpm-workspace.yaml", "CHANGELOG.md", ".changeset", "scripts", "native/scripts", "native/index.cjs"];
   for (const path of [...files, ...manifests.map((folder) => join(folder, "package.json"))]) {
     mkdirSync(dirname(join(copy, path)), { recursive: true });
     cpSync(join(root, path), join(copy, path), { recursive: true });

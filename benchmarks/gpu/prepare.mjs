@@ -60,7 +60,7 @@ function installProject() {
     stdio: [0, 2, 2],
   });
   // Not used there: other processors, sandboxes of tools, maps for debuggers, the CUDA package's copies for the CPU.
-  for (const name of ["@node-llama-cpp/linux-arm64", "pyodide", "@types", "cmake-js", "node-addon-api"])
+  for (const name of ["@node-llama-cpp/linux-arm64", "pyodide", "@types", "node-addon-api"])
     rmSync(join(modules, name), { recursive: true, force: true });
   for (const path of readdirSync(modules, { recursive: true }))
     if (/\.(map|d\.c?ts)$/.test(path)) rmSync(join(modules, path), { force: true });

@@ -1,8 +1,8 @@
-// Builds libcria-vision.so (native/vision, over llama.cpp's mtmd), which opens projectors and pictures, unless stamps
+// Builds the library for images (native/vision, over llama.cpp's mtmd; libcria-vision.so on Linux), which opens projectors and pictures, unless stamps
 // show that nothing changed. mtmd takes two minutes of CPU time, so it is compiled once per release and kept in
 // native/.cache; our own files take seconds. Its sources come with node-llama-cpp. CXX names another compiler than c++.
 //
-//   node scripts/build-vision.mjs [--arch arm64]
+//   node scripts/build-vision.mjs [--target linux-arm64]
 import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -20,31 +20,42 @@ import { availableParallelism } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { findCrossCompiler } from "./build-tools.mjs";
+import loader from "../index.cjs";
+import { findBins } from "./build-llama.mjs";
+import { findCompiler } from "./build-tools.mjs";
 import {
   BuildError,
   findLibrary,
-  findPrebuiltBins,
   nativeRoot,
   readHeaderVersions,
   readLlamaPin,
   unpackLlamaSource,
 } from "./llama-paths.mjs";
+import { describeTarget, thisTarget } from "./targets.mjs";
 
 const run = promisify(execFile);
 const ours = join(nativeRoot, "vision");
 const patch = join(ours, "mtmd.patch");
 
-export const visionLibrary = "libcria-vision.so";
+/** The library's file for a target. */
+export const nameVision = (target = thisTarget) => loader.nameVisionLibrary(describeTarget(target).platform);
 
 /** The addon's flags: none changes a result. Unused sections, such as those for sound, are left out. */
 const flags = "-O2 -std=c++17 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -ffp-contract=off".split(
   " ",
 );
 
-/** Folder of the library for a processor. */
-export function visionFolder(arch = process.arch) {
-  return join(nativeRoot, ".cache", `vision-${arch}`);
+/** Flags by which each linker makes a library of what is used, and shows nothing else of it. */
+const linkFlags = {
+  linux: ["-shared", "-s", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--no-undefined"],
+  // Found in the addon's package where no addon is loaded that has them.
+  darwin: ["-dynamiclib", "-Wl,-dead_strip", "-Wl,-rpath,@loader_path/../native-darwin-arm64"],
+  win32: ["-shared", "-s", "-static", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL"],
+};
+
+/** Folder of the library for a target; the loader looks for this machine's by its processor. */
+export function visionFolder(target = thisTarget) {
+  return join(nativeRoot, ".cache", `vision-${target === thisTarget ? process.arch : target}`);
 }
 
 function listIncludes(source) {
@@ -53,12 +64,15 @@ function listIncludes(source) {
 }
 
 /** Compiles the files in parallel, one per core. */
-async function compileAll(compiler, files, args, out) {
+async function compileAll({ compiler, flags: own }, files, args, out) {
   const waiting = [...files];
   const object = (file) => join(out, `${basename(file)}.o`);
   const work = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
-      await run(compiler, [...flags, ...args, "-c", file, "-o", object(file)]);
+      await run(
+        compiler || "c++",
+        [...flags, own.CMAKE_CXX_FLAGS, ...args, "-c", file, "-o", object(file)].filter(Boolean),
+      );
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
   return files.map(object);
@@ -88,7 +102,7 @@ function patchMtmd(source, objects) {
 }
 
 /** Builds llama.cpp's part, as an archive. */
-async function buildMtmd({ compiler, version, source, folder }) {
+async function buildMtmd({ compilers, version, source, folder }) {
   const list = (dir) => readdirSync(dir).filter((name) => name.endsWith(".cpp"));
   const archive = join(folder, "mtmd.a");
   const args = [
@@ -110,26 +124,26 @@ async function buildMtmd({ compiler, version, source, folder }) {
       ...["clip.cpp", "mtmd.cpp", "mtmd-audio.cpp", "mtmd-image.cpp"].map((name) => join(mtmd, name)),
       ...list(join(mtmd, "models")).map((name) => join(mtmd, "models", name)),
     ];
-    const compiled = await compileAll(compiler, files, args, objects);
-    await run("ar", ["rcs", temporary, ...compiled]);
+    const compiled = await compileAll(compilers, files, args, objects);
+    await run(`${compilers.prefix}ar`, ["rcs", temporary, ...compiled]);
     rmSync(objects, { recursive: true, force: true });
   });
   return archive;
 }
 
 /** Returns the library's path, and a message, null when the library was up to date. @throws BuildError. */
-export async function buildVision({ arch = process.arch, bins = findPrebuiltBins(arch) } = {}) {
-  const cross = arch === process.arch ? null : findCrossCompiler(arch);
-  const compiler = cross?.compiler ?? process.env.CXX ?? "c++";
-  const folder = visionFolder(arch);
-  const library = join(folder, visionLibrary);
+export async function buildVision({ target = thisTarget, bins = findBins(target) } = {}) {
+  const compilers = findCompiler(target);
+  const compiler = compilers.compiler || "c++";
+  const folder = visionFolder(target);
+  const library = join(folder, nameVision(target));
   const started = Date.now();
   try {
     mkdirSync(folder, { recursive: true });
     const source = unpackLlamaSource("vision");
     const { llama } = readHeaderVersions(source);
     const version = (await run(compiler, ["--version"])).stdout;
-    const archive = await buildMtmd({ compiler, version, source, folder });
+    const archive = await buildMtmd({ compilers, version, source, folder });
     const names = readdirSync(ours)
       .filter((name) => /\.(cc|h)$/.test(name))
       .sort();
@@ -137,7 +151,7 @@ export async function buildVision({ arch = process.arch, bins = findPrebuiltBins
     const inputs = [...names.flatMap((name) => [name, readFileSync(join(ours, name))])];
     // It refers to its libraries by the names under which the process has loaded them, and contains no search path.
     const link = [
-      ...["-shared", "-s", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--no-undefined"],
+      ...linkFlags[describeTarget(target).platform],
       ...["llama", "ggml", "ggml-base"].map((name) => findLibrary(bins, name)),
     ];
     const made = await makeOnce(
@@ -145,24 +159,24 @@ export async function buildVision({ arch = process.arch, bins = findPrebuiltBins
       [...inputs, readFileSync(`${archive}.stamp`), ...flags, ...link.map((part) => basename(part))],
       async (temporary) => {
         const sources = names.filter((name) => name.endsWith(".cc")).map((name) => join(ours, name));
-        const objects = await compileAll(compiler, sources, args, folder);
+        const objects = await compileAll(compilers, sources, args, folder);
         await run(compiler, [...objects, archive, ...link, "-o", temporary]);
         for (const object of objects) rmSync(object);
       },
     );
     const seconds = ((Date.now() - started) / 1000).toFixed(1);
-    return { library, said: made ? `${visionLibrary}: built in ${seconds} s` : null };
+    return { library, said: made ? `${basename(library)}: built in ${seconds} s` : null };
   } catch (error) {
     if (error instanceof BuildError) throw error;
-    throw new BuildError(`${visionLibrary} did not compile\n${error.stderr ?? error.message}`);
+    throw new BuildError(`${basename(library)} did not compile\n${error.stderr ?? error.message}`);
   }
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { arch } = parseArgs({ options: { arch: { type: "string", default: process.arch } } }).values;
+  const { target } = parseArgs({ options: { target: { type: "string", default: thisTarget } } }).values;
   try {
-    const { said } = await buildVision({ arch });
-    console.log(said ?? `${visionLibrary}: up to date`);
+    const { said } = await buildVision({ target });
+    console.log(said ?? `${nameVision(target)}: up to date`);
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     console.error(error.message);

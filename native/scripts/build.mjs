@@ -1,10 +1,11 @@
 // Builds the addon into native/build/Release/cria.node, unless a stamp says that nothing changed since.
-// CRIA_BUILD_LLAMA=source compiles llama.cpp from the bundle first instead of using the prebuilt libraries.
+// CRIA_BUILD_LLAMA=source compiles llama.cpp from the bundle first instead of using the prebuilt libraries, as is done
+// where there are none (macOS, Windows).
 // CRIA_SANITIZE=address,undefined builds build-address-undefined/Release/cria.node, CRIA_SANITIZE=thread the program
 // build-thread/Release/engine_races.
 // CXX names another compiler than CMake finds.
-// --prebuild builds native/.cache/prebuild-x64/Release/cria.node, which finds llama.cpp wherever it is installed;
-// --prebuild --arch arm64 that of another processor, with its cross compiler.
+// --prebuild builds native/.cache/prebuild-linux-x64/Release/cria.node, which finds llama.cpp wherever it is installed, or
+// in its own folder; --prebuild --target linux-arm64 that of another platform, with its cross compiler.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -19,10 +20,11 @@ import {
 } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildKernels } from "./build-kernels.mjs";
-import { findCrossCompiler } from "./build-tools.mjs";
+import { buildLlama, compilesLlama, listLibraries } from "./build-llama.mjs";
+import { findCompiler, findGenerator, writeDefinitions } from "./build-tools.mjs";
 import {
   BuildError,
   findLibrary,
@@ -33,17 +35,18 @@ import {
   readLlamaPin,
   unpackLlamaSource,
 } from "./llama-paths.mjs";
+import { describeTarget, thisTarget } from "./targets.mjs";
 
 const require = createRequire(import.meta.url);
-const fromSource = process.env.CRIA_BUILD_LLAMA === "source";
 const sanitize = process.env.CRIA_SANITIZE ?? "";
-const { prebuild, arch } = parseArgs({
-  options: { prebuild: { type: "boolean", default: false }, arch: { type: "string", default: process.arch } },
+const { prebuild, target } = parseArgs({
+  options: { prebuild: { type: "boolean", default: false }, target: { type: "string", default: thisTarget } },
 }).values;
-const cross = arch === process.arch ? null : findCrossCompiler(arch);
-const compiler = cross?.compiler ?? process.env.CXX ?? "";
+const { platform } = describeTarget(target);
+const fromSource = compilesLlama(target);
+const compilers = findCompiler(target);
 const folder = prebuild
-  ? join(".cache", `prebuild-${arch}`)
+  ? join(".cache", `prebuild-${target}`)
   : sanitize
     ? `build-${sanitize.replaceAll(",", "-")}`
     : "build";
@@ -64,63 +67,33 @@ function hashInputs() {
     addFolder(join(nativeRoot, dir));
   for (const file of ["CMakeLists.txt", "package.json", "kernels/cria_kernels.h", "vision/cria_vision.h"])
     hash.update(readFileSync(join(nativeRoot, file)));
-  hash.update(
-    [readLlamaPin(), process.platform, arch, fromSource, sanitize, prebuild, ...(compiler ? [compiler] : [])].join("|"),
-  );
+  const { compiler, flags } = compilers;
+  const settings = [readLlamaPin(), target, fromSource, sanitize, prebuild, ...(compiler ? [compiler] : [])];
+  hash.update([...settings, ...Object.values(flags)].join("|"));
   return hash.digest("hex");
 }
 
-function buildLlamaFromSource() {
-  const source = unpackLlamaSource("all");
-  const out = join(source, "build-cria");
-  const run = (...args) => {
-    try {
-      execFileSync("cmake", args, { stdio: "inherit" });
-    } catch {
-      throw new BuildError("llama.cpp did not compile (above). It needs a C++17 compiler and CMake 3.15 or newer.");
-    }
-  };
-  run(
-    "-S",
-    source,
-    "-B",
-    out,
-    "-DCMAKE_BUILD_TYPE=Release",
-    "-DBUILD_SHARED_LIBS=ON",
-    // The libraries find each other after their folder was moved.
-    "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON",
-    "-DGGML_NATIVE=ON",
-    "-DLLAMA_CURL=OFF",
-    "-DLLAMA_BUILD_COMMON=OFF",
-    "-DLLAMA_BUILD_TESTS=OFF",
-    "-DLLAMA_BUILD_TOOLS=OFF",
-    "-DLLAMA_BUILD_EXAMPLES=OFF",
-    "-DLLAMA_BUILD_SERVER=OFF",
-  );
-  // Only the libraries: programs need generated files that the bundle does not have.
-  const targets = ["--target", "llama", "--target", "ggml"];
-  run("--build", out, "--config", "Release", ...targets, "--parallel", String(availableParallelism()));
-  return { source, bins: join(out, "bin") };
-}
-
 /**
- * Settings of an addon that is not bound to this machine's folders. Its package depends on the package of llama.cpp's
- * libraries, which a package manager installs inside it (npm, on a conflict of versions), next to it (npm, pnpm), or
- * further up.
+ * Settings of an addon that is not bound to this machine's folders. It finds its own libraries beside it. Else its
+ * package depends on the package of llama.cpp's, which a package manager installs inside it (npm, on a conflict of
+ * versions), next to it (npm, pnpm), or further up.
  */
-function relocate() {
-  if (fromSource || sanitize || process.platform !== "linux")
-    throw new BuildError("a prebuild is made on Linux, with the prebuilt libraries and without sanitizers");
-  const bins = join("@node-llama-cpp", namePrebuiltBins(arch), "bins", namePrebuiltBins(arch));
+function relocate(bins) {
+  if (sanitize) throw new BuildError("a prebuild is made without sanitizers");
+  if (fromSource) {
+    if (platform === "linux") throw new BuildError("a prebuild for Linux is made with the prebuilt libraries");
+    return { LLAMA_BINS: bins, CMAKE_BUILD_WITH_INSTALL_RPATH: "ON", CMAKE_INSTALL_RPATH: "@loader_path" };
+  }
+  const path = join("@node-llama-cpp", namePrebuiltBins(target), "bins", namePrebuiltBins(target));
   const bases = ["node_modules", "../..", "../../../..", "../../../../.."];
   return {
-    LLAMA_BINS: bins,
+    LLAMA_BINS: path,
     CMAKE_BUILD_WITH_INSTALL_RPATH: "ON",
-    CMAKE_INSTALL_RPATH: bases.map((base) => `$ORIGIN/${base}/${bins}`).join(";"),
+    CMAKE_INSTALL_RPATH: bases.map((base) => `$ORIGIN/${base}/${path}`).join(";"),
   };
 }
 
-/** cmake-js configures a build folder once: changed libraries or headers need a new one. */
+/** A build folder is configured once: changed libraries or headers need a new one. */
 function forgetOldConfiguration(defines) {
   const file = join(buildDir, "defines.json");
   const text = JSON.stringify(defines);
@@ -131,9 +104,22 @@ function forgetOldConfiguration(defines) {
   }
 }
 
+/** CMake's settings about Node. On Windows an addon is linked with functions of node.exe, which it names. */
+function listNodeSettings() {
+  const headers = require("node-api-headers");
+  return {
+    NODE_API: headers.include_dir,
+    NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
+    ...(platform === "win32"
+      ? { NODE_API_DEFINITIONS: headers.def_paths.node_api_def, DLLTOOL: `${compilers.prefix}dlltool` }
+      : {}),
+  };
+}
+
 function compileAddon({ source, bins }) {
   const versions = readHeaderVersions(source);
   const defines = {
+    CMAKE_BUILD_TYPE: "Release",
     LLAMA_SOURCE: source,
     LLAMA_BINS: bins,
     LLAMA_LIBRARY: findLibrary(bins, "llama"),
@@ -141,27 +127,19 @@ function compileAddon({ source, bins }) {
     GGML_BASE_LIBRARY: findLibrary(bins, "ggml-base"),
     LLAMA_RELEASE: versions.llama,
     GGML_RELEASE: versions.ggml,
-    NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
     CRIA_SANITIZE: sanitize,
-    ...(compiler ? { CMAKE_CXX_COMPILER: compiler } : {}),
-    ...cross?.defines,
-    ...(prebuild ? relocate() : {}),
+    ...listNodeSettings(),
+    ...compilers.defines,
+    ...compilers.flags,
+    ...(prebuild ? relocate(bins) : {}),
   };
   forgetOldConfiguration(defines);
-  const cmakeJs = join(dirname(require.resolve("cmake-js/package.json")), "bin", "cmake-js");
-  const args = [
-    cmakeJs,
-    "compile",
-    "--directory",
-    nativeRoot,
-    "--out",
-    buildDir,
-    "--parallel",
-    String(availableParallelism()),
-  ];
-  for (const [key, value] of Object.entries(defines)) args.push(`--CD${key}=${value}`);
+  const options = { stdio: ["ignore", process.env.CRIA_VERBOSE ? "inherit" : "pipe", "pipe"], maxBuffer: 1 << 28 };
+  const cmake = (...args) => execFileSync("cmake", args, options);
   try {
-    execFileSync(process.execPath, args, { stdio: ["ignore", process.env.CRIA_VERBOSE ? "inherit" : "pipe", "pipe"] });
+    const given = [...findGenerator(), ...writeDefinitions(defines)];
+    cmake("-S", nativeRoot, "-B", buildDir, "--no-warn-unused-cli", ...given);
+    cmake("--build", buildDir, "--config", "Release", "--parallel", String(availableParallelism()));
   } catch (error) {
     process.stderr.write(`${error.stdout ?? ""}${error.stderr ?? ""}\n`);
     throw new BuildError(
@@ -170,21 +148,28 @@ function compileAddon({ source, bins }) {
   }
 }
 
+/** Windows looks for the libraries in the addon's own folder, as an addon that is moved alone does elsewhere. */
+function bringLibraries(bins) {
+  if (platform !== "win32" && !(prebuild && fromSource)) return;
+  for (const file of listLibraries(bins)) copyFileSync(file, join(dirname(addonFile), basename(file)));
+}
+
 try {
   // The kernels compile in parallel with the addon.
-  if (cross && !prebuild) throw new BuildError("--arch is for --prebuild");
-  const kernels = sanitize || cross ? null : buildKernels();
+  if (target !== thisTarget && !prebuild) throw new BuildError("--target is for --prebuild");
+  const kernels = sanitize || target !== thisTarget || platform !== "linux" ? null : buildKernels();
   const stamp = hashInputs();
   const last = existsSync(stampFile) ? JSON.parse(readFileSync(stampFile, "utf8")) : null;
   if (last?.stamp === stamp && existsSync(addonFile) && existsSync(last.bins)) {
     console.log("native addon: up to date");
   } else {
     const started = Date.now();
-    console.log(fromSource ? "native addon: building llama.cpp from source, then the addon" : "native addon: building");
+    console.log("native addon: building");
     const llama = fromSource
-      ? buildLlamaFromSource()
-      : { source: unpackLlamaSource("headers"), bins: findPrebuiltBins(arch) };
+      ? buildLlama(target)
+      : { source: unpackLlamaSource("headers"), bins: findPrebuiltBins(target) };
     compileAddon(llama);
+    bringLibraries(llama.bins);
     writeFileSync(`${stampFile}.tmp`, JSON.stringify({ stamp, bins: llama.bins }));
     renameSync(`${stampFile}.tmp`, stampFile);
     console.log(`native addon: built in ${((Date.now() - started) / 1000).toFixed(1)} s`);

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { describeTarget, thisTarget } from "./targets.mjs";
 
 const require = createRequire(import.meta.url);
 export const nativeRoot = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -42,19 +43,23 @@ function findNodeLlamaCpp() {
   );
 }
 
-/** node-llama-cpp's name for this platform's prebuilt libraries, or for those of another processor by its Node name. */
-export function namePrebuiltBins(arch = process.arch) {
-  if (process.platform === "darwin" && arch === "arm64") return "mac-arm64-metal";
-  return `${{ linux: "linux", darwin: "mac", win32: "win" }[process.platform]}-${arch}`;
+/** node-llama-cpp's name for a target's prebuilt libraries. */
+export function namePrebuiltBins(target = thisTarget) {
+  const { platform, arch } = describeTarget(target);
+  if (target === "darwin-arm64") return "mac-arm64-metal";
+  return `${{ linux: "linux", darwin: "mac", win32: "win" }[platform]}-${arch}`;
 }
 
-/** Folder of the prebuilt libraries for this platform, e.g. .../@node-llama-cpp/linux-x64/bins/linux-x64. */
-export function findPrebuiltBins(arch = process.arch) {
-  const name = namePrebuiltBins(arch);
+/** Whether node-llama-cpp publishes libraries for a target, installed or not. */
+export const hasPrebuiltBins = (target = thisTarget) => !describeTarget(target).ownLibraries;
+
+/** Folder of a target's prebuilt libraries, e.g. .../@node-llama-cpp/linux-x64/bins/linux-x64. */
+export function findPrebuiltBins(target = thisTarget) {
+  const name = namePrebuiltBins(target);
   const root = findPackage(`@node-llama-cpp/${name}`);
   if (root && existsSync(join(root, "bins", name))) return join(root, "bins", name);
   throw new BuildError(
-    `no prebuilt llama.cpp for ${process.platform}-${arch}: @node-llama-cpp/${name} is not installed.\n` +
+    `no prebuilt llama.cpp for ${target}: @node-llama-cpp/${name} is not installed.\n` +
       `Install with optional packages, or npm install @node-llama-cpp/${name}@${readLlamaPin()},\n` +
       `or build llama.cpp from source: CRIA_BUILD_LLAMA=source, with node-llama-cpp@${readLlamaPin()}`,
   );
@@ -70,6 +75,7 @@ const PARTS = {
     suffix: "-vision",
     paths: [...HEADERS, "tools/mtmd/*.h", "tools/mtmd/*.cpp", "tools/mtmd/models", "tools/mtmd/debug", "vendor/stb"],
   },
+  metal: { suffix: "-metal", paths: [...HEADERS, ...["m", "h", "cpp"].map((end) => `ggml/src/ggml-metal/*.${end}`)] },
   all: { suffix: "-source", paths: ["."] },
 };
 
@@ -109,9 +115,9 @@ export function readHeaderVersions(source) {
   return { llama: read("CMakeLists.txt", "LLAMA"), ggml: read("ggml/CMakeLists.txt", "GGML") };
 }
 
-/** Path of a library in `bins` whatever release suffix its name carries (libllama.so, libllama.v0.5.0.so). */
+/** Path of a library in `bins` whatever its name has besides (libllama.so, libllama.v0.5.0.so, llama.dll). */
 export function findLibrary(bins, name) {
-  const pattern = new RegExp(`^(lib)?${name}(\\.v[\\d.]+)?\\.(so|dylib|lib)$`);
+  const pattern = new RegExp(`^(lib)?${name}(\\.v[\\d.]+)?\\.(so|dylib|dll)$`);
   const file = readdirSync(bins).find((entry) => pattern.test(entry));
   if (!file) throw new BuildError(`no library "${name}" in ${bins}`);
   return join(bins, file);

@@ -1,9 +1,7 @@
 #include "cria/backends.h"
 
-#include <dlfcn.h>
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <iterator>
 
@@ -12,40 +10,30 @@
 #include "cria/runtime.h"
 #include "cuda_code.h"
 #include "ggml-backend.h"
+#include "system/files.h"
+#include "system/shared_library.h"
 #include "vulkan_driver.h"
 
 namespace cria {
 
 namespace {
 
-std::string path_of(void * symbol) {
-    Dl_info info;
-    return symbol && dladdr(symbol, &info) != 0 && info.dli_fname ? info.dli_fname : "";
-}
-
 // Loads a library by name, then from each folder. It stays loaded, so that libraries that depend on it find it by name.
-void * load_library(const std::string & name, const std::vector<std::string> & search, std::string & problem) {
-    void * handle = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (handle) return handle;
-    if (const char * error = dlerror()) problem = error;
-    for (const std::string & folder : search) {
-        std::string path = folder;
-        path.append("/").append(name);
-        struct stat status;
-        if (stat(path.c_str(), &status) != 0) continue;
-        handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-        if (handle) return handle;
-        if (const char * error = dlerror()) problem = error;
+void * find_needed(const std::string & name, const std::vector<std::string> & search, std::string & problem) {
+    void * library = load_library(name, problem, Symbols::shared);
+    for (size_t i = 0; !library && i < search.size(); i++) {
+        const std::string path = search[i] + "/" + name;
+        if (file_exists(path)) library = load_library(path, problem, Symbols::shared);
     }
-    return nullptr;
+    return library;
 }
 
 BackendPart find_library(
     const char * part, const std::string & name, const char * symbol, const std::vector<std::string> & search) {
     BackendPart result{part, "", ""};
-    if (void * handle = load_library(name, search, result.problem)) {
+    if (void * library = find_needed(name, search, result.problem)) {
         result.problem.clear();
-        result.found = path_of(dlsym(handle, symbol));
+        result.found = path_of_library(find_function(library, symbol));
         if (result.found.empty()) result.found = name;
     }
     return result;
@@ -56,9 +44,10 @@ BackendPart find_cuda_driver(const std::vector<std::string> & search) {
     BackendPart result = find_library("driver", "libcuda.so.1", "cuInit", search);
     if (result.found.empty()) return result;
     constexpr int kOldest = 13000;
-    void * handle = dlopen(result.found.c_str(), RTLD_NOW);
-    const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(handle, "cuInit"));
-    const auto version = reinterpret_cast<int (*)(int *)>(dlsym(handle, "cuDriverGetVersion"));
+    void * driver = load_library(result.found, result.problem);
+    const auto init = driver ? reinterpret_cast<int (*)(unsigned)>(find_function(driver, "cuInit")) : nullptr;
+    const auto version =
+        driver ? reinterpret_cast<int (*)(int *)>(find_function(driver, "cuDriverGetVersion")) : nullptr;
     int number = 0;
     if (!init || !version) result.problem = result.found + " is not a CUDA driver";
     else if (const int error = init(0))
@@ -78,30 +67,36 @@ std::vector<BackendPart> find_cuda_needs(const std::vector<std::string> & search
     parts.push_back(find_library("cudart", "libcudart.so.13", "cudaGetDeviceCount", search));
     // cuBLAS loads cuBLASLt by name, so that library must be found too.
     std::string ignored;
-    load_library("libcublasLt.so.13", search, ignored);
+    find_needed("libcublasLt.so.13", search, ignored);
     parts.push_back(find_library("cublas", "libcublas.so.13", "cublasCreate_v2", search));
     return parts;
 }
 
 std::vector<BackendPart> find_vulkan_needs(const std::vector<std::string> & search) {
     BackendPart driver{"driver", "", ""};
-    if (void * loader = load_library("libvulkan.so.1", search, driver.problem)) {
+    if (void * loader = find_needed(kVulkanLoader, search, driver.problem)) {
         driver.problem.clear();
         driver.found = name_vulkan_devices(loader, driver.problem);
     }
     return {driver};
 }
 
+// macOS's own. The addon's llama.cpp is linked with it there.
+std::vector<BackendPart> find_metal_needs(const std::vector<std::string> & search) {
+    constexpr const char * kFramework = "/System/Library/Frameworks/Metal.framework/Metal";
+    return {find_library("driver", kFramework, "MTLCreateSystemDefaultDevice", search)};
+}
+
 struct Backend {
     const char * device;  // as users name it
     const char * registry;  // and as ggml does
-    const char * library;
+    const char * module;
     // Loads what the library is linked with. The first part is the driver.
     std::vector<BackendPart> (*find_needs)(const std::vector<std::string> & search);
 };
 
-const Backend kBackends[] = {
-    {"cuda", "CUDA", "libggml-cuda.so", find_cuda_needs}, {"vulkan", "Vulkan", "libggml-vulkan.so", find_vulkan_needs}};
+const Backend kBackends[] = {{"cuda", "CUDA", "ggml-cuda", find_cuda_needs},
+    {"vulkan", "Vulkan", "ggml-vulkan", find_vulkan_needs}, {"metal", "MTL", "ggml-metal", find_metal_needs}};
 const Backend & kCuda = kBackends[0];
 
 // Null when there is none of this name.
@@ -113,7 +108,7 @@ const Backend * find_backend(const std::string & device) {
 
 Error refuse_name(const std::string & name) {
     Error error("bad-option", "is not a device");
-    error.subject("device").expected("\"auto\", \"cpu\", \"cuda\" or \"vulkan\"").received('"' + name + '"');
+    error.subject("device").expected("\"auto\", \"cpu\", \"cuda\", \"metal\" or \"vulkan\"").received('"' + name + '"');
     return error;
 }
 
@@ -154,11 +149,12 @@ BackendPart find_devices(const Backend & backend, const std::string & driver) {
 
 BackendPart load_library_of(const Backend & backend, const std::string & folder) {
     BackendPart result{"backend", "", ""};
-    const std::string path = folder + "/" + backend.library;
-    if (!find_registered(backend) && !ggml_backend_load(path.c_str())) {
-        void * handle = dlopen(path.c_str(), RTLD_NOW);
-        const char * error = handle ? nullptr : dlerror();
-        result.problem = error ? error : "llama.cpp refuses " + path;
+    const std::string path = folder + "/" + kModulePrefix + backend.module + kModuleSuffix;
+    const bool is_built_in = folder.empty() && find_registered(backend);
+    if (is_built_in) {
+        result.found = "built into llama.cpp";
+    } else if (!find_registered(backend) && !ggml_backend_load(path.c_str())) {
+        if (load_library(path, result.problem)) result.problem = "llama.cpp refuses " + path;
     } else {
         result.found = path;
     }
@@ -172,9 +168,9 @@ BackendPart try_code(const std::string & folder, const std::string & library, co
         return code;
     }
     std::string ignored;
-    void * handle = load_library("libcuda.so.1", search, ignored);
+    void * driver = find_needed("libcuda.so.1", search, ignored);
     static const std::string first_problem =
-        try_cuda_code(handle, library, int(ggml_backend_reg_dev_count(find_registered(kCuda))));
+        try_cuda_code(driver, library, int(ggml_backend_reg_dev_count(find_registered(kCuda))));
     code.problem = code_problem() = first_problem;
     if (code.problem.empty()) code.found = "the driver takes it";
     return code;
@@ -222,11 +218,18 @@ ggml_backend_device * select_device(const std::string & name) {
         .remedy("`cria doctor` shows the missing parts; or use device \"cpu\"");
 }
 
+std::string name_kind(ggml_backend_device * device) {
+    std::string kind = ggml_backend_reg_name(ggml_backend_dev_backend_reg(device));
+    for (const Backend & backend : kBackends)
+        if (kind == backend.registry) return backend.device;
+    for (char & letter : kind) letter = char(std::tolower(static_cast<unsigned char>(letter)));
+    return kind;
+}
+
 std::string find_kernels_library() {
-    const std::string addon = path_of(reinterpret_cast<void *>(&find_kernels_library));
+    const std::string addon = path_of_library(reinterpret_cast<void *>(&find_kernels_library));
     const std::string path = addon.substr(0, addon.rfind('/') + 1) + "libcria-cuda.so";
-    struct stat status;
-    return stat(path.c_str(), &status) == 0 ? path : "";
+    return file_exists(path) ? path : "";
 }
 
 }  // namespace cria

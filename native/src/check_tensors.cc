@@ -1,7 +1,5 @@
 #include "check_tensors.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cctype>
 #include <exception>
@@ -13,6 +11,7 @@
 #include "cria/runtime.h"
 #include "ggml-cpu.h"
 #include "llama-arch.h"
+#include "system/shared_library.h"
 
 namespace cria {
 
@@ -22,14 +21,10 @@ using TraitsOf = const ggml_type_traits_cpu * (*)(ggml_type);
 
 // ggml's CPU operations are in a library that ggml chose itself.
 TraitsOf find_cpu_traits() {
-    Dl_info info;
-    void * known = find_cpu_function("ggml_backend_set_n_threads");
-    if (!known || dladdr(known, &info) == 0 || !info.dli_fname) return nullptr;
-    void * library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (!library) return nullptr;
-    auto traits = reinterpret_cast<TraitsOf>(dlsym(library, "ggml_get_type_traits_cpu"));
-    dlclose(library);  // ggml holds it until the process ends
-    return traits;
+    const std::string path = path_of_library(find_cpu_function("ggml_backend_set_n_threads"));
+    std::string ignored;
+    void * library = path.empty() ? nullptr : load_library(path, ignored);
+    return library ? reinterpret_cast<TraitsOf>(find_function(library, "ggml_get_type_traits_cpu")) : nullptr;
 }
 
 // Whether ggml multiplies rows of this type: by a dot product with floats converted to the type that it wants.

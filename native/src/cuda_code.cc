@@ -1,6 +1,7 @@
 #include "cuda_code.h"
 
-#include <dlfcn.h>
+#ifdef __linux__
+
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,6 +9,8 @@
 #include <unistd.h>
 
 #include <cstring>
+
+#include "system/shared_library.h"
 
 namespace cria {
 
@@ -65,7 +68,7 @@ using Call = int (*)(Arguments...);
 
 template <class Function>
 bool find(void * driver, const char * name, Function & function) {
-    function = reinterpret_cast<Function>(dlsym(driver, name));
+    function = reinterpret_cast<Function>(find_function(driver, name));
     return function != nullptr;
 }
 
@@ -135,3 +138,15 @@ std::string try_cuda_code(void * handle, const std::string & library, int device
 }
 
 }  // namespace cria
+
+#else
+
+namespace cria {
+
+std::string try_cuda_code(void *, const std::string & library, int) {
+    return "only on Linux is it known how to find the kernels in " + library;
+}
+
+}  // namespace cria
+
+#endif

@@ -1,9 +1,5 @@
 #include "cria/gguf_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +7,8 @@
 
 #include "cria/error.h"
 #include "cria/runtime.h"
+#include "system/files.h"
+#include "system/process.h"
 
 namespace cria {
 
@@ -22,22 +20,23 @@ Error cannot_read(const std::string & path, const char * code, const std::string
 
 // Callers that resolve paths from another folder than the working directory pass absolute paths.
 std::string describe_start(const std::string & path) {
-    char folder[4096];
-    if (path.empty() || path[0] == '/' || !getcwd(folder, sizeof folder)) return "check the path";
-    return std::string("check the path: a relative one starts at the working directory, ") + folder;
+    std::error_code error;
+    const std::string folder = std::filesystem::current_path(error).u8string();
+    if (path.empty() || to_path(path).is_absolute() || error) return "check the path";
+    return "check the path: a relative one starts at the working directory, " + folder;
 }
 
 void check_signature(const std::string & path) {
-    struct stat info{};
-    if (stat(path.c_str(), &info) != 0) {
-        throw cannot_read(path, "file-not-found", std::generic_category().message(errno)).remedy(describe_start(path));
-    }
-    if (!S_ISREG(info.st_mode)) throw cannot_read(path, "file-not-found", "is not a regular file");
-    FILE * file = std::fopen(path.c_str(), "rb");
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(to_path(path), error);
+    if (!std::filesystem::exists(status))
+        throw cannot_read(path, "file-not-found", error.message()).remedy(describe_start(path));
+    if (!std::filesystem::is_regular_file(status)) throw cannot_read(path, "file-not-found", "is not a regular file");
+    FilePtr file(open_file(path, "rb"));
     if (!file) throw cannot_read(path, "file-not-found", std::generic_category().message(errno));
     char magic[4] = {};
-    const size_t n = std::fread(magic, 1, sizeof magic, file);
-    std::fclose(file);
+    const size_t n = std::fread(magic, 1, sizeof magic, file.get());
+    file.reset();
     if (n < 4 || std::memcmp(magic, "GGUF", 4) != 0) {
         char shown[64];
         std::snprintf(shown, sizeof shown, "%zu bytes: %02x %02x %02x %02x", n, magic[0] & 255, magic[1] & 255,
@@ -46,17 +45,6 @@ void check_signature(const std::string & path) {
             .expected("the bytes \"GGUF\" at its start")
             .received(shown)
             .remedy("convert the model to GGUF, or check that the download is complete");
-    }
-}
-
-// Syncs the folder too: a rename is durable only once its directory is.
-void sync_folder_of(const std::string & path) {
-    const size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-    const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
     }
 }
 
@@ -81,7 +69,8 @@ std::string suggest_remedy(int error, const char * elsewhere) {
 
 // Removes the partial file.
 Error cannot_write(const std::string & temporary, const std::string & path, const char * what, int error) {
-    unlink(temporary.c_str());
+    std::error_code ignored;
+    std::filesystem::remove(to_path(temporary), ignored);
     return Error("write-failed", std::string(what) + ": " + std::generic_category().message(error))
         .subject(path)
         .expected("a writable folder with room for the file")
@@ -122,11 +111,12 @@ GgufHeader read_gguf(const std::string & path, bool with_data) {
         needed = std::max(
             needed, gguf_get_data_offset(gguf) + gguf_get_tensor_offset(gguf, i) + gguf_get_tensor_size(gguf, i));
     }
-    struct stat info{};
-    if (stat(path.c_str(), &info) == 0 && size_t(info.st_size) < needed && gguf_get_n_tensors(gguf) > 0) {
+    std::error_code unknown;
+    const uintmax_t size = std::filesystem::file_size(to_path(path), unknown);
+    if (!unknown && size < needed && gguf_get_n_tensors(gguf) > 0) {
         throw cannot_read(path, "truncated", "is shorter than its header says")
             .expected(std::to_string(needed) + " bytes")
-            .received(std::to_string(info.st_size) + " bytes")
+            .received(std::to_string(size) + " bytes")
             .remedy("fetch it again");
     }
     return header;
@@ -141,7 +131,7 @@ void write_gguf(const std::string & path, gguf_context * gguf, const std::vector
     const GgmlPtr context = tensor_context(tensors.size());
     add_tensors(gguf, context.get(), tensors);
     const std::string temporary = temporary_name(path);
-    FILE * file = std::fopen(temporary.c_str(), "wb");
+    FILE * file = open_file(temporary, "wb");
     if (!file) throw cannot_write(temporary, path, "cannot create it", errno);
     errno = 0;
     const bool written = gguf_write_to_file_ptr(gguf, file, false) && std::fflush(file) == 0 && !std::ferror(file);
@@ -151,17 +141,14 @@ void write_gguf(const std::string & path, gguf_context * gguf, const std::vector
     move_into_place(temporary, path);
 }
 
-std::string temporary_name(const std::string & path) { return path + "." + std::to_string(getpid()) + ".tmp"; }
+std::string temporary_name(const std::string & path) { return path + "." + std::to_string(process_id()) + ".tmp"; }
 
 void move_into_place(const std::string & temporary, const std::string & path) {
-    const int fd = open(temporary.c_str(), O_RDONLY);
-    if (fd < 0) throw cannot_write(temporary, path, "cannot open it again", errno);
-    const bool synced = fsync(fd) == 0;
-    const int error = errno;
-    close(fd);
-    if (!synced) throw cannot_write(temporary, path, "cannot sync it", error);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0)
-        throw cannot_write(temporary, path, "cannot rename it into place", errno);
+    if (const int error = sync_file(temporary)) throw cannot_write(temporary, path, "cannot sync it", error);
+    std::error_code error;
+    std::filesystem::rename(to_path(temporary), to_path(path), error);
+    if (error)
+        throw cannot_write(temporary, path, "cannot rename it into place", error.default_error_condition().value());
     sync_folder_of(path);
 }
 
@@ -169,13 +156,13 @@ FILE * write_gguf_to_temporary(gguf_context * gguf, const std::vector<GgufTensor
     const GgmlPtr context = tensor_context(tensors.size());
     add_tensors(gguf, context.get(), tensors);
     errno = 0;
-    FILE * file = std::tmpfile();
+    FILE * file = open_temporary_file();
     if (!file || !gguf_write_to_file_ptr(gguf, file, false) || std::fflush(file) != 0 || std::ferror(file) ||
         std::fseek(file, 0, SEEK_SET) != 0) {
         const int error = errno ? errno : EIO;
         if (file) std::fclose(file);
         throw Error("write-failed", "cannot be written: " + std::generic_category().message(error))
-            .subject("a temporary file in " P_tmpdir)
+            .subject("a temporary file in " + temporary_folder())
             .expected("room for the adapter, which llama.cpp reads from a file")
             .remedy(suggest_remedy(error, "give that folder more room"));
     }

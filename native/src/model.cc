@@ -1,9 +1,6 @@
 #include "cria/model.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <random>
 #include <thread>
@@ -190,11 +187,7 @@ void Model::check_full_training() const {
     }
 }
 
-std::string Model::device_kind() const {
-    std::string kind = ggml_backend_reg_name(ggml_backend_dev_backend_reg(device_));
-    for (char & letter : kind) letter = char(std::tolower(static_cast<unsigned char>(letter)));
-    return kind;
-}
+std::string Model::device_kind() const { return name_kind(device_); }
 
 const llama_vocab * Model::vocab() const { return llama_model_get_vocab(model_); }
 

@@ -1,22 +1,17 @@
 #include "model_file.h"
 
-#include <cstdio>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "cria/error.h"
 #include "cria/gguf_file.h"
 #include "ggml-backend.h"
 #include "gguf.h"
+#include "system/files.h"
 
 namespace cria {
 
 namespace {
-
-struct CloseFile {
-    void operator()(FILE * file) const { std::fclose(file); }
-};
 
 std::string describe_tensor(const ggml_tensor * tensor) {
     std::string text = std::string(tensor->name) + " " + ggml_type_name(tensor->type) + " [";
@@ -81,14 +76,14 @@ void save_model_with(const Model & model, const std::vector<Weight> & weights, c
 void read_model_into(const std::vector<Weight> & weights, const std::string & path) {
     const GgufHeader header = read_gguf(path, false);
     check_like(header, weights, path);
-    const std::unique_ptr<FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+    const FilePtr file(open_file(path, "rb"));
     std::vector<uint8_t> values;
     for (const auto & [name, tensor] : weights) {
         const size_t place =
             gguf_get_data_offset(header.gguf.get()) +
             gguf_get_tensor_offset(header.gguf.get(), gguf_find_tensor(header.gguf.get(), name.c_str()));
         values.resize(ggml_nbytes(tensor));
-        if (!file || fseeko(file.get(), off_t(place), SEEK_SET) != 0 ||
+        if (!file || !seek_file(file.get(), place) ||
             std::fread(values.data(), 1, values.size(), file.get()) != values.size()) {
             throw Error("truncated", "ends before the values of a weight").subject(path).received(name);
         }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 
 #include "assertions.h"
 #include "check_model_header.h"
@@ -11,6 +10,7 @@
 #include "cria/gguf_file.h"
 #include "cria/runtime.h"
 #include "llama.h"
+#include "system/files.h"
 
 namespace cria {
 
@@ -81,7 +81,7 @@ void quantize_file(const QuantizeOptions & options) {
     if (llama_model_quantize(options.input.c_str(), temporary.c_str(), &params) != 0) {
         const std::string reason = take_log_errors();
         std::error_code ignored;
-        std::filesystem::remove(temporary, ignored);
+        std::filesystem::remove(to_path(temporary), ignored);
         throw Error("quantize-failed", "cannot be written as " + options.type)
             .subject(options.output)
             .expected("a model that llama.cpp knows, and a writable folder with room for the file")

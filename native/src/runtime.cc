@@ -1,8 +1,5 @@
 #include "cria/runtime.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <mutex>
 
@@ -11,6 +8,8 @@
 #include "cria/error.h"
 #include "ggml-backend.h"
 #include "llama.h"
+#include "system/files.h"
+#include "system/shared_library.h"
 
 namespace cria {
 
@@ -26,36 +25,30 @@ bool matches_release(const char * loaded, const char * compiled) {
     return std::strncmp(loaded, compiled, n) == 0 && (loaded[n] < '0' || loaded[n] > '9');
 }
 
-// The file that a function was loaded from; "" when unknown.
-std::string find_library_of(void * function) {
-    Dl_info info;
-    return function && dladdr(function, &info) != 0 && info.dli_fname ? info.dli_fname : "";
-}
-
 // The folder that libllama was loaded from, which also contains ggml's backends (the addon's run paths list several
 // folders). "" when unknown.
 std::string find_llama_folder() {
-    const std::string file = find_library_of(reinterpret_cast<void *>(&llama_backend_init));
+    const std::string file = path_of_library(reinterpret_cast<void *>(&llama_backend_init));
     return file.empty() ? "" : file.substr(0, file.rfind('/'));
 }
 
-constexpr const char * kCpuPrefix = "libggml-cpu-";
+constexpr const char * kCpuModule = "ggml-cpu-";
 
 // libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with only
 // one.
 std::string name_loaded_build() {
-    const std::string file = find_library_of(find_cpu_function("ggml_backend_set_n_threads"));
-    const size_t begin = file.rfind(kCpuPrefix);
+    const std::string file = path_of_library(find_cpu_function("ggml_backend_set_n_threads"));
+    const size_t begin = file.rfind(kCpuModule);
     if (begin == std::string::npos) return "default";
-    const size_t name = begin + std::strlen(kCpuPrefix);
+    const size_t name = begin + std::strlen(kCpuModule);
     return file.substr(name, file.find('.', name) - name);
 }
 
 // A kernel named by CRIA_CPU_KERNEL has its build of ggml's operations, if there are several; else ggml takes its best.
 void load_backends(const std::string & folder) {
     const char * const build = required_ggml_build();
-    const std::string file = build ? folder + "/" + kCpuPrefix + build + ".so" : "";
-    if (!build || access(file.c_str(), R_OK) != 0) return ggml_backend_load_all_from_path(folder.c_str());
+    const std::string file = build ? folder + "/" + kModulePrefix + kCpuModule + build + kModuleSuffix : "";
+    if (!build || !file_exists(file)) return ggml_backend_load_all_from_path(folder.c_str());
     if (ggml_backend_load(file.c_str())) return;
     throw Error("bad-cpu-kernel", "names a kernel whose build of ggml's operations this CPU cannot run")
         .subject("CRIA_CPU_KERNEL")

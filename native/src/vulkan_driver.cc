@@ -1,10 +1,10 @@
 #include "vulkan_driver.h"
 
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "system/shared_library.h"
 
 namespace cria {
 
@@ -33,7 +33,7 @@ constexpr uint32_t kCpuType = 4;
 
 template <class F>
 bool find(void * loader, const char * name, F & function) {
-    function = reinterpret_cast<F>(dlsym(loader, name));
+    function = reinterpret_cast<F>(find_function(loader, name));
     return function != nullptr;
 }
 
@@ -46,7 +46,7 @@ std::string name_vulkan_devices(void * loader, std::string & problem) {
     void (*destroy)(void *, const void *);
     if (!find(loader, "vkCreateInstance", create) || !find(loader, "vkEnumeratePhysicalDevices", list) ||
         !find(loader, "vkGetPhysicalDeviceProperties", describe) || !find(loader, "vkDestroyInstance", destroy)) {
-        problem = "libvulkan.so.1 is not Vulkan's loader";
+        problem = std::string(kVulkanLoader) + " is not Vulkan's loader";
         return "";
     }
     const InstanceInfo info;

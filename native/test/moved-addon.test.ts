@@ -3,11 +3,11 @@ import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { findPrebuiltBins } from "../scripts/llama-paths.mjs";
+import { findBins } from "../scripts/build-llama.mjs";
 
 const root = realpathSync(join(import.meta.dirname, "..", ".."));
 const addon = join("native", "build", "Release", "cria.node");
-const bins = relative(root, realpathSync(findPrebuiltBins()));
+const bins = relative(root, realpathSync(findBins()));
 const moved = realpathSync(mkdtempSync(join(tmpdir(), "cria-moved-")));
 afterAll(() => rmSync(moved, { recursive: true }));
 

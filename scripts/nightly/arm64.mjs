@@ -59,7 +59,7 @@ function expect(condition, message) {
 
 async function runChecks() {
   await check("pack", () => {
-    const tarball = packPrebuild("arm64", join(work, "staging"), work);
+    const tarball = packPrebuild("linux-arm64", join(work, "staging"), work);
     mkdirSync(dirname(addon), { recursive: true });
     run("tar", ["xzf", tarball, "-C", dirname(addon), "--strip-components=1"]);
     const manifest = JSON.parse(readFileSync(join(dirname(addon), "package.json"), "utf8"));
@@ -68,7 +68,7 @@ async function runChecks() {
     expect(/Machine:\s+AArch64/.test(header), header);
     // Package managers put it next to the addon's folder.
     mkdirSync(join(modules, "@node-llama-cpp"));
-    symlinkSync(dirname(dirname(findPrebuiltBins("arm64"))), join(modules, "@node-llama-cpp", "linux-arm64"));
+    symlinkSync(dirname(dirname(findPrebuiltBins("linux-arm64"))), join(modules, "@node-llama-cpp", "linux-arm64"));
     return `${basename(tarball)}, ${(readFileSync(addon).length / 2 ** 20).toFixed(1)} MiB`;
   });
   await check("Node under qemu", () => {

@@ -1,7 +1,8 @@
-// A lock that the system releases when the holding process ends for any reason, so that no lock is ever stale
-// (flock(2)).
+// A lock that the system releases when the holding process ends for any reason, so that no lock is ever stale:
+// flock(2), on Windows a file that nobody else may open and that goes with its handle.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,11 +19,11 @@ class FileLock {
     FileLock & operator=(const FileLock &) = delete;
 
    private:
-    FileLock(int fd, const std::string & path) : fd_(fd), path_(path) {}
+    FileLock(intptr_t file, const std::string & path) : file_(file), path_(path) {}
     // Whether the file at the path is the open one: its last holder may have removed it before we locked it.
     bool is_current() const;
 
-    int fd_;
+    intptr_t file_;  // as the system names it
     std::string path_;
 };
 

@@ -43,11 +43,13 @@ struct LoraOptions {
 struct EmulatedDevice {
     std::string kernels;  // library of our device kernels for the CPU; empty: ggml's operations
     std::vector<std::string> refused;  // ggml's names of operations that the emulated device claims to lack
+    // Library whose `bool cria_device_supports(const ggml_tensor *)` tells which nodes it computes; empty: all others.
+    std::string operations;
 };
 
 struct ModelOptions {
     std::string path;
-    std::string device = "auto";  // "auto" | "cpu" | "cuda" | "vulkan"
+    std::string device = "auto";  // "auto" | "cpu" | "cuda" | "metal" | "vulkan"
     int gpu_layers = -1;  // -1: all
     int threads = 0;  // 0: all physical cores that the process may use
     Trainable trainable = Trainable::none;
@@ -99,7 +101,7 @@ class Model {
     const ModelOptions & options() const { return options_; }
     bool on_cpu() const { return on_cpu_; }
     ggml_backend_device * device() const { return device_; }
-    // "cpu", or the lowercase name of ggml's backend: "cuda" or "vulkan".
+    // "cpu", "cuda", "metal" or "vulkan".
     std::string device_kind() const;
     // A message for the user about how this model runs, for example that "auto" does not use the GPU or that kernels do
     // not run; else empty.

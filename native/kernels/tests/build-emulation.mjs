@@ -6,7 +6,8 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { findPrebuiltBins, nativeRoot, unpackLlamaSource } from "../../scripts/llama-paths.mjs";
+import { findBins } from "../../scripts/build-llama.mjs";
+import { nativeRoot, unpackLlamaSource } from "../../scripts/llama-paths.mjs";
 
 const run = promisify(execFile);
 const kernels = join(nativeRoot, "kernels");
@@ -33,7 +34,7 @@ export async function buildEmulation() {
   const check = join(folder, "check_kernels");
   const library = join(folder, "libcria-emulated.so");
   const rounding = join(folder, "libcria-rounding.so");
-  const bins = findPrebuiltBins();
+  const bins = findBins();
   const common = ["-std=c++17", "-O1", `-I${kernels}`, `-I${join(kernels, "tests")}`];
   const compile = async (output, args) => {
     if (existsSync(output)) return;

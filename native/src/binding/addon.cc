@@ -39,7 +39,8 @@ EngineOptions read_engine_options(const Napi::Value & value) {
                                                     : Trainable::none;
     if (o.has("emulatedDevice")) {
         const OptionReader e(o.value("emulatedDevice"), "loadModel.emulatedDevice");
-        options.model.emulated_device = EmulatedDevice{e.text("kernels", ""), e.texts("refused")};
+        options.model.emulated_device =
+            EmulatedDevice{e.text("kernels", ""), e.texts("refused"), e.text("operations", "")};
     }
     if (o.has("lora")) {
         const OptionReader l(o.value("lora"), "loadModel.lora");

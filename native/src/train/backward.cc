@@ -67,6 +67,15 @@ ggml_tensor * repeat_backward(Graph & g, ggml_tensor * dy, ggml_tensor * vector)
     return ggml_reshape_1d(c, ggml_sum_rows(c, ggml_cont(c, ggml_transpose(c, rows))), n);
 }
 
+ggml_tensor * get_rows_backward(Graph & g, ggml_tensor * d, ggml_tensor * columns, ggml_tensor * matrix) {
+    ggml_context * c = g.ctx();
+    ggml_tensor * whole = ggml_get_rows_back(c, d, columns, matrix);
+    if (g.supports(whole)) return whole;
+    // d P^T, where column t of P [N, T] is 1 at columns[t] alone.
+    ggml_tensor * ones = ggml_scale_bias(c, ggml_arange(c, 0.0f, float(matrix->ne[1]), 1.0f), 0.0f, 1.0f);
+    return outer_sum(g, d, ggml_get_rows(c, ggml_diag(c, ones), columns));
+}
+
 void add_picked_columns(
     Compute & compute, ggml_gallocr_t allocator, ggml_tensor * d, ggml_tensor * columns, ggml_tensor * target) {
     Graph g(compute);

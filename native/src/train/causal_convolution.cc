@@ -29,7 +29,7 @@ class Taps {
     // The gradient of x [d, T] from that of input(k). Tokens that several read add up in the batch's order.
     ggml_tensor * input_gradient(int64_t k, ggml_tensor * dy) const {
         if (k == count - 1) return dy;
-        ggml_tensor * sums = ggml_get_rows_back(g_.ctx(), dy, ancestors(k), padded_);
+        ggml_tensor * sums = get_rows_backward(g_, dy, ancestors(k), padded_);
         return ggml_view_2d(g_.ctx(), sums, sums->ne[0], dy->ne[1], sums->nb[1], 0);
     }
 

@@ -8,6 +8,7 @@
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "ggml-impl.h"
+#include "system/shared_library.h"
 
 namespace cria {
 
@@ -41,6 +42,20 @@ int device_number(ggml_backend_dev_t device) {
     return digits == std::string::npos ? 0 : std::stoi(name.substr(digits));
 }
 
+using HasOperation = bool (*)(const ggml_tensor *);
+
+HasOperation load_operations(const std::string & path) {
+    std::string problem;
+    void * library = load_library(path, problem);
+    const auto found =
+        library ? reinterpret_cast<HasOperation>(find_function(library, "cria_device_supports")) : nullptr;
+    if (found) return found;
+    throw Error("bad-option", "tells no operations")
+        .subject("loadModel.emulatedDevice.operations")
+        .expected("a library with cria_device_supports")
+        .received(problem.empty() ? path : problem);
+}
+
 std::string describe_shape(const ggml_tensor * t) {
     std::string text = std::string(ggml_type_name(t->type)) + " [";
     for (int i = 0; i < ggml_n_dims(t); i++) text += (i ? ", " : "") + std::to_string(t->ne[i]);
@@ -56,6 +71,7 @@ Compute::Compute(const Model & model)
     if (const auto & emulated = model.options().emulated_device) {
         refused_ = emulated->refused;
         library = emulated->kernels;
+        if (!emulated->operations.empty()) has_operation_ = load_operations(emulated->operations);
     } else if (model.device_kind() == "cuda") {
         library = find_kernels_library();
     }
@@ -72,7 +88,8 @@ Compute::Compute(const Model & model)
 }
 
 bool Compute::supports(const ggml_tensor * node) const {
-    const bool refused = std::find(refused_.begin(), refused_.end(), ggml_op_desc(node)) != refused_.end();
+    const bool refused = std::find(refused_.begin(), refused_.end(), ggml_op_desc(node)) != refused_.end() ||
+                         (has_operation_ && !has_operation_(node));
     return !refused && ggml_backend_supports_op(backend_.get(), node);
 }
 

@@ -77,6 +77,7 @@ class Compute {
     ThreadPool pool_;  // outlives the backends
     ThreadChoice choice_;
     std::vector<std::string> refused_;  // by an emulated device
+    bool (*has_operation_)(const ggml_tensor *) = nullptr;  // of an emulated device
     std::unique_ptr<DeviceKernels> kernels_;
     std::atomic<bool> abort_{false};
     FairMutex * turns_ = nullptr;

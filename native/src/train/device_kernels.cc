@@ -1,8 +1,7 @@
 #include "train/device_kernels.h"
 
-#include <dlfcn.h>
-
 #include "cria/error.h"
+#include "system/shared_library.h"
 
 namespace cria {
 
@@ -20,14 +19,11 @@ void check_call(const char * error, const char * kernel) {
 
 std::unique_ptr<DeviceKernels> DeviceKernels::load(const std::string & path, int device, std::string & problem) {
     // Never closed: models that share it are loaded and freed at any time.
-    void * library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        problem = dlerror();
-        return nullptr;
-    }
+    void * library = load_library(path, problem);
+    if (!library) return nullptr;
     std::unique_ptr<DeviceKernels> k(new DeviceKernels());
     const auto find = [&](auto & function, const char * name) {
-        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(find_function(library, name));
         if (!function && problem.empty()) problem = path + " lacks " + name;
     };
     decltype(&cria_kernels_version) version = nullptr;

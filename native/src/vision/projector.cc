@@ -1,7 +1,5 @@
 #include "cria/projector.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -15,6 +13,7 @@
 #include "cria/gguf_file.h"
 #include "cria/runtime.h"
 #include "llama.h"
+#include "system/process.h"
 #include "vision/projector_header.h"
 #include "vision/vision_library.h"
 
@@ -180,11 +179,7 @@ void prepare_process() {
 #ifdef __SANITIZE_ADDRESS__
     __lsan_disable();
 #else
-    const rlim_t half = rlim_t(sysconf(_SC_PHYS_PAGES)) / 2 * rlim_t(sysconf(_SC_PAGESIZE));
-    rlimit limit;
-    if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur <= half) return;
-    limit.rlim_cur = half;
-    setrlimit(RLIMIT_DATA, &limit);
+    limit_memory_to_half();
 #endif
 }
 

@@ -1,7 +1,5 @@
 #include "vision/vision_library.h"
 
-#include <dlfcn.h>
-
 #include <map>
 #include <memory>
 
@@ -9,6 +7,7 @@
 #include "cria/mutex.h"
 #include "cria/projector.h"
 #include "cria/runtime.h"
+#include "system/shared_library.h"
 #include "vision/tower_attention.h"
 
 namespace cria {
@@ -22,10 +21,11 @@ constexpr const char * kRemedy = "install the release that belongs to this addon
 VisionLibrary::VisionLibrary(const std::string & path) {
     // Never closed: projectors that share it are opened and closed at any time. It finds llama.cpp's libraries by the
     // names under which this addon has loaded them.
-    void * library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) throw Error("vision-failed", "cannot be loaded").subject(path).received(dlerror()).remedy(kRemedy);
+    std::string problem;
+    void * library = load_library(path, problem);
+    if (!library) throw Error("vision-failed", "cannot be loaded").subject(path).received(problem).remedy(kRemedy);
     const auto find = [&](auto & function, const char * name) {
-        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(find_function(library, name));
         if (!function) throw Error("vision-mismatch", "lacks a function").subject(path).expected(name).remedy(kRemedy);
     };
     decltype(&cria_vision_abi) abi = nullptr;

@@ -24,7 +24,7 @@ export interface ModelInfo {
   trainingContextSize: number;
   /** Most sequences in the KV cache at the same time; further ones wait outside it while idle. */
   maxSequences: number;
-  /** The computing device: "cpu", "cuda" or "vulkan". */
+  /** The computing device: "cpu", "cuda", "metal" or "vulkan". */
   device: string;
   /** True if decoding uses llama.cpp's flash attention. */
   flashAttention: boolean;

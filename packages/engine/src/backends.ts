@@ -14,7 +14,10 @@ export type BackendName = Exclude<Device, "auto" | "cpu">;
 
 /** One part that a backend needs. */
 export interface BackendPart {
-  /** Only `kernels` are optional: without them training on the GPU uses ggml's operations. Vulkan has four of these. */
+  /**
+   * Only `kernels` are optional: without them training on the GPU uses ggml's operations. Metal and Vulkan have four of
+   * these.
+   */
   name: "driver" | "cudart" | "cublas" | "package" | "backend" | "device" | "code" | "kernels";
   /** Its path or its release; null when it is missing, or when an earlier part is missing. */
   found: string | null;
@@ -25,11 +28,12 @@ export interface BackendPart {
 }
 
 interface Backend {
-  /** The optional peer that holds it is `@node-llama-cpp/<package>`. */
-  package: string;
-  library: string;
-  /** The environment variable that names another folder of it. */
-  folderVariable: string;
+  /** The optional peer that holds it is `@node-llama-cpp/<package>`. Null: llama.cpp is compiled with it. */
+  package: string | null;
+  /** Its module's name, without what the system adds. */
+  module: string;
+  /** The environment variable that names another folder of it; null: there is none. */
+  folderVariable: string | null;
   /** Requirements of the device, for its error. */
   needs: string;
   remedies: Partial<Record<BackendPart["name"], string>>;
@@ -38,7 +42,7 @@ interface Backend {
 const backends: Record<BackendName, Backend> = {
   cuda: {
     package: "linux-x64-cuda",
-    library: "libggml-cuda.so",
+    module: "ggml-cuda",
     folderVariable: "CRIA_CUDA_BACKEND",
     needs: "an NVIDIA driver, CUDA 13 with cuBLAS, a GPU, and llama.cpp's CUDA backend",
     remedies: {
@@ -51,9 +55,20 @@ const backends: Record<BackendName, Backend> = {
       kernels: "install nvcc of CUDA 13 and build the addon: pnpm --filter @cria/native build",
     },
   },
+  metal: {
+    package: null,
+    module: "ggml-metal",
+    folderVariable: null,
+    needs: "a Mac, and a llama.cpp that was compiled with Metal",
+    remedies: {
+      driver: "only macOS has Metal",
+      package: "install @cria/native-darwin-arm64, or build llama.cpp from source (CRIA_BUILD_LLAMA=source)",
+      device: "the Mac shows no GPU, as a virtual one may",
+    },
+  },
   vulkan: {
     package: "linux-x64-vulkan",
-    library: "libggml-vulkan.so",
+    module: "ggml-vulkan",
     folderVariable: "CRIA_VULKAN_BACKEND",
     needs: "Vulkan's loader, a driver with a device that llama.cpp takes, and llama.cpp's Vulkan backend",
     remedies: {
@@ -68,17 +83,22 @@ const backends: Record<BackendName, Backend> = {
 export const listBackends = (): BackendName[] => Object.keys(backends) as BackendName[];
 
 function findRemedy(backend: Backend, part: BackendPart["name"]): string | null {
+  const known = backend.remedies[part];
+  if (known !== undefined || backend.package === null) return known ?? null;
   const address = `@node-llama-cpp/${backend.package}@${PACKAGE_VERSION}`;
+  const isForThis = backend.package.startsWith(`${process.platform}-${process.arch}-`);
+  if ((part === "package" || part === "backend") && !isForThis)
+    return `no package has it for this system: build llama.cpp's, and name its folder in ${backend.folderVariable}`;
   if (part === "package") return `npm install ${address}`;
-  if (part === "backend") return `install ${address} again`;
-  return backend.remedies[part] ?? null;
+  return part === "backend" ? `install ${address} again` : null;
 }
 
 /** Folder of a backend: the one that its variable names, else the installed package; null when there is neither. */
 export function findBackendFolder(device: BackendName): string | null {
   const backend = backends[device];
-  const named = process.env[backend.folderVariable];
+  const named = backend.folderVariable === null ? undefined : process.env[backend.folderVariable];
   if (named) return named;
+  if (backend.package === null) return null;
   try {
     const require = createRequire(import.meta.url);
     const entry = require.resolve(`@node-llama-cpp/${backend.package}`);
@@ -87,6 +107,12 @@ export function findBackendFolder(device: BackendName): string | null {
     return null;
   }
 }
+
+const isWindows = process.platform === "win32";
+/** The file of a backend; llama.cpp gives it the same ending on Linux and macOS. */
+const nameModule = (name: string) => (isWindows ? `${name}.dll` : `lib${name}.so`);
+/** The file of a library that others link with. */
+const nameLibrary = (name: string) => (process.platform === "darwin" ? `lib${name}.dylib` : nameModule(name));
 
 /** SHA-256 of compared libraries, by path. They do not change while the process runs, and each load of a model asks. */
 const hashes = new Map<string, string>();
@@ -105,9 +131,10 @@ function findMismatch(backend: Backend, folder: string): string | null {
     if (version !== PACKAGE_VERSION) return `version ${version} in ${folder}, ${PACKAGE_VERSION} is needed`;
   }
   // The backend uses this process's ggml, so it must have been built with exactly that one.
-  const base = "libggml-base.so";
+  const base = nameLibrary("ggml-base");
+  const module = nameModule(backend.module);
   const ours = getRuntimeInfo().librariesFolder;
-  if (!existsSync(join(folder, backend.library))) return `no ${backend.library} in ${folder}`;
+  if (!existsSync(join(folder, module))) return `no ${module} in ${folder}`;
   if (!existsSync(join(folder, base)) || !existsSync(join(ours, base))) return null;
   return hashLibrary(join(folder, base)) === hashLibrary(join(ours, base))
     ? null

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { TrainSequence } from "@cria/core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { buildEmulation } from "../../../native/kernels/tests/build-emulation.mjs";
+import { buildMetalOperations, cutFunction, readMetalSource } from "../../../native/test/metal-operations.mjs";
 import type { LlamaModel, LoadModelOptions } from "./index.js";
 import { loadModel } from "./index.js";
 import {
@@ -67,6 +68,33 @@ const variants = [
   { name: "our kernels, emulated", device: () => ({ kernels }) },
 ];
 
+/** Every dense architecture, and types of weights. */
+const cases: [string, TinyModelOptions, Options][] = [
+  ["llama, full", { architecture: "llama" }, { trainable: "full" }],
+  ["llama with factors of RoPE, full", { architecture: "llama", ropeFactors: true }, { trainable: "full" }],
+  ["qwen2, full", { architecture: "qwen2" }, { trainable: "full" }],
+  ["gemma3, full", { architecture: "gemma3" }, { trainable: "full" }],
+  ["smollm3, full", { architecture: "smollm3" }, { trainable: "full" }],
+  ["granite, full", { architecture: "granite" }, { trainable: "full" }],
+  ["lfm2, full", { architecture: "lfm2" }, { trainable: "full" }],
+  ["mistral3, full", { architecture: "mistral3" }, { trainable: "full" }],
+  ["phi3, full", { architecture: "phi3" }, { trainable: "full" }],
+  [
+    "phi3 Q8_0 with LoRA",
+    { architecture: "phi3", type: "q8_0", feedForward: 96, embeddingScale: 0.3 },
+    { lora: { rank: 4 } },
+  ],
+  ["lfm2 with a convolution last, LoRA", { architecture: "lfm2", layers: 3 }, { lora: { rank: 4 } }],
+  ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
+  ["Q4_0 with LoRA", { type: "q4_0", embedding: 64, feedForward: 96, tied: false }, { lora: { rank: 4 } }],
+  [
+    "Q4_K with LoRA",
+    { type: "q4_K", embedding: 256, headSize: 64, feedForward: 256, layers: 1 },
+    { lora: { rank: 4 } },
+  ],
+  ["F16 with LoRA", { type: "f16" }, { lora: { rank: 4 }, trainingMemory: 0 }],
+];
+
 describe.each(variants)("training as on a GPU: $name", ({ device }) => {
   it("full training agrees with finite differences, weight by weight", async () => {
     const path = await write({ architecture: "qwen3", layers: 1 });
@@ -81,31 +109,6 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     await model.dispose();
   });
 
-  const cases: [string, TinyModelOptions, Options][] = [
-    ["llama, full", { architecture: "llama" }, { trainable: "full" }],
-    ["llama with factors of RoPE, full", { architecture: "llama", ropeFactors: true }, { trainable: "full" }],
-    ["qwen2, full", { architecture: "qwen2" }, { trainable: "full" }],
-    ["gemma3, full", { architecture: "gemma3" }, { trainable: "full" }],
-    ["smollm3, full", { architecture: "smollm3" }, { trainable: "full" }],
-    ["granite, full", { architecture: "granite" }, { trainable: "full" }],
-    ["lfm2, full", { architecture: "lfm2" }, { trainable: "full" }],
-    ["mistral3, full", { architecture: "mistral3" }, { trainable: "full" }],
-    ["phi3, full", { architecture: "phi3" }, { trainable: "full" }],
-    [
-      "phi3 Q8_0 with LoRA",
-      { architecture: "phi3", type: "q8_0", feedForward: 96, embeddingScale: 0.3 },
-      { lora: { rank: 4 } },
-    ],
-    ["lfm2 with a convolution last, LoRA", { architecture: "lfm2", layers: 3 }, { lora: { rank: 4 } }],
-    ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
-    ["Q4_0 with LoRA", { type: "q4_0", embedding: 64, feedForward: 96, tied: false }, { lora: { rank: 4 } }],
-    [
-      "Q4_K with LoRA",
-      { type: "q4_K", embedding: 256, headSize: 64, feedForward: 256, layers: 1 },
-      { lora: { rank: 4 } },
-    ],
-    ["F16 with LoRA", { type: "f16" }, { lora: { rank: 4 }, trainingMemory: 0 }],
-  ];
   it.each(cases)("%s: the gradients of the CPU's own path", async (_, tiny, options) => {
     const path = await write(tiny);
     const ours = await loadEmulated({ path, ...small, ...options }, device());
@@ -260,19 +263,24 @@ describe("differences of devices over quantised weights", () => {
   });
 });
 
-describe("a device that lacks operations of gradients", () => {
-  // Metal lacks the first four.
-  const refused = ["SOFT_MAX_BACK", "RMS_NORM_BACK", "GET_ROWS_BACK", "REPEAT_BACK", "SILU_BACK"];
+/** Operations of gradients for which plainer ones are taken. */
+const replaced = ["SOFT_MAX_BACK", "RMS_NORM_BACK", "GET_ROWS_BACK", "REPEAT_BACK", "SILU_BACK"];
 
-  const cases: [string, TinyModelOptions, Options][] = [
+// Metal's own source says what it has: a Mac's first training must not find that an operation is missing.
+const lacking = [
+  { name: "operations of gradients", device: () => ({ refused: replaced }) },
+  { name: "what Metal lacks", device: () => ({ operations: buildMetalOperations() }) },
+];
+
+describe.each(lacking)("a device that lacks $name", ({ device }) => {
+  const grids: [string, TinyModelOptions, Options][] = [
+    ["qwen2vl, full", { architecture: "qwen2vl" }, { trainable: "full" }],
+    ["qwen3vl with LoRA", { architecture: "qwen3vl" }, { lora: { rank: 4 } }],
     ["qwen3, full", { architecture: "qwen3" }, { trainable: "full" }],
-    ["qwen2, full", { architecture: "qwen2" }, { trainable: "full" }],
-    ["gemma3, full", { architecture: "gemma3" }, { trainable: "full" }],
-    ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
   ];
-  it.each(cases)("%s: plain ones have the gradients of the CPU's own path", async (_, tiny, options) => {
+  it.each([...cases, ...grids])("%s: plain ones have the gradients of the CPU's own path", async (_, tiny, options) => {
     const path = await write(tiny);
-    const ours = await loadEmulated({ path, ...small, ...options }, { refused });
+    const ours = await loadEmulated({ path, ...small, ...options, device: "cpu" }, device());
     const cpu = await loadModel({ path, ...small, ...options, device: "cpu" });
     const differences = findDifferences(await readGradients(ours), await readGradients(cpu));
     expect(Object.keys(differences).length).toBeGreaterThan(5);
@@ -280,24 +288,49 @@ describe("a device that lacks operations of gradients", () => {
     await Promise.all([ours.dispose(), cpu.dispose()]);
   });
 
-  it.each(refused)("%s has one: the gradients are those of ggml's operations", async (operation) => {
-    const path = await write({ architecture: "qwen2" });
+  it("steps as the CPU's own path does", async () => {
+    const path = await write({ architecture: "qwen3" });
+    const step = async (model: LlamaModel) => {
+      const { gradNorm } = await model.train(makeTreeBatch(), weightedLogprobs, { learningRate: 1e-2 });
+      const weights = await model.readTensor("blk.0.attn_q.weight");
+      await model.dispose();
+      return { gradNorm, weights };
+    };
+    const ours = await step(await loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, device()));
+    const cpu = await step(await loadModel({ path, ...small, trainable: "full", device: "cpu" }));
+    expect(ours.gradNorm / cpu.gradNorm).toBeCloseTo(1, 4);
+    const error = Math.hypot(...cpu.weights.map((x, i) => x - ours.weights[i]!)) / Math.hypot(...cpu.weights);
+    expect(error).toBeLessThan(1e-3);
+  });
+});
+
+describe("operations that are replaced", () => {
+  it("are four for Metal, by its source", () => {
+    const supports = cutFunction(readMetalSource());
+    const missing = replaced.filter((name) => !supports.includes(`GGML_OP_${name}:`));
+    expect(missing).toEqual(["SOFT_MAX_BACK", "RMS_NORM_BACK", "GET_ROWS_BACK", "REPEAT_BACK"]);
+  });
+
+  it("a device's own answers decide", async () => {
+    const path = await write({});
+    const answers = "bool ggml_metal_device_supports_op(ggml_metal_device_t dev, const struct ggml_tensor * op)";
+    const operations = buildMetalOperations(`${answers} { return dev->props.any && op->op != GGML_OP_RMS_NORM; }\n`);
+    const load = loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, { operations });
+    await expect(load).rejects.toMatchObject({
+      code: "engine/unsupported-operation",
+      received: expect.stringContaining("RMS_NORM"),
+    });
+  });
+
+  it.each(replaced)("%s: the gradients are those of ggml's operation", async (operation) => {
+    // lfm2 picks rows within a layer.
+    const path = await write({ architecture: operation === "GET_ROWS_BACK" ? "lfm2" : "qwen2" });
     const [with_, without] = [[], [operation]].map((refused) =>
       loadEmulated({ path, ...small, trainable: "full" }, { refused }),
     );
     const differences = findDifferences(await readGradients(await without!), await readGradients(await with_!));
     expect(Object.entries(differences).filter(([, difference]) => !(difference < 2e-5))).toEqual([]);
     await Promise.all([(await with_!).dispose(), (await without!).dispose()]);
-  });
-
-  it("lfm2's convolution needs one within a layer, and is refused without it", async () => {
-    const path = await write({ architecture: "lfm2" });
-    await expect(loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, { refused })).rejects.toMatchObject(
-      {
-        code: "engine/unsupported-operation",
-        received: expect.stringContaining("GET_ROWS_BACK"),
-      },
-    );
   });
 });
 

@@ -30,7 +30,8 @@ export interface LoadModelOptions {
   /**
    * "auto" (default) uses CUDA if its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are
    * available and the model can be trained there as requested, else the CPU. "vulkan" needs a driver of Vulkan and the
-   * package @node-llama-cpp/linux-x64-vulkan; "auto" never takes it. `inspectBackend` reports the missing parts.
+   * package @node-llama-cpp/linux-x64-vulkan, "metal" a Mac; "auto" never takes these. `inspectBackend` reports the
+   * missing parts.
    * Over F32 weights the gradients of CUDA differ by 1e-3 to 4e-3, because it multiplies TF32; over quantised ones by
    * more (docs/devices.md).
    */

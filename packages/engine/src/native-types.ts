@@ -82,9 +82,10 @@ export interface NativeLoadOptions {
   valueHead?: boolean;
   /**
    * For checks without a GPU: training runs on the CPU in the way it would on a device, with ggml's operations or a
-   * library of our device kernels. Operations in `refused` (ggml's names) count as unsupported.
+   * library of our device kernels. Operations in `refused` (ggml's names) count as unsupported, and so does what the
+   * function `cria_device_supports` of the library `operations` denies.
    */
-  emulatedDevice?: { kernels?: string; refused?: string[] };
+  emulatedDevice?: { kernels?: string; refused?: string[]; operations?: string };
 }
 
 export interface NativeGenerateParams extends Required<SamplingOptions> {

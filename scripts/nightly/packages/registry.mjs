@@ -5,15 +5,20 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { basename, dirname } from "node:path";
+import { npmProgram } from "../../programs.mjs";
 
 /** The package.json inside a tarball. */
 export function readPackedManifest(file) {
-  return JSON.parse(execFileSync("tar", ["-xzOf", file, "package/package.json"], { encoding: "utf8" }));
+  // By its name alone: some programs take what stands before the colon of a Windows path for a machine.
+  const args = ["-xzOf", basename(file), "package/package.json"];
+  return JSON.parse(execFileSync("tar", args, { cwd: dirname(file), encoding: "utf8" }));
 }
 
 /** Serves /<name> (a package's versions) and /tarballs/<name> (its file). */
 export async function startRegistry(tarballs) {
-  const upstream = execFileSync("npm", ["config", "get", "registry"], { encoding: "utf8" }).trim();
+  const [npm, ...args] = npmProgram("npm", "config", "get", "registry");
+  const upstream = execFileSync(npm, args, { encoding: "utf8" }).trim();
   const packages = new Map(
     tarballs.map((file) => {
       const manifest = readPackedManifest(file);

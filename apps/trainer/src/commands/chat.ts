@@ -36,7 +36,7 @@ const args = {
   "max-tokens": { type: "string", description: "Most tokens of an answer (default: the rest of the context)" },
   seed: { type: "string", description: "The same seed and messages give the same answers (default: random)" },
   context: { type: "string", description: "Most tokens of the conversation (default: the model's, at most 4096)" },
-  device: { type: "string", description: "auto, cpu, cuda or vulkan (default: the run's, else auto)" },
+  device: { type: "string", description: "auto, cpu, cuda, metal or vulkan (default: the run's, else auto)" },
   threads: { type: "string", description: "Native threads (default: all cores)" },
   ...commonArgs,
   json: { type: "boolean", description: "One JSON object per turn on stdout; messages from stdin, one per line" },

@@ -20,7 +20,7 @@ const args = {
     description: "A GGUF file, or its address as hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
     required: true,
   },
-  device: { type: "string", description: "auto, cpu, cuda or vulkan (default: every device)" },
+  device: { type: "string", description: "auto, cpu, cuda, metal or vulkan (default: every device)" },
   threads: { type: "string", description: "Threads (default: all cores)" },
   ...commonArgs,
 } as const;

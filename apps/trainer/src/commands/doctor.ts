@@ -42,7 +42,7 @@ export const doctorCommand = defineCommand({
 
 const marks: Record<Verdict, string> = { ok: pc.green("ok"), warning: pc.yellow("hm"), problem: pc.red("no") };
 
-function print({ checks, memory, cuda, vulkan }: Diagnosis): void {
+function print({ checks, memory, cuda, metal, vulkan }: Diagnosis): void {
   for (const { name, verdict, found, remedy } of checks) {
     console.log(`${marks[verdict]}  ${name.padEnd(12)} ${found}`);
     if (remedy) console.log(`${" ".repeat(17)}${pc.bold("try:")} ${remedy}`);
@@ -50,8 +50,8 @@ function print({ checks, memory, cuda, vulkan }: Diagnosis): void {
   // Without a driver there is probably no GPU: the other parts only matter to users who asked for one.
   const isAsked = checks.some(({ name, verdict }) => name === "GPU" && verdict !== "ok");
   // Vulkan may have a driver that computes on the CPU.
-  const isThere = { CUDA: cuda[0]?.found, Vulkan: vulkan.at(-1)?.found };
-  for (const [title, parts] of Object.entries({ CUDA: cuda, Vulkan: vulkan })) {
+  const isThere = { CUDA: cuda[0]?.found, Metal: metal[0]?.found, Vulkan: vulkan.at(-1)?.found };
+  for (const [title, parts] of Object.entries({ CUDA: cuda, Metal: metal, Vulkan: vulkan })) {
     if (!isThere[title as keyof typeof isThere] && !isAsked) continue;
     console.log(`\n${pc.bold(`what a GPU needs by ${title}`)}`);
     for (const { name, found, problem } of parts)

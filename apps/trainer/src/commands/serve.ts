@@ -43,7 +43,7 @@ const args = {
   ctx: { type: "string", description: "Most tokens of a conversation (default: the model's, at most 4096)" },
   parallel: { type: "string", description: "Conversations computed at once; others wait (default: 8)" },
   threads: { type: "string", description: "Native threads (default: all cores)" },
-  device: { type: "string", description: "auto, cpu, cuda or vulkan (default: auto)" },
+  device: { type: "string", description: "auto, cpu, cuda, metal or vulkan (default: auto)" },
   alias: { type: "string", description: "The model's name for clients (default: its file's name)" },
   cors: {
     type: "string",

@@ -27,7 +27,7 @@ const args = {
       "Folder of the user code (tools, interactions, agents), or a folder of such folders (default: the working directory)",
   },
   threads: { type: "string", description: "Native threads (default: all cores)" },
-  device: { type: "string", description: "auto, cpu, cuda or vulkan (default: auto)" },
+  device: { type: "string", description: "auto, cpu, cuda, metal or vulkan (default: auto)" },
   id: { type: "string", description: "Name of this worker (default: the machine's, and a random part)" },
   ...commonArgs,
 } as const;

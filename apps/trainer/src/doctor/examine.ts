@@ -22,15 +22,16 @@ export interface Diagnosis {
   /** Shape of the config's model; null without a config, or for an unreadable file. */
   model: ModelShape | null;
   memory: MemoryNeed | null;
-  /** The parts that the devices "cuda" and "vulkan" need, in order; empty when the addon does not load. */
+  /** The parts that the devices "cuda", "metal" and "vulkan" need, in order; empty when the addon does not load. */
   cuda: BackendPart[];
+  metal: BackendPart[];
   vulkan: BackendPart[];
 }
 
 /** Examines this machine, and a config's demands on it. It loads only the native libraries. */
 export async function examine(loaded: LoadedConfig<TrainConfig> | null): Promise<Diagnosis> {
   const config = loaded?.values ?? null;
-  const parts = { cuda: listParts("cuda"), vulkan: listParts("vulkan") };
+  const parts = { cuda: listParts("cuda"), metal: listParts("metal"), vulkan: listParts("vulkan") };
   const checks = [checkNode(), checkLibraries(), checkKernels(), checkProcessors(config), checkGpu(parts, config)];
   checks.push(checkVision());
   const available = readAvailableMemory();
@@ -95,14 +96,14 @@ function listParts(device: BackendName): BackendPart[] {
 function checkGpu(all: Record<BackendName, BackendPart[]>, config: TrainConfig | null): Check {
   const name = "GPU";
   const device = config?.trainer.device;
-  const examined = device === "vulkan" ? "vulkan" : "cuda";
+  const examined = device === "metal" || device === "vulkan" ? device : "cuda";
   const parts = all[examined];
   const missing = parts.filter((part) => part.problem !== null && part.name !== "kernels");
   if (parts.length > 0 && missing.length === 0) {
     const found = parts.find((part) => part.name === "device")?.found ?? "";
     return device === "cpu" ? ok(name, `${found}; trainer.device does not use it`) : ok(name, found);
   }
-  const found = `${{ cuda: "CUDA", vulkan: "Vulkan" }[examined]} cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
+  const found = `${{ cuda: "CUDA", metal: "Metal", vulkan: "Vulkan" }[examined]} cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
   const remedy = missing.map((part) => part.remedy).join("; ");
   if (device === examined) return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
   // Only the driver shows a GPU; without one the other parts are irrelevant.

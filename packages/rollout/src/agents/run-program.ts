@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 
 export interface ProgramOptions {
   /** The program and its arguments; no shell is involved. */
@@ -54,8 +54,13 @@ export async function runProgram({ command, cwd, env, input, signal }: ProgramOp
   }
 }
 
-function killGroup({ pid }: ChildProcess): void {
+function killGroup({ pid, exitCode }: ChildProcess): void {
   if (pid === undefined) return;
+  if (process.platform === "win32") {
+    // There are no groups: the system finds the children as long as their parent runs.
+    if (exitCode === null) spawnSync("taskkill", ["/pid", String(pid), "/t", "/f"], { stdio: "ignore" });
+    return;
+  }
   try {
     process.kill(-pid, "SIGKILL");
   } catch {

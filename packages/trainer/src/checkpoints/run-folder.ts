@@ -119,7 +119,7 @@ export interface RunOrigin {
   /** The projector's GGUF, and its SHA-256; left out: the policy reads only text. */
   projector?: string;
   projector_hash?: string;
-  /** Computing device: "cpu", "cuda" or "vulkan". */
+  /** Computing device: "cpu", "cuda", "metal" or "vulkan". */
   device?: string;
   /** Base of the config's relative paths. */
   config_folder: string;

@@ -37,7 +37,7 @@ export interface LoadPolicyOptions {
   maxSequences?: number;
   /** Seed of sampling and of a new adapter's initial values; default 0. */
   seed?: number;
-  /** "auto" (default), "cpu", "cuda" or "vulkan". */
+  /** "auto" (default), "cpu", "cuda", "metal" or "vulkan". */
   device?: Device;
   /** Number of CPU threads; default: all cores. */
   threads?: number;

@@ -228,7 +228,7 @@ export interface TrainOptions<Row extends object = object> {
   trackers?: readonly (string | Tracker)[];
   /** Number of CPU threads; default: all cores. */
   threads?: number;
-  /** "auto" (default), "cpu", "cuda" or "vulkan". */
+  /** "auto" (default), "cpu", "cuda", "metal" or "vulkan". */
   device?: Device;
   /**
    * Machines that share the work: `await openNatsBus({ servers, role: "coordinator" })`. The result is bit for bit that

@@ -26,7 +26,7 @@ export const runOptions = z.strictObject({
     .enum(devices)
     .default("auto")
     .describe(
-      "Device of the models. auto: a GPU by CUDA if all of its parts are installed (`cria doctor` lists them), else the CPU; never Vulkan, which has not run on a GPU yet. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
+      "Device of the models. auto: a GPU by CUDA if all of its parts are installed (`cria doctor` lists them), else the CPU; never Metal or Vulkan, which have not run on a GPU yet. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see docs/devices.md.",
     ),
   threads: z
     .int()
