@@ -292,7 +292,14 @@ describe("each check can fail", () => {
     const single = await write("single", whole(turn(`${refuse}${exact}<|im_end|>`)));
     expect(find(single, "tool calls")).toMatchObject({ verdict: "ok", found: expect.stringMatching(/refuses two/) });
     // As gpt-oss's.
-    const cut = await write("cut", whole(turn(`${exact.replace("m.tool_calls", "m.tool_calls[:1]")}<|im_end|>`)));
+    const cut = await write(
+      "cut",
+      whole(
+        turn(
+          `${exact.replace("<tool_call>", "{% if loop.first %}<tool_call>").replace("{% endfor %}", "{% endif %}{% endfor %}")}<|im_end|>`,
+        ),
+      ),
+    );
     expect(find(cut, "tool calls")).toMatchObject({ verdict: "ok", found: expect.stringMatching(/the first alone/) });
     const refusing = await write("refusing", whole(turn(`${refuse}${call}<|im_end|>`)));
     expect(find(refusing, "tool calls")).toMatchObject({ verdict: "falls short" });

@@ -317,8 +317,9 @@ export class RolloutGroup {
       if (attempt > 0) metrics.refilled = attempt;
       if (prompt.isUnsplit) metrics.tokenization_unsplit = (metrics.tokenization_unsplit ?? 0) + 1;
       this.warnOfTokens(ended);
-      const { stop: _, maxTokensPerTurn: __, ...sampling } = this.chooseSampling(sample, attempt);
-      return { ...ended, sampling };
+      const { stop: _, maxTokensPerTurn: __, seed, ...parameters } = this.chooseSampling(sample, attempt);
+      // In the order of a worker's record: audits compare bytes.
+      return { ...ended, sampling: { seed, ...parameters } };
     } finally {
       sequence?.dispose();
       this.slots.release();

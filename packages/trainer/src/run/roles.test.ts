@@ -107,6 +107,8 @@ describe("one role with an adapter of its own", () => {
   it.each([
     [{}, {}],
     [{ lag: 1 }, {}],
+    [{ replay: { share: 1, maxAge: 2 } }, {}],
+    [{ advantages: "gae" }, { critic: { optim: { lr: 1e-2 }, model: { lora_rank: 2 } } }],
     [{}, { actor_rollout_ref: { actor: { ppo_mini_batch_size: 1, ppo_epochs: 2, use_kl_loss: true } } }],
     [{}, { actor_rollout_ref: { actor: { old_log_prob: "separate", entropy_coeff: 0.01 } } }],
   ])("trains the bits of the only adapter: %j %j", async (more, sections) => {
@@ -169,16 +171,27 @@ describe("an adapter for each role", () => {
     await policy.dispose();
   });
 
-  it.each([{}, { lag: 1 }])("goes on from a checkpoint to the same bits, of both: %j", async (more) => {
-    const whole = await trainAll(options({ ...more, save: { every: 1 } }));
-    const resume = new CheckpointStore(whole.folder).folderOf(1);
-    const files = Object.keys(JSON.parse(readFileSync(join(resume, "checksums.json"), "utf8")).files).sort();
-    const versions = "lag" in more ? ["actor/version_0_o.gguf", "actor/version_0_x.gguf"] : [];
-    expect(files).toEqual([...versions, "actor_o/state.bin", "actor_x/state.bin", "data.json", "rng.json"]);
-    const resumed = await trainAll(options({ ...more, resume }));
-    expect(resumed.shas).toEqual(whole.shas);
-    expect(resumed.steps).toEqual(whole.steps.slice(1));
-  });
+  it.each([{}, { lag: 1 }, { replay: { share: 1, maxAge: 2 } }])(
+    "goes on from a checkpoint to the same bits, of both: %j",
+    async (more) => {
+      const whole = await trainAll(options({ ...more, save: { every: 1 } }));
+      const resume = new CheckpointStore(whole.folder).folderOf(1);
+      const files = Object.keys(JSON.parse(readFileSync(join(resume, "checksums.json"), "utf8")).files).sort();
+      const versions = "lag" in more ? ["actor/version_0_o.gguf", "actor/version_0_x.gguf"] : [];
+      const buffer = "replay" in more ? ["replay.json"] : [];
+      expect(files).toEqual([
+        ...versions,
+        "actor_o/state.bin",
+        "actor_x/state.bin",
+        "data.json",
+        ...buffer,
+        "rng.json",
+      ]);
+      const resumed = await trainAll(options({ ...more, resume }));
+      expect(resumed.shas).toEqual(whole.shas);
+      expect(resumed.steps).toEqual(whole.steps.slice(1));
+    },
+  );
 
   it("trains the same bits with other numbers of threads and slots", async () => {
     const few = await trainAll(options({ steps: 2 }, { actor_rollout_ref: { rollout: { max_num_seqs: 3 } } }));
