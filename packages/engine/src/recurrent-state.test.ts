@@ -118,7 +118,11 @@ describe.each([
     const cut = say(sequence, prompt, { maxTokens: 60, signal: abort.signal, onText: () => abort.abort() });
     await cut.catch(() => undefined);
     await say(sequence, others);
-    expect((await askFresh(model, prompt)).tokenIds).toHaveLength(sampling.maxTokens);
+    await model.flushCache();
+    const again = await askFresh(model, prompt);
+    expect(again.tokenIds).toHaveLength(sampling.maxTokens);
+    const another = await load(architecture, type);
+    expect(bitsOf(await askFresh(another, prompt))).toEqual(bitsOf(again));
   });
 });
 

@@ -6,7 +6,13 @@ import { readGguf } from "./gguf-files/read-gguf.js";
 import { countBytes, listTypes, type TensorType } from "./gguf-files/tensor-types.js";
 import { writeGguf } from "./gguf-files/write-gguf.js";
 import { quantizeModel } from "./index.js";
-import { describeTinyModel, type TinyModelOptions, TinyModels } from "./testing/index.js";
+import {
+  describeTinyModel,
+  makeTreeBatch,
+  type TinyModelOptions,
+  TinyModels,
+  weightedLogprobs,
+} from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -43,7 +49,11 @@ async function use(path: string, trainable: "lora" | "none"): Promise<"works" | 
   try {
     const model = await models.load({}, { path, trainable, ...(trainable === "lora" && { lora: { rank: 2 } }) });
     await model.createSequence().generate([1, 2, 3], { maxTokens: 2, stopTokens: [] });
-    if (trainable === "lora") await model.score([{ tokenIds: [1, 2, 3] }]);
+    if (trainable === "lora") {
+      await model.score([{ tokenIds: [1, 2, 3] }]);
+      const { gradNorm } = await model.train(makeTreeBatch(), weightedLogprobs, null);
+      expect(gradNorm).toSatisfy(Number.isFinite);
+    }
     await model.dispose();
     return "works";
   } catch (error) {

@@ -4,6 +4,9 @@ import { isUsableNumber } from "@cria/episodes/internal";
 import { BaseInteraction, BaseTool, defineToolSchema } from "@cria/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { AgentContext } from "./agents/agent-function.js";
+import { makeFunctionAgent } from "./agents/function-agent-loop.js";
+import { type AgentLoopEntry, agentLoops } from "./loops/agent-loops.js";
 import { describeData, keepRecord, toPlainData } from "./plain-data.js";
 import { averageExtras, makeRewardManager, type RewardFunction } from "./rewards/index.js";
 import { makeFakeRollout, makeRow } from "./testing/index.js";
@@ -117,6 +120,67 @@ describe("the extra values of a reward", () => {
     const reward: RewardFunction = () => ({ score: 1, note: "x".repeat(1_000_000) });
     const [trajectory] = await makeFakeRollout({ reply: () => "x", reward }).run();
     expect(JSON.stringify(trajectory!.extraFields).length).toBeLessThan(20_000);
+  });
+});
+
+// A dump has a line for each conversation: no text of a user's code may be its size.
+describe("long texts of an agent, a loop or an error reach the trajectory bounded", () => {
+  const long = "x".repeat(1_000_000);
+  const fail = () => {
+    throw new Error(long);
+  };
+  const runLoop = async (loop: AgentLoopEntry) => {
+    const loops = agentLoops.extend();
+    loops.register("mine", loop);
+    const options = { agentLoops: loops, defaultAgentLoop: "mine", reward: null };
+    const [trajectory] = await makeFakeRollout({ reply: () => "x", ...options }).run();
+    return trajectory!;
+  };
+
+  it("beside an agent's score", async () => {
+    const agent = async ({ session }: AgentContext) => {
+      await session.complete({ messages: [{ role: "user", content: "hi" }] });
+      return { score: 1, note: long, kept: 1 };
+    };
+    const trajectory = await runLoop(makeFunctionAgent(agent));
+    expect(trajectory).toMatchObject({ reward: 1, extraFields: { kept: 1 } });
+    expect(JSON.stringify(trajectory).length).toBeLessThan(30_000);
+  });
+
+  it("in the output of a loop", async () => {
+    const trajectory = await runLoop({
+      traits: { prompt: true, tools: true, interactions: true, scores: true },
+      factory: ({ promptIds }) => ({
+        run: async () => ({
+          tokenIds: [...promptIds, 65],
+          promptLength: promptIds.length,
+          responseMask: [...promptIds.map(() => 0), 1],
+          rolloutLogprobs: [...promptIds.map(() => 0), -1],
+          numTurns: 2,
+          score: 1,
+          metrics: {},
+          extraFields: { note: long, kept: 1 },
+        }),
+      }),
+    });
+    expect(trajectory).toMatchObject({ reward: 1, extraFields: { kept: 1 } });
+    expect(JSON.stringify(trajectory).length).toBeLessThan(30_000);
+  });
+
+  it.each([
+    ["a reward", { reward: fail }],
+    ["a judge", { reward: { judge: fail } }],
+    ["a judgement", { reward: { judge: async () => [{ error: long, extra: {} }] } }],
+  ])("thrown by %s", async (_, options) => {
+    const [trajectory] = await makeFakeRollout({ reply: () => "x", ...options }).run();
+    expect(hasFailed(trajectory!)).toBe(true);
+    expect(trajectory!.error!.length).toBeLessThan(11_000);
+  });
+
+  it("thrown by an agent", async () => {
+    const trajectory = await runLoop(makeFunctionAgent(fail));
+    expect(hasFailed(trajectory)).toBe(true);
+    expect(trajectory.error!.length).toBeLessThan(11_000);
   });
 });
 

@@ -27,7 +27,7 @@ const longestEntry = 10_000;
 const longestRecord = 100_000;
 
 /**
- * Limits the size of a judge's extras for a record: an entry that is too long keeps the beginning of its text;
+ * Limits the size of the extras of a judge, an agent or a loop for a record: an entry that is too long keeps the beginning of its text;
  * entries beyond the record's limit are only counted, under "(cut)".
  */
 export function keepRecord(value: unknown): Record<string, unknown> {

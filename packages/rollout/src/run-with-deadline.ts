@@ -77,10 +77,14 @@ export function runWithDeadline<T>(
   });
 }
 
-/** Text of any thrown value. Never throws, even if the error's getters do. */
+/** Maximum number of characters of an error's text: records and logs keep it. */
+const longestText = 10_000;
+
+/** Text of any thrown value, of at most 10,000 characters. Never throws, even if the error's getters do. */
 export function describeError(error: unknown): string {
   try {
-    return describe(error) || "an error without a message";
+    const text = describe(error) || "an error without a message";
+    return text.length > longestText ? `${text.slice(0, longestText)} (cut)` : text;
   } catch {
     return "an error that cannot be described";
   }

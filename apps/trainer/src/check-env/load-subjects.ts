@@ -10,10 +10,10 @@ import {
   importModule,
   interactionEntrySchema,
   isToolSource,
+  parseYaml,
   readConfigList,
 } from "@cria/tools/internal";
 import { checkArgument, providePackages } from "@cria/trainer/internal";
-import { parse as parseYaml } from "yaml";
 import { parseServer } from "../init/from-mcp.js";
 
 /** Tools and interactions to check. */
@@ -116,8 +116,11 @@ function hasMethod(value: unknown, name: string): boolean {
 }
 
 async function loadConfigFile(file: string): Promise<EnvSubjects> {
-  const content = await readFile(file, "utf8").then(parseYaml, () => undefined);
-  if (content?.interaction !== undefined) {
+  // A file that cannot be read is refused by its reader, below.
+  const content = await readFile(file, "utf8")
+    .then(parseYaml)
+    .catch(() => undefined);
+  if ((content as Record<string, unknown> | null | undefined)?.interaction !== undefined) {
     const entries = await readConfigList(file, "interaction", interactionEntrySchema);
     return { tools: [], interactions: [...(await createInteractions(entries, dirname(file))).values()] };
   }

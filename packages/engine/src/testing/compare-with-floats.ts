@@ -2,19 +2,18 @@ import { join } from "node:path";
 import { quantizeModel } from "../gguf-files/quantize-model.js";
 import type { LlamaModel } from "../llama-model.js";
 import { weightedLogprobs } from "./finite-differences.js";
-import { makeNormals, type TinyModelOptions } from "./make-tiny-model.js";
+import { makeNormals } from "./make-tiny-model.js";
 import { makeTreeBatch } from "./make-tree-batch.js";
 import type { TinyModels } from "./with-tiny-model.js";
 
 /**
- * Measures the distance of a tiny model's logprobs (nats, the worst token) and of an adapter's gradient (Euclidean,
+ * Measures the distance of a small model file's logprobs (nats, the worst token) and of an adapter's gradient (Euclidean,
  * relative) from those over the same weights in F32.
  */
 export async function compareWithFloats(
   models: TinyModels,
-  tiny: TinyModelOptions,
+  path: string,
 ): Promise<{ logprob: number; gradient: number }> {
-  const path = await models.write(tiny);
   const output = join(models.folder, "as-f32.gguf");
   await quantizeModel({ input: path, output, type: "F32" });
   const [given, floats] = [await compute(models, path), await compute(models, output)];

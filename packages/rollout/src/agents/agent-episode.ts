@@ -9,7 +9,7 @@ import { isRoleRewards, type RoleRewards, theRoleRewards } from "../chat/role-re
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
-import { describeData, toPlainRecord } from "../plain-data.js";
+import { describeData, keepRecord } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import { takeTurn } from "../take-turn.js";
 import type { AgentResult } from "./agent-function.js";
@@ -204,7 +204,7 @@ function readScore(result: AgentResult): AgentScore {
   if (typeof result === "boolean") return { score: Number(result), rewards: null, extra: {} };
   if (typeof result !== "object" || result === null) return { score: null, rewards: null, extra: {} };
   const { score, rewards = null, ...others } = result;
-  const extra = toPlainRecord(others);
+  const extra = keepRecord(others);
   if (rewards === null) return checkScore(score, extra);
   if (isRoleRewards(rewards)) return { ...checkScore(score, extra), rewards: { ...rewards } };
   const wrong = `the agent's rewards are wrong: expected ${theRoleRewards}, and received ${describeData(rewards)}`;

@@ -2,7 +2,7 @@ import { ConfigError, type ImageEncoder, type ModelInfo } from "@cria/core";
 import { checkLayout, trajectorySchema } from "@cria/episodes";
 import { readFields } from "@cria/episodes/internal";
 import type { DatasetRow } from "../data/dataset-row.js";
-import { describeData, toPlainRecord } from "../plain-data.js";
+import { describeData, keepRecord } from "../plain-data.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 
 export interface OutputLimits {
@@ -52,5 +52,5 @@ export function checkOutput(given: unknown, limits: OutputLimits): AgentLoopOutp
   const { vocabSize } = info;
   const isVector = images && ((id: number) => id >= vocabSize && images.find(id) !== undefined);
   checkLayout(output, { vocabSize, isVector, responseLength, contextLength }, refuse);
-  return { ...output, extraFields: toPlainRecord(extraFields) } as AgentLoopOutput;
+  return { ...output, extraFields: keepRecord(extraFields) } as AgentLoopOutput;
 }

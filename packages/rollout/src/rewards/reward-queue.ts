@@ -88,7 +88,7 @@ export class RewardQueue {
 function readJudgement(judgement: Judgement): Judgement {
   try {
     const extra = keepRecord(judgement.extra);
-    if ("error" in judgement) return { error: String(judgement.error), extra };
+    if ("error" in judgement) return { error: describeError(judgement.error), extra };
     const { score, parts } = judgement;
     const known = toPlainData(parts);
     if (isUsableNumber(score)) return { score, extra, ...(isParts(known) ? { parts: known } : {}) };

@@ -146,7 +146,17 @@ actor_rollout_ref:
 
   it("is refused if it is not one", () => {
     expect(() => convert("a.yaml", "- 1")).toThrow(expect.objectContaining({ code: "config/bad-file" }));
-    expect(() => convert("a.yaml", "a: [")).toThrow(expect.objectContaining({ code: "config/unreadable" }));
+  });
+
+  it.each([
+    ["a list without an end", "a: ["],
+    ["an alias to itself", "a: &x [*x]"],
+    ["an alias to what holds it", "trainer: &a\n  total_training_steps: *a"],
+    ["a tag that nobody resolves", "trainer: {total_training_steps: !mine 3}"],
+    ["thousands of levels", `a: ${"[".repeat(20_000)}${"]".repeat(20_000)}`],
+  ])("is refused, and named, with %s", (_, text) => {
+    const unreadable = { code: "config/unreadable", subject: expect.stringMatching(/a\.yaml$/) };
+    expect(() => convert("a.yaml", text)).toThrow(expect.objectContaining(unreadable));
   });
 });
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError, readOrThrow } from "@cria/core";
-import { parse as parseYaml } from "yaml";
+import { parseYaml } from "@cria/tools/internal";
 import { isMapping, type SetAside } from "../raw-config.js";
 
 type Raw = Record<string, unknown>;
