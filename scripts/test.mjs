@@ -59,6 +59,7 @@ const TESTS_WITH_OWN_PROCESS = [
   "tests/clients/clients.test.ts",
   "tests/clients/table.test.ts",
   // Memory and the event loop are measured.
+  "packages/engine/src/images/large-pictures.test.ts",
   "packages/engine/src/images/pictures.test.ts",
   "packages/engine/src/soak.test.ts",
   "packages/rollout/src/loops/load.test.ts",

@@ -1,6 +1,6 @@
 // Damages the embedded policy's file, and tiny models whose rows divide into the blocks of every type, in 5,000 ways
-// and loads, scores and samples with each: every mutant must be refused with an error or work; none may end the process
-// or hang. Writes gguf-mutants.json and gguf-mutants.md next to this file. Needs a build; about 8 minutes.
+// and loads, scores, trains and samples with each: every mutant must be refused with an error or work; none may end the
+// process or hang. Writes gguf-mutants.json and gguf-mutants.md next to this file. Needs a build; about 8 minutes.
 //   node scripts/nightly/gguf-mutants.mjs [how many] [first seed]
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -217,6 +217,7 @@ async function work() {
   const testing = await import(new URL("testing.js", dist));
   const { loadModel, quantizeModel } = engine;
   const folder = process.argv[3];
+  const ones = { weights: [1, 1, 1, 1], entropyWeights: [0, 0, 0, 0] };
   for await (const line of createInterface({ input: process.stdin })) {
     const seed = Number(line);
     const { kind, bytes } = await makeMutant(seed, folder, { engine, testing });
@@ -238,7 +239,11 @@ async function work() {
     if (model) {
       try {
         model.tokenize("a <|im_end|> 12");
-        if (trains) await model.score([{ tokenIds: [1, 2, 3, 4] }]);
+        if (trains) {
+          await model.score([{ tokenIds: [1, 2, 3, 4] }]);
+          const learned = { tokenIds: [1, 2, 3, 4], lossMask: [0, 1, 1, 1], columns: ones };
+          await model.train([learned], testing.weightedLogprobs, { learningRate: 1e-4, maxGradNorm: 1 });
+        }
         await model.createSequence().generate([1, 2, 3], { maxTokens: 3, stopTokens: [] });
       } catch (error) {
         outcome = error.code ? "refused when used" : `untyped error: ${error.message}`;
@@ -315,7 +320,7 @@ async function run() {
   const text = [
     "# Damaged model files",
     "",
-    `${count} mutants of the embedded policy and of tiny models, each loaded, scored and sampled from. ${result.date}, ${result.cpu}, Node ${result.node}, ${result.seconds} s.`,
+    `${count} mutants of the embedded policy and of tiny models, each loaded, scored, trained and sampled from. ${result.date}, ${result.cpu}, Node ${result.node}, ${result.seconds} s.`,
     "",
     `| ${"outcome".padEnd(width)} | mutants |`,
     `| ${"-".repeat(width)} | ------: |`,

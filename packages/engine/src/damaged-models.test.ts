@@ -55,6 +55,16 @@ describe("a model file with impossible metadata is refused", () => {
     ["experts of which none is used", set("expert_count", u32(4)), { expected: "1 to expert_count, 4" }],
     ["too many experts", set("expert_count", u32(5000)), { expected: "at most 1024", received: "5000" }],
     [
+      "an odd number of dimensions to rotate",
+      set("rope.dimension_count", u32(7)),
+      { expected: expect.stringContaining("even"), received: "7 in layer 0" },
+    ],
+    [
+      "more dimensions to rotate than a head has",
+      set("rope.dimension_count", u32(18)),
+      { expected: expect.stringContaining("16"), received: "18 in layer 0" },
+    ],
+    [
       "a norm's epsilon below 0",
       set("attention.layer_norm_rms_epsilon", { type: "float32", value: -1 }),
       { expected: "a finite number of at least 0", received: "-1.000000" },

@@ -1,6 +1,12 @@
 import { EventEmitter, once } from "node:events";
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
+import { makeFakeRollout } from "../testing/index.js";
 import { watchEventLoop } from "./watch-event-loop.js";
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 it("reports a tool that computes without awaiting", async () => {
   const heard = new EventEmitter();
@@ -11,4 +17,20 @@ it("reports a tool that computes without awaiting", async () => {
   const [, seconds] = /event loop stood still[\s\S]* (\d+\.\d) s/.exec((await warned)[0]) ?? [];
   expect(Number(seconds)).toBeGreaterThanOrEqual(0.1);
   watch.stop();
+});
+
+it("is on while conversations are held and judged", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  let passedMs = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, "now").mockImplementation(() => now() + passedMs);
+  const warnings: string[] = [];
+  const reward = () => {
+    passedMs += 20_000;
+    vi.advanceTimersByTime(1000);
+    return 1;
+  };
+  await makeFakeRollout({ reply: () => "x", reward, onWarning: (warning) => warnings.push(warning) }).run();
+  expect(warnings).toEqual([expect.stringContaining("event loop")]);
+  expect(vi.getTimerCount()).toBe(0);
 });
