@@ -230,10 +230,10 @@ export interface ScoreOptions {
   /** Also return the likeliest tokens of each distribution. */
   likeliest?: LikeliestOptions;
   /**
-   * Computes a micro-batch elsewhere; `here` computes it in this engine, one after the other. All calls start at once.
-   * Default: `here`.
+   * Computes a micro-batch elsewhere; `here` computes it in this engine, one after the other; `sequences` are the
+   * indices of its sequences. All calls start at once. Default: `here`.
    */
-  compute?: (shard: ScoreShard, here: () => Promise<ShardScores>) => Promise<ShardScores>;
+  compute?: (shard: ScoreShard, here: () => Promise<ShardScores>, sequences: ArrayLike<number>) => Promise<ShardScores>;
   signal?: AbortSignal;
 }
 

@@ -21,6 +21,8 @@ import { type StartWorkerOptions, startWorker } from "../worker/start-worker.js"
 
 /** A random policy of a few thousand weights, and prompts with a learnable reward. */
 const STEPS = 2;
+/** Jobs that a coordinator does for its only worker: the scores of each step, which check what the worker sampled. */
+const CHECKS = STEPS;
 const prompts = ["a", "bb", "ccc", "dddd"];
 /** The model, rows and code, which workers look through, and beside it what the trainings write. */
 let folder: string;
@@ -132,7 +134,15 @@ async function withWorkers<T>(
   }
 }
 
-/** A worker that changes the results of its jobs. */
+/** A worker that takes no jobs of a kind. */
+const leave =
+  (kind: JobKindName) =>
+  (bus: JobBus): JobBus => ({
+    ...bus,
+    work: (options) => bus.work({ ...options, jobs: options.jobs.filter((job) => job.kind.name !== kind) }),
+  });
+
+/** A worker that changes the results of its jobs, and does those too that it must not do. */
 function cheat(kind: JobKindName, change: (result: never) => unknown, told: object = {}) {
   return (bus: JobBus): JobBus => ({
     ...bus,
@@ -145,7 +155,10 @@ function cheat(kind: JobKindName, change: (result: never) => unknown, told: obje
             : {
                 ...handler,
                 run: async (payload: JobPayload, context) => {
-                  const { value, meta } = (await handler.run(payloadSchema.parse(payload), context)) as {
+                  const { value, meta } = (await handler.run(
+                    { ...payloadSchema.parse(payload), avoid: [] },
+                    context,
+                  )) as {
                     value: JobValue;
                     meta: unknown;
                   };
@@ -196,9 +209,9 @@ describe("a training with workers", () => {
     await withWorkers([{ id: "one" }], async (bus) => {
       const { sha, sum } = await trainIt("one", { bus, overrides: { wait_for_workers: 1 } });
       expect(sha).toBe(plain);
-      expect(sum("cluster/jobs_here")).toBe(0);
-      // Each step has 8 conversations, and also scores and gradients.
-      expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(STEPS * 8 + STEPS * 2);
+      expect(sum("cluster/jobs_here")).toBe(CHECKS);
+      // Each step has 8 conversations, and also gradients.
+      expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(STEPS * 8 + STEPS);
       expect(sum("cluster/policy_bytes")).toBeGreaterThan(0);
       // Only suspicious results are audited.
       expect(sum("cluster/audits")).toBe(0);
@@ -234,7 +247,7 @@ describe("a training with workers", () => {
     await withWorkers([{ id: "one" }], async (bus) => {
       const { sha, sum } = await trainIt("ragged", { bus, overrides: { wait_for_workers: 1 }, ...ragged });
       expect(sha).toBe(alone.sha);
-      expect(sum("cluster/jobs_here")).toBe(0);
+      expect(sum("cluster/jobs_here")).toBe(CHECKS);
       expect(sum("rollout/samples/mean") * 2).toBe(4 + 2 + 4 + 6);
     });
   });
@@ -342,7 +355,7 @@ describe("a training with workers", () => {
     const alone = await trainIt("whole-alone", { rank: 0 });
     await withWorkers([{ id: "one" }], async (bus) => {
       const shared = await trainIt("whole-shared", { bus, rank: 0, overrides: { wait_for_workers: 1 } });
-      expect(shared.sum("cluster/jobs_here")).toBe(0);
+      expect(shared.sum("cluster/jobs_here")).toBe(CHECKS);
       expect(shared.sha).toBe(alone.sha);
       expect(shared.sha).not.toBe(plain);
     });
@@ -357,7 +370,7 @@ describe("a training with workers", () => {
     const alone = await trainIt(`${name}-alone`, { teacher });
     await withWorkers([{ id: "one" }], async (bus) => {
       const shared = await trainIt(`${name}-shared`, { bus, teacher, overrides: { wait_for_workers: 1 } });
-      expect(shared.sum("cluster/jobs_here")).toBe(0);
+      expect(shared.sum("cluster/jobs_here")).toBe(CHECKS);
       expect(shared.sum("distillation/loss")).toBeGreaterThan(0);
       expect(shared.sha).toBe(alone.sha);
       expect(shared.sha).not.toBe(plain);
@@ -384,7 +397,7 @@ describe("a training with workers", () => {
     await withWorkers([{ id: "one" }], async (bus) => {
       const overrides = { wait_for_workers: 1 };
       const shared = await trainIt("mixed-shared", { bus, actor: terms, ...shown, overrides });
-      expect(shared.sum("cluster/jobs_here")).toBe(0);
+      expect(shared.sum("cluster/jobs_here")).toBe(CHECKS);
       expect(shared.sum("actor/demonstration_loss")).toBeGreaterThan(0);
       expect(shared.sum("actor/loss_terms/near")).toBeGreaterThan(0);
       expect(shared.sha).toBe(alone.sha);
@@ -454,7 +467,7 @@ describe("a training with workers", () => {
       const cluster = { audit: 1, take_part: false, wait_for_workers: 1 };
       const shared = await trainIt("shared", { ...own, config: { ...own.config, cluster }, bus });
       expect(shared.sha).toBe(alone.sha);
-      expect(shared.sum("cluster/jobs_here")).toBe(0);
+      expect(shared.sum("cluster/jobs_here")).toBe(1);
       expect(shared.sum("cluster/audits_failed")).toBe(0);
       expect(shared.sum("cluster/audits")).toBeGreaterThan(8);
     });
@@ -516,23 +529,36 @@ describe("a training with workers", () => {
     ],
   ];
   it.each(cheats)("shuts out a worker that %s, and the training's result stays the same", async (_, kind, change) => {
-    // The honest worker leaves these jobs to the other: there may be few of them.
-    const leave = (bus: JobBus): JobBus => ({
-      ...bus,
-      work: (options) => bus.work({ ...options, jobs: options.jobs.filter((job) => job.kind.name !== kind) }),
-    });
+    // The honest worker leaves these jobs to the other: there may be few of them. Only a worker that held none of the
+    // conversations may score them.
+    const bent = cheat(kind, change);
     const workers = [
-      { id: "honest", change: leave },
-      { id: "cheat", change: cheat(kind, change) },
+      { id: "honest", change: leave(kind) },
+      { id: "cheat", change: kind === "score" ? (bus: JobBus) => leave("rollout")(bent(bus)) : bent },
     ];
     // The training waits for workers that hold conversations.
-    const waited = kind === "rollout" ? 1 : 2;
+    const waited = kind === "gradient" ? 2 : 1;
     await withWorkers(workers, async (bus) => {
       const { sha, sum } = await trainIt("cheated", { bus, overrides: { audit: 1, wait_for_workers: waited } });
       expect(sha).toBe(plain);
       expect(sum("cluster/audits_failed")).toBeGreaterThan(0);
       expect(warnings().join("\n")).toContain(`worker cheat is shut out: its ${kind} job`);
       expect(warnings().join("\n")).not.toContain("worker honest");
+    });
+  });
+
+  it("shuts out a worker that bends its logprobs, and their scores alike", async () => {
+    const bend = (logprobs: Float32Array) => logprobs.map((value) => (value === 0 ? 0 : value - 2));
+    const bendHeld = cheat("rollout", (held: Held) => ({ ...held, rolloutLogprobs: bend(held.rolloutLogprobs) }));
+    const bendScores = cheat("score", (found: { logprobs: Float32Array }) => ({
+      ...found,
+      logprobs: bend(found.logprobs),
+    }));
+    const workers = [{ id: "cheat", change: (bus: JobBus) => bendScores(bendHeld(bus)) }];
+    await withWorkers(workers, async (bus) => {
+      const { sha } = await trainIt("graded", { bus, overrides: { wait_for_workers: 1 } });
+      expect(sha).toBe(plain);
+      expect(warnings().join("\n")).toMatch(/worker cheat is shut out: the step computed other logprobs/);
     });
   });
 
@@ -680,8 +706,13 @@ describe("a training with workers", () => {
   });
 
   it.each(["score", "gradient"] as const)("takes no %s of another class of bits", async (kind) => {
-    const change = cheat(kind, (found) => found, { class: "another" });
-    await withWorkers([{ id: "one", change }], async (bus) => {
+    const cheated = cheat(kind, (found) => found, { class: "another" });
+    // It may only score what another worker held.
+    const workers = [
+      { id: "one", change: (bus: JobBus) => leave("rollout")(cheated(bus)) },
+      { id: "holder", change: leave(kind) },
+    ];
+    await withWorkers(workers, async (bus) => {
       const { sha } = await trainIt("other-bits", { bus, overrides: { wait_for_workers: 1 } });
       expect(sha).toBe(plain);
       expect(warnings().join("\n")).toContain("another class of bits");

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { hasFailed } from "@cria/core";
+import { hasFailed, type ScoreShard } from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/episodes";
 import type { ClusterView } from "@cria/records";
 import { holdConversation } from "@cria/rollout/internal";
@@ -20,7 +20,7 @@ import { Announcer } from "./announce-workers.js";
 import { auditGradient, auditScores } from "./audit.js";
 import { auditConversation, findContradiction } from "./audit-conversation.js";
 import type { Verdict } from "./compare-records.js";
-import { Dispatcher } from "./dispatcher.js";
+import { Dispatcher, DoItHere } from "./dispatcher.js";
 import type { Leader } from "./lead.js";
 import { Ledger } from "./ledger.js";
 import { openRun } from "./open-run.js";
@@ -127,6 +127,8 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const announcer = new Announcer(report, helps);
   let able = 0;
   let known: readonly WorkerInfo[] = [];
+  const listAble = (kind: JobKindName) =>
+    known.filter((worker) => mayDo(worker, kind) && (worker.slots[kind] ?? 0) > 0 && !worker.draining);
   const setWorkers = (workers: readonly WorkerInfo[]) => {
     known = workers;
     able = workers.filter((worker) => mayDo(worker, "rollout") && (worker.slots.rollout ?? 0) > 0).length;
@@ -183,6 +185,15 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         return verdict.is === "same" || verdict.is === "none" ? taken.value : own;
       },
     });
+  };
+  /** Workers that must not score conversations, because the scores check these workers. */
+  const listExcluded = ({ adapter }: ScoreShard, conversations: readonly { tokenIds: Int32Array }[]) => {
+    // The reference's scores check nobody.
+    if (!adapter) return [];
+    const scorers = listAble("score").map(({ id }) => id);
+    const excluded = samplers.listExcluded(conversations, scorers);
+    if (scorers.every((id) => excluded.includes(id))) throw new DoItHere("its only worker held the conversations");
+    return excluded;
   };
   const verdictOf = (reason: string | null): Verdict =>
     reason === null ? { is: "same" } : { is: "different", reason };
@@ -257,13 +268,14 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         });
       };
     },
-    score: (shard, here) =>
+    score: (shard, here, conversations) =>
       share("score", {
         here,
         away: jobs.offer(scoreJob, {
           work: () => shard,
           weights: publisher.live,
           inOwnClass: true,
+          avoid: () => listExcluded(shard, conversations),
           read: async (result) => readScores(await open(result), shard),
         }),
         audit: async ({ value }) => {

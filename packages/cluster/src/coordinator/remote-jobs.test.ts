@@ -24,14 +24,21 @@ function open(submit: (payload: JobPayload) => unknown) {
   const ledger = new Ledger(bus.stats);
   const images = new CoordinatorImages(bus.blobs, {} as never);
   const jobs = new RemoteJobs(bus, ledger, images, { run: sha, class: "ours", maxTries: 3, report });
-  const offer = () =>
+  const offer = (avoid: readonly string[]) =>
     jobs.offer(scoreJob, {
       work: () => ({ text: "work", more: new Uint8Array(MOST_WORK_INLINE) }),
       weights: { weights: sha, version: 0 },
       inOwnClass: true,
+      avoid: () => avoid,
       read: (result) => receive(bus, result, z.unknown(), "a result"),
     });
-  return { ask: () => offer()(new AbortController().signal), ledger, told, jobs, bus };
+  return {
+    ask: (avoid: readonly string[] = []) => offer(avoid)(new AbortController().signal),
+    ledger,
+    told,
+    jobs,
+    bus,
+  };
 }
 
 const invalid = () => {
@@ -57,6 +64,18 @@ it("names as many workers to avoid as a job may, however many are shut out", asy
   // A worker that was not asked may answer all the same, and its result is refused.
   await expect(ask()).rejects.toBeInstanceOf(DoItHere);
   expect(avoided).toHaveLength(MOST_AVOIDED);
+});
+
+it("refuses the result of a worker that must not do the job", async () => {
+  let asked: readonly string[] = [];
+  const { ask, told } = open(({ avoid, work }) => {
+    asked = avoid;
+    return { value: { result: work }, meta: { class: "ours", seconds: 0 }, worker: "holder" };
+  });
+  await expect(ask(["holder"])).rejects.toBeInstanceOf(DoItHere);
+  expect(asked).toEqual(["holder"]);
+  expect(told).toEqual([expect.stringContaining("holder")]);
+  expect(await ask(["another"])).toMatchObject({ worker: "holder" });
 });
 
 it("keeps the work of jobs on the bus as long as it is needed", async () => {

@@ -1,7 +1,7 @@
 import { ClusterError } from "@cria/core";
 import type { Report } from "@cria/trainer";
 import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
-import { jobId } from "../bus/job-record.js";
+import { jobId, jobName } from "../bus/job-record.js";
 import type { CoordinatorImages } from "../images/coordinator-images.js";
 import type { ImageExchange } from "../images/image-exchange.js";
 import { type JobMeta, type JobPayload, type JobValue, MOST_AVOIDED, metaSchema } from "../jobs/job-kinds.js";
@@ -36,6 +36,11 @@ export interface OfferedWork<T> {
   weights: SentWeights;
   /** True if the work must be done in the coordinator's class of bits. */
   inOwnClass: boolean;
+  /**
+   * Workers that must not do it.
+   * @throws DoItHere when no other can.
+   */
+  avoid?: () => readonly string[];
   /**
    * The checked result.
    * @throws ClusterError for an invalid one.
@@ -75,11 +80,12 @@ export class RemoteJobs {
         if (holders.length === 0) throw new DoItHere("no worker is known to have it in hand");
         for (const worker of holders) avoid.add(worker);
       }
+      const barred = offered.avoid?.() ?? [];
       const images = this.images.ofJob();
       let packed: Packed | undefined;
       try {
         packed = await this.pack(kind.name, await offered.work(), images);
-        return await this.giveOut(kind, offered, packed, { avoid, given, signal });
+        return await this.giveOut(kind, offered, packed, { avoid, barred, given, signal });
       } finally {
         images.release();
         if (packed) this.release(kind.name, packed);
@@ -91,14 +97,20 @@ export class RemoteJobs {
     kind: JobKind<JobPayload, JobValue>,
     offered: OfferedWork<T>,
     packed: Packed,
-    { avoid, given, signal }: { avoid: Set<string>; given: Set<string>; signal: AbortSignal },
+    {
+      avoid,
+      barred,
+      given,
+      signal,
+    }: { avoid: Set<string>; barred: readonly string[]; given: Set<string>; signal: AbortSignal },
   ): Promise<Taken<T>> {
     for (let round = 0; round < MOST_ROUNDS; round++) {
+      const excluded = new Set([...avoid, ...barred]);
       const payload: JobPayload = {
         run: this.options.run,
         ...offered.weights,
         class: offered.inOwnClass ? this.options.class : null,
-        avoid: [...avoid, ...this.ledger.unwanted.filter((worker) => !avoid.has(worker))].slice(0, MOST_AVOIDED).sort(),
+        avoid: [...new Set([...excluded, ...this.ledger.unwanted])].slice(0, MOST_AVOIDED).sort(),
         losses: this.lostStores,
         work: packed,
       };
@@ -107,6 +119,10 @@ export class RemoteJobs {
       try {
         const result = await this.submit(kind, payload, offered.trace, signal);
         if (!result || this.ledger.isShutOut(result.worker)) continue;
+        if (excluded.has(result.worker)) {
+          this.warn(`worker ${result.worker} did a job that it was excluded from`, new Error(jobName(kind.name, id)));
+          continue;
+        }
         const taken = await this.take(kind, payload, result, offered.read).catch((error) => {
           signal.throwIfAborted();
           if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;

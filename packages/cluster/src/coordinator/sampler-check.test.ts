@@ -36,4 +36,20 @@ describe("logprobs of workers", () => {
     // No worker of the coordinator's class measures how far the policy has moved.
     expect(check(other, [], 1)).toEqual([]);
   });
+
+  it("are not compared with scores of the same worker", () => {
+    const samplers = new SamplerCheck(() => 0);
+    const conversations = ["a", "b", "a", "c"].map((worker) => {
+      const conversation = held(0);
+      samplers.heldBy(conversation.tokenIds, worker, true);
+      return conversation;
+    });
+    const list = (able: string[]) => samplers.listExcluded([...conversations, held(0)], able);
+    expect(list(["a", "b", "c", "d"])).toEqual(["a", "b", "c"]);
+    // All that are there held one: half of them may score, drawn by chance.
+    expect(list(["b", "c"])).toEqual(["a", "b"]);
+    expect(list(["a", "b", "c"])).toEqual(["a", "b"]);
+    expect(list(["b"])).toEqual(["a", "b", "c"]);
+    expect(samplers.listExcluded([held(0)], ["b"])).toEqual([]);
+  });
 });

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import type { StepMetrics } from "@cria/trainer";
 
 /** A conversation, its sampler's logprobs, and the step's logprobs of the same tokens. */
@@ -22,6 +23,9 @@ interface Difference {
   one: number;
 }
 
+/** A random integer of at least 0, below a bound. */
+export type Draw = (below: number) => number;
+
 /**
  * Compares workers' logprobs of their sampled tokens with those that the step computes anyway: a free audit of every
  * token of every class.
@@ -31,9 +35,26 @@ export class SamplerCheck {
   private readonly holders = new WeakMap<Int32Array, { worker: string; isOwnClass: boolean }>();
   private last: Difference = { mean: 0, one: 0 };
 
+  constructor(private readonly draw: Draw = randomInt) {}
+
   /** Remembers the worker of an accepted conversation. */
   heldBy(tokenIds: Int32Array, worker: string, isOwnClass: boolean): void {
     this.holders.set(tokenIds, { worker, isOwnClass });
+  }
+
+  /**
+   * Lists the workers that must not score conversations, because their own logprobs are compared with the scores: all
+   * that held one, as long as a worker is left that may do it. Otherwise half of them: no worker knows while it holds a
+   * conversation whether it will score it, too.
+   * @param able workers that can score them. If all are listed, no worker may.
+   */
+  listExcluded(conversations: readonly { tokenIds: Int32Array }[], able: readonly string[]): string[] {
+    const found = conversations.flatMap(({ tokenIds }) => this.holders.get(tokenIds)?.worker ?? []);
+    const holders = [...new Set(found)];
+    if (able.some((worker) => !holders.includes(worker))) return holders;
+    const left = [...able];
+    while (left.length > able.length / 2) left.splice(this.draw(left.length), 1);
+    return holders.filter((worker) => !left.includes(worker));
   }
 
   /**

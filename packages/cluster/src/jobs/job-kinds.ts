@@ -19,8 +19,8 @@ export const payloadSchema = z.strictObject({
   /** The class of bits in which it must be done; null: any. */
   class: z.string().max(64).nullable(),
   /**
-   * Workers that must not do it: they have it in hand, gave unusable results, or get no more jobs. Other workers here
-   * make another job.
+   * Workers that must not do it: they have it in hand, gave unusable results, get no more jobs, or held the
+   * conversations that it checks. Other workers here make another job.
    */
   avoid: z.array(z.string().max(64)).max(MOST_AVOIDED),
   /** Number of the bus's losses before this job. Another number makes another job. */

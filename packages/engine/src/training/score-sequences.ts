@@ -57,7 +57,7 @@ export async function scoreSequences(
     ...(likeliest ? { likeliest } : {}),
   }));
   const found = await (options.compute
-    ? computeElsewhere(native, images, shards, options)
+    ? computeElsewhere(native, images, shards, plans, options)
     : computeHere(native, images, shards, options.signal));
   for (const [k, plan] of plans.entries()) {
     const logprobs = pickRows(found[k]!.logprobs, plan.scores);
@@ -136,11 +136,12 @@ async function computeElsewhere(
   native: NativeModel,
   images: ImageStore | undefined,
   shards: readonly ScoreShard[],
+  plans: readonly { sequenceIndices: Int32Array }[],
   { compute, signal }: ScoreOptions,
 ): Promise<ShardScores[]> {
   const here = new JobQueue();
-  const asked = shards.map((shard) =>
-    compute!(shard, () => here.run(() => computeScores(native, images, shard, signal))),
+  const asked = shards.map((shard, k) =>
+    compute!(shard, () => here.run(() => computeScores(native, images, shard, signal)), plans[k]!.sequenceIndices),
   );
   // Waits for all, so that none uses the addon during the next call.
   await Promise.allSettled(asked);

@@ -1,10 +1,9 @@
-import type { Trajectory } from "@cria/core";
+import type { ScoreShard, ShardScores, Trajectory } from "@cria/core";
 import type { ClusterView } from "@cria/records";
 import type { RolloutOptions } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import type { Policy } from "../policy/policy.js";
-import type { PolicyScoreOptions } from "../policy/token-scores.js";
 import type { UpdateOptions } from "../policy/update-policy.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { Environment } from "../task/environment.js";
@@ -90,7 +89,12 @@ export interface Coordination {
    * version, unaffected by later updates. Publishes new weights; for the trained policy the engine must be idle.
    */
   converseBy(policy: Policy): Promise<NonNullable<RolloutOptions["converse"]>>;
-  readonly score: NonNullable<PolicyScoreOptions["compute"]>;
+  /** @param conversations all that have tokens in the shard. */
+  readonly score: (
+    shard: ScoreShard,
+    here: () => Promise<ShardScores>,
+    conversations: readonly Pick<Trajectory, "tokenIds">[],
+  ) => Promise<ShardScores>;
   readonly compute: NonNullable<UpdateOptions["compute"]>;
   /**
    * Compares the step's logprobs of its conversations with those that workers reported.

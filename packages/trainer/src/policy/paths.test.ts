@@ -24,7 +24,8 @@ describe("evaluatePaths", () => {
   it("evaluates each conversation, and gives each token its value once, after its own prefix", async () => {
     const engine = new FakeEngine({ reply: () => "" });
     const linear = { tokenIds: Int32Array.of(1, 2, 3), promptLength: 1, responseMask: Uint8Array.of(0, 1, 1) };
-    const { sequences, join } = evaluatePaths([branched, linear]);
+    const { sequences, owners, join } = evaluatePaths([branched, linear]);
+    expect(owners).toEqual([0, 0, 1]);
     expect(sequences.map(({ tokenIds: ids, from }) => [[...ids], from])).toEqual([
       [[10, 11, 12, 13, 14, 15], 2],
       [[10, 11, 12, 16, 17], 4],

@@ -8,6 +8,8 @@ type Tokens = Pick<Trajectory, "tokenIds" | "segments">;
 export interface EvaluatedPaths {
   /** One sequence per conversation; a trajectory without branches is one conversation. */
   sequences: { tokenIds: Int32Array; from: number }[];
+  /** The index of each sequence's trajectory. */
+  owners: number[];
   /**
    * Returns values of each trajectory, as long as its tokens; a token shared by several conversations has one value.
    */
@@ -31,15 +33,18 @@ export function evaluatePaths(
   trajectories: readonly (Tokens & Pick<Trajectory, "promptLength" | "responseMask">)[],
 ): EvaluatedPaths {
   const sequences: EvaluatedPaths["sequences"] = [];
-  const layouts = trajectories.map((trajectory): Layout => {
+  const owners: number[] = [];
+  const layouts = trajectories.map((trajectory, owner): Layout => {
     const { tokenIds, segments, promptLength, responseMask } = trajectory;
     if (!segments) {
+      owners.push(owner);
       return { at: sequences.push({ tokenIds, from: promptLength }) - 1 };
     }
     const places: Place[] = [];
     for (const { indices, own } of listPaths({ tokenIds, segments })) {
       const from = indices.findIndex((t, i) => i >= own && responseMask[t] === 1);
       if (from < 0) continue;
+      owners.push(owner);
       const at = sequences.push({ tokenIds: indices.map((t) => tokenIds[t]!), from }) - 1;
       places.push({ at, indices, from });
     }
@@ -47,6 +52,7 @@ export function evaluatePaths(
   });
   return {
     sequences,
+    owners,
     join: (values) =>
       layouts.map((layout) =>
         "at" in layout

@@ -1,4 +1,5 @@
 import type { Trajectory } from "@cria/core";
+import type { Coordination } from "../cluster/training-bus.js";
 import { listPolicies, ofRole } from "../policy/of-role.js";
 import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
@@ -17,7 +18,7 @@ export interface ScoreTrajectoriesOptions {
   teachers: Teachers | null;
   signal?: AbortSignal;
   /** Computes scores somewhere else; default: in this process. */
-  compute?: PolicyScoreOptions["compute"];
+  compute?: Coordination["score"];
 }
 
 /** The parts of a trajectory that its scores depend on. */
@@ -63,11 +64,28 @@ async function scoreByPolicy(
   trajectories: readonly Scored[],
   missing: readonly number[],
   scores: Map<number, TokenScores>,
-  { temperature, source, sumPiSquared, reference, signal, compute }: Omit<ScoreTrajectoriesOptions, "teachers">,
+  {
+    temperature,
+    source,
+    sumPiSquared,
+    reference,
+    signal,
+    compute: elsewhere,
+  }: Omit<ScoreTrajectoriesOptions, "teachers">,
   clock: Stopwatch,
 ): Promise<void> {
   if (missing.length === 0) return;
-  const { sequences, join } = evaluatePaths(missing.map((i) => trajectories[i]!));
+  const { sequences, owners, join } = evaluatePaths(missing.map((i) => trajectories[i]!));
+  const compute: PolicyScoreOptions["compute"] =
+    elsewhere &&
+    ((shard, here, indices) => {
+      const scored = new Set(Array.from(indices, (k) => missing[owners[k]!]!));
+      return elsewhere(
+        shard,
+        here,
+        [...scored].map((i) => trajectories[i]!),
+      );
+    });
   const joinAll = (values: readonly (Float32Array | null)[]) =>
     values.every((array) => array !== null) ? join(values) : null;
   const scored =
