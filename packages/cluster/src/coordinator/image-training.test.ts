@@ -65,6 +65,18 @@ beforeAll(async () => {
       return { content: text, calls: [{ name: "image_zoom_in_tool", arguments: { bbox_2d: [0, 0, side, side] } }] };
     };\n`,
   );
+  writeFileSync(join(folder, "agents.yaml"), "- name: mine\n  agent: ./agent.mjs#agent\n");
+  // Looks at the row's pictures, and goes on in two ways; one shows a picture again.
+  writeFileSync(
+    join(folder, "agent.mjs"),
+    `export async function agent({ row, session }) {
+      const asked = [...row.prompt];
+      const { message } = await session.complete({ messages: asked, maxTokens: 4 });
+      const image = asked.at(-1).content.find(({ type }) => type === "image");
+      for (const content of ["x", [image, { type: "text", text: "y" }]])
+        await session.complete({ messages: [...asked, message, { role: "user", content }], maxTokens: 4 });
+    }\n`,
+  );
   cpSync(folder, copy, { recursive: true, filter: (path) => !/\.(bmp|gguf|jsonl)$/.test(path) });
   plain = (await trainIt("plain")).sha;
 });
@@ -76,7 +88,10 @@ beforeEach(() => {
   events = [];
 });
 
-async function trainIt(name: string, { bus, ...cluster }: { bus?: TrainingBus; [key: string]: unknown } = {}) {
+async function trainIt(
+  name: string,
+  { bus, agent, ...cluster }: { bus?: TrainingBus; agent?: object; [key: string]: unknown } = {},
+) {
   events = [];
   const result = await train({
     config: {
@@ -85,9 +100,18 @@ async function trainIt(name: string, { bus, ...cluster }: { bus?: TrainingBus; [
         actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: 1, ppo_max_token_len: 700 },
         rollout: {
           ...{ n: 4, prompt_length: 300, response_length: 200, max_tokens_per_turn: 4, max_num_seqs: 8, seed: 1 },
-          multi_turn: {
-            ...{ enable: true, max_assistant_turns: 2, tool_config_path: "tools.yaml", format: "./code.mjs#parse" },
-          },
+          ...(agent
+            ? { agent }
+            : {
+                multi_turn: {
+                  ...{
+                    enable: true,
+                    max_assistant_turns: 2,
+                    tool_config_path: "tools.yaml",
+                    format: "./code.mjs#parse",
+                  },
+                },
+              }),
         },
       },
       data: { train_files: "rows.jsonl", train_batch_size: 2, max_prompt_length: 300, max_response_length: 200 },
@@ -190,6 +214,27 @@ describe("a training with images over a bus", () => {
       expect(sum("cluster/image_bytes")).toBeGreaterThan(own);
       expect(sum("cluster/image_bytes")).toBeLessThan(2 * own);
       expect((await one!.worker).status.lacks).toEqual([]);
+    });
+  });
+
+  it("trains the adapter of one machine by an agent whose conversations branch, and audits find nothing", async () => {
+    const agent = { default_agent_loop: "mine", agent_loop_config_path: "agents.yaml" };
+    const alone = await trainIt("agent-alone", { agent });
+    expect(alone.sha).not.toBe(plain);
+    expect(alone.sum("rollout/failed")).toBe(0);
+    // One picture of the first row and two of the second, and one of them again.
+    expect(alone.sum("images/shown/mean")).toBe(STEPS * 2.5);
+    const [line] = readFileSync(join(alone.result.folder, "rollouts", "1.jsonl"), "utf8").split("\n");
+    const segments: { parent: number }[] = JSON.parse(line!).segments;
+    expect(segments.map(({ parent }) => parent)).toEqual([-1, 0, 0]);
+    await withWorkers({ one: asItIs, two: asItIs }, async (bus, members) => {
+      const { sha, sum, warnings } = await trainIt("agent", { bus, agent, audit: 1, wait_for_workers: 2 });
+      expect(warnings).toEqual([]);
+      expect(sha).toBe(alone.sha);
+      expect(sum("cluster/audits")).toBe(sum("cluster/jobs_elsewhere"));
+      expect(sum("cluster/audits")).toBeGreaterThan(STEPS * 8);
+      expect(sum("cluster/audits_failed") + sum("cluster/audits_open")).toBe(0);
+      expect(members.flatMap(countFetched).some((count) => count > 0)).toBe(true);
     });
   });
 
