@@ -16,6 +16,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { JobBus } from "../bus/job-bus.js";
 import type { RunDescription } from "../jobs/run-description.js";
 import { openLocalBus } from "../local/open-local-bus.js";
+import { fillDisk } from "../testing/fill-disk.js";
 import { findModel } from "./find-model.js";
 import { hashModel } from "./hash-model.js";
 import { receiveModel } from "./receive-model.js";
@@ -142,6 +143,23 @@ describe("models", () => {
       code: "cluster/no-model",
       received: expect.stringMatching(/not on the bus: .*no-folder.*(EEXIST|ENOTDIR)/),
     });
+  });
+
+  it("that do not fit on the disk count as missing, leave nothing, and are fetched once there is room", async () => {
+    const blobs = [await bus.blobs.put(Buffer.from("abc")), await bus.blobs.put(Buffer.from("def"))];
+    const wanted = { ...describeModel("abcdef"), blobs };
+    const modelDir = join(folder, "store");
+    const makeRoom = await fillDisk(2);
+    try {
+      await expect(findModel(wanted, { bus, modelDir })).rejects.toMatchObject({
+        code: "cluster/no-model",
+        received: expect.stringMatching(/not on the bus: .*ENOSPC/),
+      });
+    } finally {
+      makeRoom();
+    }
+    expect(readdirSync(modelDir)).toEqual([]);
+    expect(readFileSync(await findModel(wanted, { bus, modelDir }), "utf8")).toBe("abcdef");
   });
 
   it("are not looked for any more when the signal aborts", async () => {

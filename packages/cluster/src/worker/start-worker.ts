@@ -85,7 +85,7 @@ const workerChecks: ChecksOf<Required<StartWorkerOptions>> = {
 };
 
 /** Time until missing parts are searched again. */
-const RETRY_MS = 30_000;
+export const RETRY_MS = 30_000;
 /** Time that leaving waits for preparation, and for jobs given back to end. */
 const LEAVE_MS = 10_000;
 /** Warnings that are remembered, so that none is repeated. */

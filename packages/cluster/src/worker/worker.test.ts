@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { hashSeed, type ScoreShard, type ShardScores } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
@@ -28,9 +28,10 @@ import type { RunDescription } from "../jobs/run-description.js";
 import { readWeights, type WeightsEngine, writeWeights } from "../jobs/weights.js";
 import { LocalHub } from "../local/local-store.js";
 import { openLocalBus } from "../local/open-local-bus.js";
+import { fillDisk } from "../testing/fill-disk.js";
 import { damage, makeRandom, mutate } from "../testing/nonsense.js";
 import { version } from "../version.js";
-import { type RunningWorker, type StartWorkerOptions, startWorker } from "./start-worker.js";
+import { RETRY_MS, type RunningWorker, type StartWorkerOptions, startWorker } from "./start-worker.js";
 
 const models = new TinyModels();
 let training: Training;
@@ -381,6 +382,38 @@ describe("a worker", () => {
     expect(lacks).toContain(`not in ${store}; not on the bus: the model`);
     expect(lacks).toContain(`put the file into ${store}`);
     expect(worker.status.kinds).toEqual([]);
+    rmSync(store, { recursive: true });
+  });
+
+  it("without room for the model says so, and fetches it once there is room", async () => {
+    const { description } = await begin();
+    const store = join(models.folder, "full");
+    // The pause between two attempts.
+    const { setTimeout: begins } = globalThis;
+    const pauses: (() => void)[] = [];
+    const clock = vi.spyOn(globalThis, "setTimeout").mockImplementation(((then: () => void, ms: number) => {
+      if (ms !== RETRY_MS) return begins(then, ms);
+      pauses.push(then);
+      return begins(() => {}, 0);
+    }) as typeof setTimeout);
+    const makeRoom = await fillDisk();
+    try {
+      const worker = await startOne({ modelDir: store });
+      await working(worker);
+      expect(worker.status.lacks).toEqual([expect.stringMatching(/^has no model: .*ENOSPC/)]);
+      expect((await seen()).lacks).toEqual(worker.status.lacks);
+      expect(worker.status.kinds).toEqual([]);
+      expect(readdirSync(store)).toEqual([]);
+      await vi.waitFor(() => expect(pauses).toHaveLength(1));
+      makeRoom();
+      pauses[0]!();
+      await vi.waitFor(() => expect(worker.status.class).toBe(description.class), 10_000);
+      expect(worker.status.lacks).toEqual([]);
+      expect(readdirSync(store)).toEqual([`${description.model.sha256}.gguf`]);
+    } finally {
+      makeRoom();
+      clock.mockRestore();
+    }
     rmSync(store, { recursive: true });
   });
 
