@@ -52,6 +52,8 @@ export class BusWorker implements Worker {
   /** Aborted: give back the jobs in hand, too. */
   readonly #releasing = new AbortController();
   #loops: Promise<void>[] = [];
+  /** Loops whose last request failed. */
+  #failing = 0;
   #left?: Promise<void>;
 
   /** @throws ClusterError "cluster/invalid-worker". */
@@ -141,12 +143,13 @@ export class BusWorker implements Worker {
       let taken: Promise<void> | undefined;
       try {
         const delivery = await queue.pull(lane.handler.kind.name, this.#leaving.signal);
+        if (failing) this.#failing--;
         failing = false;
         taken = delivery && this.#take(lane, delivery);
       } catch (cause) {
         if (closed.aborted) return;
         // Reported once for each outage, not for each request.
-        if (!failing)
+        if (!failing && this.#failing++ === 0)
           this.#report(new ClusterError("cannot take jobs", { ...problem(this.id, cause), code: "cluster/worker" }));
         failing = true;
         await delay(500);
