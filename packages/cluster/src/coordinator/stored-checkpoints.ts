@@ -126,7 +126,7 @@ async function checkThere({ blobs }: CheckpointBus, stored: readonly string[], s
       expected: `room for ${total} bytes`,
       received: "a bus that dropped a part of it at once",
       remedy:
-        "give nats-server more room (max_file_store): the bus uses all of it for blobs, up to bounds.blobBytes of openNatsBus",
+        "give nats-server more room (max_file_store): the bus uses all of it for blobs, up to 20 GiB, or from code up to openNatsBus({ bounds: { blobBytes } })",
     });
   }
 }

@@ -3,8 +3,8 @@ import type { JobBus } from "../bus/job-bus.js";
 
 /** Problems of the bus: reported each time. */
 const EACH = ["cluster/store-lost", "cluster/no-answer"];
-/** Problems of its members: each text is reported once. */
-const ONCE = ["cluster/too-many-workers", "cluster/invalid-message", "cluster/protocol"];
+/** Problems of its members, and of its size: each text is reported once. */
+const ONCE = ["cluster/queue-full", "cluster/too-many-workers", "cluster/invalid-message", "cluster/protocol"];
 const MOST_TEXTS = 100;
 
 /** Reports problems of the bus to the training. */

@@ -160,7 +160,8 @@ async function ensure(
       subject: `the stream ${config.name}`,
       expected: `${config.max_bytes} bytes of the server's storage, in addition to the other streams`,
       received: error.message,
-      remedy: "raise max_file_store of nats-server: a bus needs about 3 GiB; or give openNatsBus smaller bounds",
+      remedy:
+        "raise max_file_store of nats-server: a bus needs about 3 GiB; or delete the streams of buses that nobody uses (nats stream rm), or open the bus from code with openNatsBus({ bounds })",
       cause: error,
     });
   }

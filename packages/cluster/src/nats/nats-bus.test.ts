@@ -112,6 +112,25 @@ describeWithNats("a bus over NATS", () => {
     await small.dispose();
   });
 
+  it.each([
+    [3_000, 5_000],
+    [12_000, 6_000],
+    [90_000, 30_000],
+  ])("with an ackWaitMs of %i ends a request for a job after %i ms", async (ackWaitMs, expires) => {
+    const prefix = `pulls-${ackWaitMs}`;
+    const bus = await openNatsBus({ ...options(prefix, { ...quickTimes, ackWaitMs }), role: "coordinator" });
+    const connection = await connect({ servers: server.url });
+    const asked: number[] = [];
+    connection.subscribe(`$JS.API.CONSUMER.MSG.NEXT.${prefix}-jobs.*`, {
+      callback: (_, message) => void asked.push(message.json<{ expires: number }>().expires),
+    });
+    await connection.flush();
+    const worker = await join(bus, "a", double);
+    await vi.waitFor(() => expect(asked.map((nanoseconds) => nanoseconds / 1e6)).toEqual([expires]), 10_000);
+    await worker.close();
+    await Promise.all([bus.close(), connection.close()]);
+  });
+
   it("keeps the times of its first coordinator", async () => {
     const first = await openNatsStore({ ...options("agreed"), role: "coordinator" });
     const times = { ...quickTimes, ackWaitMs: 9_000 };

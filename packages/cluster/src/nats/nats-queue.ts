@@ -51,7 +51,7 @@ export class NatsQueue implements JobQueue {
         subject: "the queue of jobs",
         received: message,
         remedy:
-          "nothing if waiting is fine; else raise the bound jobBytes of openNatsBus in the process that opens the bus first",
+          "nothing if waiting is fine; else start workers with fewer slots (cria worker --slots), or open the bus from code with openNatsBus({ bounds: { jobBytes } })",
         cause: error,
       });
     }
