@@ -126,7 +126,8 @@ describeWithNats("a bus over NATS", () => {
     });
     await connection.flush();
     const worker = await join(bus, "a", double);
-    await vi.waitFor(() => expect(asked.map((nanoseconds) => nanoseconds / 1e6)).toEqual([expires]), 10_000);
+    await vi.waitFor(() => expect(asked).not.toEqual([]));
+    expect(asked[0]).toBe(1e6 * expires);
     await worker.close();
     await Promise.all([bus.close(), connection.close()]);
   });
