@@ -11,20 +11,35 @@ const ofPrograms: [program: RegExp, raw: (isOld: boolean) => Record<string, unkn
       algorithm: { rollout_correction: { bypass_mode: true } },
     }),
   ],
-  [/one_step_off/, (isOld) => (isOld ? {} : { algorithm: { rollout_correction: { bypass_mode: true } } })],
+  [
+    /one_step_off/,
+    (isOld) => ({
+      trainer: { v1: { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 1 } } },
+      ...(isOld ? {} : { algorithm: { rollout_correction: { bypass_mode: true } } }),
+    }),
+  ],
 ];
+
+/** A config, with notes on settings that the script's program implies. */
+interface BaseConfig extends YamlConfig {
+  notes: string[];
+}
 
 /**
  * Finds the config that a script's overrides are applied to: the file of --config-name if it exists, else the known
  * settings of verl's own configs.
  * @param given names of YAML files given beside the script; they are read separately.
  */
-export function findBaseConfig(script: ScriptReading, file: string, given: readonly string[]): YamlConfig {
+export function findBaseConfig(script: ScriptReading, file: string, given: readonly string[]): BaseConfig {
   const { configName, configPath, program } = script;
   const [, makeRaw] = ofPrograms.find(([pattern]) => program !== null && pattern.test(program)) ?? [];
   // Before verl 0.9, the GPUs of rollouts had a section of their own.
   const isOld = script.overrides.some(({ text }) => /^\+*rollout\./.test(text));
-  const known: YamlConfig = { raw: structuredClone(makeRaw?.(isOld) ?? {}), missing: [], files: [] };
+  const known: BaseConfig = { raw: structuredClone(makeRaw?.(isOld) ?? {}), missing: [], files: [], notes: [] };
+  if (program !== null && /one_step_off/.test(program))
+    known.notes.push(
+      `${program}: conversations are one step old, unless the config says otherwise (trainer.v1.trainer_mode colocate_async)`,
+    );
   if (!configName || isVerlsOwn(configName.text)) return known;
   const name = basename(configName.text).replace(/\.ya?ml$/, "");
   if (given.some((each) => basename(each).replace(/\.ya?ml$/, "") === name)) return known;
@@ -37,7 +52,7 @@ export function findBaseConfig(script: ScriptReading, file: string, given: reado
   if (found) {
     const base = readYamlConfig(found);
     mergeConfig(known.raw, base.raw);
-    return { ...base, raw: known.raw };
+    return { ...known, ...base, raw: known.raw };
   }
   // Names of verl's own configs, whose keys are known.
   if (makeRaw && /^(fully_async|one_step_off)_ppo(_megatron)?_trainer$/.test(name)) return known;

@@ -304,13 +304,18 @@ describe("a script of verl's fully asynchronous trainer", () => {
     expect(read("async_training.use_rollout_log_probs=True", "async_training.compute_prox_log_prob=False")).toBe(true);
   });
 
-  it("of one step has its batch size, and bypass_mode as its own config", () => {
+  it("of one step has its batch size, conversations of the step before, and bypass_mode as its own config", () => {
     const script = "python3 -m verl.experimental.one_step_off_policy.main_ppo data.train_batch_size=64";
-    const { values } = convert("one.sh", script, ["actor_rollout_ref.model.path=m.gguf"]);
+    const { values, notes } = convert("one.sh", script, ["actor_rollout_ref.model.path=m.gguf"]);
     expect(values.data.train_batch_size).toBe(64);
+    const ahead = { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 1 } };
+    expect(values.trainer.v1).toMatchObject(ahead);
+    expect(notes).toEqual([expect.stringContaining("trainer.v1.trainer_mode")]);
+    expect(convert("one.sh", script, ["trainer.v1.trainer_mode=sync"]).values.trainer.v1.trainer_mode).toBe("sync");
     expect(values.algorithm.rollout_correction.bypass_mode).toBe(true);
     const old = convert("one.sh", script, ["rollout.nnodes=1"]);
     expect(old.values.algorithm.rollout_correction.bypass_mode).toBe(false);
+    expect(old.values.trainer.v1).toMatchObject(ahead);
     expect(old.setAside.map(({ key }) => key)).toEqual(["rollout.nnodes"]);
   });
 });

@@ -45,7 +45,8 @@ export function convertVerlFiles(
     mergeConfig(raw, base.raw);
     missing.push(...base.missing);
     overrides = reading.overrides;
-    notes.push(...base.files.map((file) => `${basename(file)}: read for --config-name`), ...reading.notes);
+    const files = base.files.map((file) => `${basename(file)}: read for --config-name`);
+    notes.push(...base.notes, ...files, ...reading.notes);
   }
   for (const file of configs) {
     const config = readYamlConfig(file);

@@ -182,10 +182,20 @@ function makeRow(script: VerlScript): string[] {
   ];
 }
 
+/** Number of updates between the policy that samples a step and the one that the step trains. */
+function lagOf(script: VerlScript): number {
+  const { trainer } = checkConfig(trainConfigSchema, convert(script).config, script.path);
+  return trainer.v1.trainer_mode === "sync" ? 0 : trainer.v1.colocate_async.num_warmup_batches;
+}
+
 function renderTable(version: VerlScript["version"]): string {
-  const rows = byVersion(version).map(makeRow);
+  const hasLag = version === "async";
+  const head = hasLag ? [...columns, "lag"] : columns;
+  const rows = byVersion(version).map((script) =>
+    hasLag ? [...makeRow(script), String(lagOf(script))] : makeRow(script),
+  );
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  return [line(columns), line(columns.map(() => "---")), ...rows.map(line)].join("\n");
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
 function renderPage(): string {
@@ -211,7 +221,8 @@ ${renderTable("v0.9")}
 
 ## Asynchronous trainers
 
-Here each step samples with the newest weights. \`data.train_batch_size: 0\` becomes the prompts between two synchronisations.
+**lag**: the number of steps by which conversations are sampled ahead (\`trainer.v1.colocate_async.num_warmup_batches\`); with 0 each step samples
+with the newest weights. \`data.train_batch_size: 0\` becomes the prompts between two synchronisations.
 Of turns "several" without a number may also mean that a script's own config was not there: it is to fill in.
 
 ${renderTable("async")}
