@@ -56,6 +56,7 @@ export { checkReplayModel } from "./replay/index.js";
 export type { OtherReward } from "./rescore/rescore-config.js";
 export { type RescoreOptions, type RescoreResult, rescoreRun } from "./rescore/rescore-run.js";
 export type { ChangedJudgement, Means, RescoreCounts } from "./rescore/summarize.js";
+export { checkTrainConfig } from "./run/check-train-config.js";
 export { type ContextUse, describeContext, listContexts, listContextWarnings } from "./run/list-contexts.js";
 export { listFormatWarnings } from "./run/list-format-warnings.js";
 export { listTargetWarnings } from "./run/list-targets.js";
@@ -68,6 +69,7 @@ export { probeModel, probeTemplate, type Render, type TemplateAbilities } from "
 export { openMultiTurn } from "./task/multi-turn-options.js";
 export { readExamples } from "./task/read-examples.js";
 export { makeTrackers } from "./trackers/open-trackers.js";
+export { loadAlgorithms } from "./user-code/load-algorithms.js";
 export { providePackages } from "./user-code/provide-packages.js";
 export { dumpTrajectories, listShown, saveDump } from "./validation/dump-trajectories.js";
 export { runValidation } from "./validation/run-validation.js";

@@ -182,6 +182,28 @@ describe("cria doctor", () => {
     expect(await check(`${clip}=0.1`, "actor_rollout_ref.actor.ppo_epochs=2")).toEqual([]);
   });
 
+  it("refuses settings that a training refuses: tools and interactions of one turn, algorithms that do not exist", async () => {
+    const { folder } = await writeTinyRun(models);
+    writeFileSync(join(folder, "mine.mjs"), "export const mine = Object.assign(() => null, { comparesGroup: true });");
+    const check = async (...overrides: string[]) => {
+      stdout = "";
+      process.exitCode = undefined;
+      const { checks, code } = await examine(join(folder, "config.yaml"), ...overrides);
+      const refused = checks.filter(({ name, verdict }) => name === "settings" && verdict === "problem");
+      return { refused: refused.map(({ key }) => key), code };
+    };
+    const turns = "actor_rollout_ref.rollout.multi_turn";
+    for (const key of [`${turns}.tool_config_path`, `${turns}.interaction_config_path`]) {
+      const given = [`${key}=${join(folder, "config.yaml")}`];
+      expect(await check(...given, `${turns}.enable=false`)).toEqual({ refused: [key], code: 1 });
+      expect(await check(...given, `${turns}.enable=true`)).toEqual({ refused: [], code: 0 });
+    }
+    const estimator = "algorithm.adv_estimator";
+    expect(await check(`${estimator}=${join(folder, "mine.mjs")}#mine`)).toEqual({ refused: [], code: 0 });
+    expect((await check(`${estimator}=${join(folder, "none.mjs")}#mine`)).code).toBe(1);
+    expect((await check(`${estimator}=grop`)).refused).toHaveLength(1);
+  });
+
   it("names an adapter's targets that the model lacks, and lists its layers", async () => {
     const { folder } = await writeTinyRun(models);
     const targets = "actor_rollout_ref.model.target_modules";

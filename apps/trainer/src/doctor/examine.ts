@@ -15,6 +15,7 @@ import {
 } from "@cria/trainer/internal";
 import { formatBytes } from "../terminal/format-bytes.js";
 import { bad, type Check, ok } from "./check.js";
+import { checkSettings } from "./check-settings.js";
 import { examineConfig } from "./examine-config.js";
 
 export interface Diagnosis {
@@ -28,7 +29,7 @@ export interface Diagnosis {
   vulkan: BackendPart[];
 }
 
-/** Examines this machine, and a config's demands on it. It loads only the native libraries. */
+/** Examines this machine, and a config's demands on it. It loads only the native libraries and the config's algorithms. */
 export async function examine(loaded: LoadedConfig<TrainConfig> | null): Promise<Diagnosis> {
   const config = loaded?.values ?? null;
   const parts = { cuda: listParts("cuda"), metal: listParts("metal"), vulkan: listParts("vulkan") };
@@ -40,6 +41,7 @@ export async function examine(loaded: LoadedConfig<TrainConfig> | null): Promise
   checks.push(await checkDisk(config));
   for (const { message } of listMissingTrainPaths(loaded, ["actor_rollout_ref.model.path"]))
     checks.push(bad("problem", "files", message, "check the path"));
+  checks.push(...(await checkSettings(config, loaded.folder)));
   const examined = await examineConfig(config, loaded.folder, available);
   checks.push(...examined.checks);
   return { checks, model: examined.model, memory: examined.memory, ...parts };
