@@ -5,7 +5,7 @@ import type { DemoOptions, DemoSummary } from "./demo/run-demo.js";
 
 /**
  * Reads rows from Parquet, JSONL and JSON files, in order.
- * @throws DataError when a file is missing or damaged, or a row is malformed.
+ * @throws DataError when a file is missing or damaged, or a row is malformed; ConfigError for an unknown or wrong option.
  */
 export async function loadDataset(...given: Parameters<typeof load>): Promise<DatasetRow[]> {
   return (await import("@cria/rollout")).loadDataset(...given);

@@ -1,3 +1,4 @@
+import { type ChecksOf, checkOptions, isObject, type OptionCheck, optionChecks } from "@cria/core/internal";
 import type { Aggregation } from "./aggregate.js";
 import type { KlEstimate } from "./kl.js";
 import type { PolicyLoss } from "./losses/policy-loss.js";
@@ -56,58 +57,120 @@ const clipping = (clip: Clip | undefined): Partial<PolicyLossOptions> => {
     : { clipRatioLow: clip.low, clipRatioHigh: clip.high };
 };
 
-const make = (lossMode: string | PolicyLoss, given: LossTerms, own: Partial<PolicyLossOptions> = {}) => ({
-  ...defaultPolicyLoss,
-  lossMode,
-  ...terms(given),
-  ...own,
-});
+const { any, number } = optionChecks;
 
-/** Policy losses, each with its parameters; omitted ones have the config's defaults. `policy.train` minimises them. */
+const teacherChecks: ChecksOf<TeacherTermOptions> = {
+  estimate: any,
+  topk: any,
+  coefficient: number,
+  taskRewards: any,
+  policyGradient: any,
+  lossMode: any,
+  clipRatioLow: any,
+  clipRatioHigh: any,
+  maxLoss: any,
+  minLogprob: any,
+};
+
+const termChecks: ChecksOf<Required<LossTerms>> = {
+  aggregation: any,
+  scaleFactor: number,
+  entropy: number,
+  observations: number,
+  demonstrations: number,
+  terms: optionChecks.object,
+  kl: [isObject, "{ coefficient, type }", { coefficient: number, type: any }],
+  teacher: [isObject, "an object with options of the teacher's term", { ...teacherChecks }],
+};
+
+const clip: OptionCheck = [
+  (value) => number[0](value) || isObject(value),
+  "a number, or { low, high }",
+  { low: number, high: number },
+];
+const divergence: OptionCheck = [(value) => value === "tv" || value === "kl", '"tv" or "kl"'];
+
+/**
+ * Makes the loss that `losses` calls `name`.
+ * @param checks checks of the options that other losses lack.
+ * @throws ConfigError that names an unknown or wrong option.
+ */
+function make<Given extends LossTerms & { clip?: Clip }>(
+  name: string,
+  lossMode: string | PolicyLoss,
+  given: Given,
+  checks: ChecksOf<Required<Omit<Given, keyof LossTerms>>>,
+  own: Partial<PolicyLossOptions> = {},
+): PolicyLossOptions {
+  checkOptions(`losses.${name}`, given, { ...termChecks, ...checks } as unknown as ChecksOf<Required<Given>>);
+  return { ...defaultPolicyLoss, lossMode, ...terms(given), ...clipping(given.clip), ...own };
+}
+
+/**
+ * Policy losses, each with its parameters; omitted ones have the config's defaults. `policy.train` minimises them. An
+ * unknown or wrong option is a ConfigError.
+ */
 export const losses = {
   /** PPO's clipped surrogate with a dual clip (arXiv:1707.06347, 1912.09729). `dualClip`: default 3. */
   ppo: (given: LossTerms & { clip?: Clip; dualClip?: number } = {}): PolicyLossOptions =>
-    make("vanilla", given, { ...clipping(given.clip), ...(given.dualClip ? { clipRatioC: given.dualClip } : {}) }),
+    make("ppo", "vanilla", given, { clip, dualClip: number }, given.dualClip ? { clipRatioC: given.dualClip } : {}),
   /** GSPO: one clipped ratio for each sequence (arXiv:2507.18071). */
-  gspo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("gspo", given, clipping(given.clip)),
+  gspo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("gspo", "gspo", given, { clip }),
   /** SAPO: a soft gate instead of the clip (arXiv:2511.20347). Temperatures: default 1. */
   sapo: (given: LossTerms & { tauPos?: number; tauNeg?: number } = {}): PolicyLossOptions =>
-    make("sapo", given, {
-      tauPos: given.tauPos ?? defaultPolicyLoss.tauPos,
-      tauNeg: given.tauNeg ?? defaultPolicyLoss.tauNeg,
-    }),
+    make(
+      "sapo",
+      "sapo",
+      given,
+      { tauPos: number, tauNeg: number },
+      {
+        tauPos: given.tauPos ?? defaultPolicyLoss.tauPos,
+        tauNeg: given.tauNeg ?? defaultPolicyLoss.tauNeg,
+      },
+    ),
   /** CISPO: clipped importance weights, which pass no gradient (arXiv:2506.13585). */
-  cispo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("cispo", given, clipping(given.clip)),
+  cispo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("cispo", "cispo", given, { clip }),
   /** GPG: advantage times logprob, without a ratio (arXiv:2504.02546). */
-  gpg: (given: LossTerms = {}): PolicyLossOptions => make("gpg", given),
+  gpg: (given: LossTerms = {}): PolicyLossOptions => make("gpg", "gpg", given, {}),
   /** GMPO: the geometric mean of a sequence's ratios (arXiv:2507.20673). */
-  geoMean: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions =>
-    make("geo_mean", given, clipping(given.clip)),
+  geoMean: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("geoMean", "geo_mean", given, { clip }),
   /** Clip-Cov: tokens of high covariance lose their gradient (arXiv:2505.22617). */
   clipCov: (
     given: LossTerms & { clip?: Clip; ratio?: number; lower?: number; upper?: number } = {},
   ): PolicyLossOptions =>
-    make("clip_cov", given, {
-      ...clipping(given.clip),
-      clipCovRatio: given.ratio ?? defaultPolicyLoss.clipCovRatio,
-      clipCovLb: given.lower ?? defaultPolicyLoss.clipCovLb,
-      clipCovUb: given.upper ?? defaultPolicyLoss.clipCovUb,
-    }),
+    make(
+      "clipCov",
+      "clip_cov",
+      given,
+      { clip, ratio: number, lower: number, upper: number },
+      {
+        clipCovRatio: given.ratio ?? defaultPolicyLoss.clipCovRatio,
+        clipCovLb: given.lower ?? defaultPolicyLoss.clipCovLb,
+        clipCovUb: given.upper ?? defaultPolicyLoss.clipCovUb,
+      },
+    ),
   /** KL-Cov: a KL penalty on tokens of high covariance (arXiv:2505.22617). */
   klCov: (given: LossTerms & { ratio?: number; coefficient?: number } = {}): PolicyLossOptions =>
-    make("kl_cov", given, {
-      klCovRatio: given.ratio ?? defaultPolicyLoss.klCovRatio,
-      ppoKlCoef: given.coefficient ?? defaultPolicyLoss.ppoKlCoef,
-    }),
+    make(
+      "klCov",
+      "kl_cov",
+      given,
+      { ratio: number, coefficient: number },
+      {
+        klCovRatio: given.ratio ?? defaultPolicyLoss.klCovRatio,
+        ppoKlCoef: given.coefficient ?? defaultPolicyLoss.ppoKlCoef,
+      },
+    ),
   /**
    * DPPO: leaves out a token if its divergence from the sampler is too large, by total variation or by KL
    * (arXiv:2602.04879).
    */
   dppo: (given: LossTerms & { divergence?: "tv" | "kl"; clip?: Clip } = {}): PolicyLossOptions =>
-    make(given.divergence === "kl" ? "dppo_kl" : "dppo_tv", given, clipping(given.clip)),
+    make("dppo", given.divergence === "kl" ? "dppo_kl" : "dppo_tv", given, { divergence, clip }),
   /** DRO: a squared log-ratio, of weight `beta`, instead of the clip (arXiv:2405.19107). */
-  dro: (given: LossTerms & { beta: number }): PolicyLossOptions => make("dro", given, { droBeta: given.beta }),
+  dro: (given: LossTerms & { beta: number }): PolicyLossOptions =>
+    make("dro", "dro", given, { beta: number }, { droBeta: given.beta }),
   /** A loss of your own, with the parameters that it reads. */
   custom: (loss: PolicyLoss, given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions =>
-    make(loss, given, clipping(given.clip)),
+    make("custom", loss, given, { clip }),
 };

@@ -77,6 +77,11 @@ describe("a tool that is called", () => {
     expect(await meter({}, { state })).toMatchObject({ text: "6", reward: -0.1 });
     expect(state).toEqual({ count: 6, calls: 2 });
     expect(released).toHaveLength(2);
+    await expect(meter({}, { stat: state } as never)).rejects.toMatchObject({
+      code: "config/unknown-key",
+      subject: `call of tool "${meter.name}": stat`,
+      expected: 'perhaps "state"',
+    });
   });
 
   it("gives create its row, and execute its signal", async () => {
@@ -359,6 +364,12 @@ describe("tool()", () => {
     );
     expect(define({ execute: "ls" })).toThrow(
       expect.objectContaining({ code: "tool/bad-definition", subject: 'execute of tool "x"' }),
+    );
+    expect(define({ relase: () => {} })).toThrow(
+      expect.objectContaining({ code: "config/unknown-key", subject: "tool: relase", expected: 'perhaps "release"' }),
+    );
+    expect(define({ reward: 1 })).toThrow(
+      expect.objectContaining({ code: "config/bad-value", subject: "tool: reward" }),
     );
     expect(define({ inputSchema: undefined })).toThrow(
       expect.objectContaining({ code: "tool/bad-schema", subject: 'tool "x"', received: "nothing" }),

@@ -1,5 +1,5 @@
 import { type JsonSchema, ToolError } from "@cria/core";
-import { toContentPart, toImageSource } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, optionChecks, toContentPart, toImageSource } from "@cria/core/internal";
 import {
   BaseTool,
   type CreateOptions,
@@ -134,15 +134,45 @@ export interface Tool<
 > extends BaseTool<Row> {
   /**
    * Each call is a separate conversation, unless it is given a `state`.
-   * @throws ToolError "tool/bad-arguments" for arguments that do not fit the schema; exceptions of `execute`.
+   * @throws ToolError "tool/bad-arguments" for arguments that do not fit the schema; ConfigError for an unknown or wrong
+   * option; exceptions of `execute`.
    */
   (input: ToolArguments<Schema>, options?: ToolCallOptions<State, Row>): Promise<Output>;
 }
 
+const { any, function: callback } = optionChecks;
+
+const definitionChecks: ChecksOf<Required<ToolDefinition<ToolInputSchema, unknown>>> = {
+  // Wrong ones are errors of their own.
+  name: any,
+  description: any,
+  inputSchema: any,
+  execute: any,
+  snapshot: any,
+  restore: any,
+  create: callback,
+  keepsState: optionChecks.flag,
+  reward: callback,
+  release: callback,
+  dispose: callback,
+};
+
+const callChecks: ChecksOf<Required<ToolCallOptions<unknown>>> = {
+  instanceId: optionChecks.text,
+  kwargs: optionChecks.object,
+  groundTruth: any,
+  row: any,
+  images: any,
+  state: any,
+  signal: optionChecks.signal,
+  agentData: optionChecks.object,
+};
+
 /**
  * Makes a tool of an agent from a schema and a function: `tool({ name: "square", description: "...", inputSchema:
  * z.object({ x: z.number() }), execute: ({ x }) => x * x })`. It can be called: `await square({ x: 3 })`.
- * @throws ToolError for a name that models cannot call, or a schema that does not describe an object.
+ * @throws ConfigError for an unknown or wrong field; ToolError for a name that models cannot call, or a schema that does
+ * not describe an object.
  */
 export function tool<
   Schema extends ToolInputSchema,
@@ -151,6 +181,7 @@ export function tool<
   Row = unknown,
   Snapshot = unknown,
 >(definition: ToolDefinition<Schema, State, Output, Row, Snapshot>): Tool<Schema, State, Output, Row> {
+  checkOptions<object>("tool", definition, definitionChecks);
   const { name, description } = definition;
   checkDefinition(definition);
   const subject = `tool "${name}"`;
@@ -229,6 +260,7 @@ class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOut
 
   /** A call by the tool's owner. */
   async callOnce(input: ToolArguments<Schema>, options: ToolCallOptions<State, Row> = {}): Promise<Output> {
+    checkOptions<object>(`call of tool "${this.name}"`, options, callChecks);
     const { instanceId = "call", kwargs = {}, groundTruth, row, images, signal, agentData = {} } = options;
     const { create, release } = this.definition;
     const conversation = { instanceId, kwargs };

@@ -31,7 +31,8 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
 /**
  * Loads a model whose logprobs `policy.train` learns from, where its loss has a teacher: `losses.ppo({ teacher: {} })`.
  * @param path a GGUF file of any size with the policy's vocabulary.
- * @throws EngineError when it cannot be loaded; ConfigError for another vocabulary, or a policy that sees images.
+ * @throws EngineError when it cannot be loaded; ConfigError for another vocabulary, a policy that sees images, or an
+ * option that is unknown or wrong.
  */
 export async function loadTeacher(path: string, policy: Policy, options: LoadTeacherOptions = {}): Promise<Teacher> {
   return (await import("./policy/teacher.js")).loadTeacher(path, policy, options);

@@ -1,5 +1,5 @@
 import type { Trajectory } from "@cria/core";
-import { showContent } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, optionChecks, showContent } from "@cria/core/internal";
 import {
   CheckpointStore,
   countSteps,
@@ -30,6 +30,17 @@ export interface DemoOptions {
   signal?: AbortSignal;
 }
 
+const { text, flag, whole, signal } = optionChecks;
+
+const demoChecks: ChecksOf<Required<DemoOptions>> = {
+  seed: whole,
+  steps: [(value) => value === null || Number.isInteger(value), "a whole number, or null"],
+  overrides: [Array.isArray, "a list of key.path=value"],
+  cwd: text,
+  silent: flag,
+  signal,
+};
+
 /** Steps between checkpoints. */
 const SAVE_FREQ = 5;
 
@@ -51,6 +62,7 @@ export interface DemoSummary {
 
 /** Implements `runDemo` of when-called.ts. */
 export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
+  checkOptions("runDemo", options, demoChecks);
   const started = performance.now();
   const overrides = [
     `actor_rollout_ref.rollout.seed=${options.seed}`,

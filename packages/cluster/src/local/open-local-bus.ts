@@ -1,3 +1,5 @@
+import { type ChecksOf, checkOptions } from "@cria/core/internal";
+import { busChecks } from "../bus/bus-checks.js";
 import type { BusOptions } from "../bus/job-bus.js";
 import { openBus } from "../bus/open-bus.js";
 import { type ClusterBus, toClusterBus } from "../cluster-bus.js";
@@ -8,7 +10,14 @@ export interface LocalBusOptions extends BusOptions {
   hub?: LocalHub;
 }
 
-/** A bus inside this process: no server, nothing on disk. */
-export function openLocalBus({ hub = new LocalHub(), ...options }: LocalBusOptions = {}): ClusterBus {
+const localChecks: ChecksOf<Required<LocalBusOptions>> = {
+  ...busChecks,
+  hub: [(value) => value instanceof LocalHub, "new LocalHub()"],
+};
+
+/** A bus inside this process: no server, nothing on disk. @throws ConfigError for an unknown or wrong option. */
+export function openLocalBus(given: LocalBusOptions = {}): ClusterBus {
+  checkOptions("openLocalBus", given, localChecks);
+  const { hub = new LocalHub(), ...options } = given;
   return toClusterBus(openBus(connectLocally(hub), options), "in process");
 }

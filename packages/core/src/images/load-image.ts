@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { type ChecksOf, checkOptions, optionChecks } from "../check-options.js";
 import { DataError } from "../errors/data-error.js";
 import { type ImageMimeType, type ImageRecord, type ImageSource, isLoaded, type LoadedImage } from "./image-source.js";
 import { type ReadSourceOptions, readHead, readSource } from "./read-source.js";
@@ -12,6 +13,16 @@ export interface ImageLimits {
 }
 
 export interface LoadImageOptions extends ImageLimits, ReadSourceOptions {}
+
+const { number, text } = optionChecks;
+
+const imageChecks: ChecksOf<Required<LoadImageOptions>> = {
+  maxBytes: number,
+  maxPixels: number,
+  subject: text,
+  folder: text,
+  fetch: optionChecks.function,
+};
 
 const defaultMaxPixels = 4096 * 4096;
 const mimeTypes: Record<string, ImageMimeType> = {
@@ -46,9 +57,10 @@ export function toImageRecord({ hash, width, height, mimeType }: ImageRecord): I
  * Loads an image's file into memory and reads its displayed size from its header: the camera may have been turned.
  * Pixels are decoded later.
  * @throws DataError "data/bad-image" for a file that cannot be decoded or exceeds the limits; "data/image-refused" for
- * a path or an address that these options do not allow.
+ * a path or an address that these options do not allow; ConfigError for an unknown or wrong option.
  */
 export async function loadImage(source: ImageSource, options: LoadImageOptions = {}): Promise<LoadedImage> {
+  checkOptions("loadImage", options, imageChecks);
   if (isLoaded(source)) return source;
   const bytes = await readSource(source, options);
   const { width, height, mimeType } = await readHeader(bytes, options);

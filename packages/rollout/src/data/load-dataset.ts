@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { DataError, hashSeed } from "@cria/core";
-import { shuffleIndices } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, optionChecks, shuffleIndices } from "@cria/core/internal";
 import { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
 import { mapRecord, type RowMap } from "./map-record.js";
 import { type DatasetClass, RolloutDataset } from "./rollout-dataset.js";
@@ -18,11 +18,28 @@ export interface LoadDatasetOptions extends Omit<ParseRowOptions, "position"> {
   config?: Readonly<Record<string, unknown>>;
 }
 
+const { any, text } = optionChecks;
+
+const datasetChecks: ChecksOf<Required<LoadDatasetOptions>> = {
+  promptKey: text,
+  rewardFnKey: text,
+  imageKey: text,
+  videoKey: text,
+  folder: text,
+  needToolsKwargs: optionChecks.flag,
+  maxSamples: optionChecks.whole,
+  sampleSeed: any,
+  datasetClass: any,
+  map: any,
+  config: any,
+};
+
 /**
  * Reads rows from Parquet, JSONL and JSON files, in order.
- * @throws DataError when a file is missing or damaged, or a row is malformed.
+ * @throws DataError when a file is missing or damaged, or a row is malformed; ConfigError for an unknown or wrong option.
  */
 export async function loadDataset(files: readonly string[], options: LoadDatasetOptions = {}): Promise<DatasetRow[]> {
+  checkOptions("loadDataset", options, datasetChecks);
   const dataset = new (options.datasetClass ?? RolloutDataset)(files, options.config);
   const rows: DatasetRow[] = [];
   for (const [file, records] of (await dataset.load()).entries()) {

@@ -111,6 +111,13 @@ describe("interaction()", () => {
         received: '{"name":"x"}',
       }),
     );
+    expect(() => interaction({ reply: () => "", scores: () => 1 } as never)).toThrow(
+      expect.objectContaining({
+        code: "config/unknown-key",
+        subject: "interaction: scores",
+        expected: 'perhaps "score"',
+      }),
+    );
     expect(() => interaction(undefined as never)).toThrow(
       expect.objectContaining({
         code: "interaction/bad-definition",

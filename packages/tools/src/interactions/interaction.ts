@@ -1,4 +1,5 @@
 import { type ChatMessage, findLastAnswer, ToolError } from "@cria/core";
+import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
 import { InstanceStore } from "../instance-store.js";
 import { preview } from "../validate-arguments.js";
 import { BaseInteraction, type InteractionReply, type ReplyKwargs, type StartKwargs } from "./base-interaction.js";
@@ -65,11 +66,24 @@ export interface InteractionDefinition<State> {
   dispose?: () => void | Promise<void>;
 }
 
+const { any, function: callback } = optionChecks;
+
+const definitionChecks: ChecksOf<Required<InteractionDefinition<unknown>>> = {
+  name: optionChecks.text,
+  create: callback,
+  keepsState: optionChecks.flag,
+  // A wrong one is an error of its own.
+  reply: any,
+  score: callback,
+  release: callback,
+  dispose: callback,
+};
+
 /**
  * Makes an interaction from functions: `interaction(({ answer }) => (answer === "4" ? { shouldTerminate: true, score: 1
  * } : "No."))`, or with a name, a state for each conversation and a score: `interaction({ name, create, reply, score,
  * release })`.
- * @throws ToolError without a function `reply`.
+ * @throws ConfigError for an unknown or wrong field; ToolError without a function `reply`.
  */
 export function interaction(reply: InteractionDefinition<undefined>["reply"]): BaseInteraction;
 export function interaction<State = undefined>(definition: InteractionDefinition<State>): BaseInteraction;
@@ -77,6 +91,7 @@ export function interaction<State>(
   given: InteractionDefinition<State> | InteractionDefinition<State>["reply"],
 ): BaseInteraction {
   const definition = typeof given === "function" ? { reply: given } : given;
+  if (isObject(definition)) checkOptions<object>("interaction", definition, definitionChecks);
   if (typeof definition?.reply === "function") return new FunctionInteraction(definition);
   throw new ToolError("has no function that replies", {
     code: "interaction/bad-definition",

@@ -1,4 +1,5 @@
 import type { TrainCandidates, TrainSequence, Trajectory } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { LossWeights } from "./mix-mini-batch.js";
 import type { ObservedTrajectory } from "./observations.js";
 import { cutTrainSequences } from "./paths.js";
@@ -52,12 +53,25 @@ export interface MakeBatchOptions extends Pick<Batch, "temperature" | "responseL
   taught?: readonly number[];
 }
 
-/** Makes a batch from trajectories and their advantages. */
+const { any, number, count } = optionChecks;
+
+const batchChecks: ChecksOf<Required<MakeBatchOptions>> = {
+  advantages: [Array.isArray, "a list of Float32Array, one for each trajectory"],
+  scores: optionChecks.object,
+  temperature: number,
+  responseLength: count,
+  lossWeights: optionChecks.function,
+  taught: any,
+};
+
+/** Makes a batch from trajectories and their advantages. @throws ConfigError for an unknown or wrong option. */
 export function makeBatch(
   trajectories: readonly (ObservedTrajectory & Pick<Trajectory, "uid" | "responseMask">)[],
-  { advantages, scores, temperature, responseLength, ...options }: MakeBatchOptions,
+  options: MakeBatchOptions,
 ): Batch {
-  const { lossWeights, taught = [...trajectories.keys()] } = options;
+  checkOptions("makeBatch", options, batchChecks);
+  const { advantages, scores, temperature, responseLength, lossWeights } = options;
+  const { taught = [...trajectories.keys()] } = options;
   const maskOf = (index: number) => scores?.lossMask(index) ?? trajectories[index]!.responseMask;
   const sequences = new Map<number, TrainSequence[]>();
   // With branches, a conversation has only some of its trajectory's tokens.

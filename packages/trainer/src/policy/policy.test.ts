@@ -5,10 +5,13 @@ import { TinyModels } from "@cria/engine/testing";
 import { holdConversation } from "@cria/rollout/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { advantages } from "../step/advantages.js";
+import { Groups } from "../step/groups.js";
 import { rollOut } from "../step/roll-out.js";
 import { defineTask } from "../task/task.js";
+import { makeBatch } from "./batch.js";
 import { loadPolicy } from "./load-policy.js";
 import type { Policy } from "./policy.js";
+import { loadTeacher } from "./teacher.js";
 import { computePolicyGradient, type UpdateOptions } from "./update-policy.js";
 
 const models = new TinyModels();
@@ -37,11 +40,17 @@ async function teach(taught: Policy, more: Partial<UpdateOptions> = {}): Promise
   await taught.train(groups.toBatch(advantages.grpo(groups)), losses.ppo(), { learningRate: 1e-2, ...more });
 }
 
-const failureOf = (work: PromiseLike<unknown>) =>
-  work.then(
-    () => null,
-    (error: unknown) => error,
-  );
+const noGroups = new Groups({ rows: [], trajectories: [], temperature: 1, responseLength: 8 });
+
+/** The error of a promise, or of a call; null: there is none. */
+async function failureOf(work: PromiseLike<unknown> | (() => unknown)): Promise<unknown> {
+  try {
+    await (typeof work === "function" ? work() : work);
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
 async function collect(pieces: AsyncIterable<string>): Promise<string[]> {
   const collected: string[] = [];
   for await (const piece of pieces) collected.push(piece);
@@ -233,18 +242,80 @@ it("an error of loading names the file", async () => {
   expect(String(await failureOf(loadPolicy(model, { lora: { targets: ["q_prj"] } })))).toContain("q_prj");
 });
 
-it("misspelt options of an own loop are refused", async () => {
-  const code = "config/unknown-key";
-  const loose = (options: object) => options as never;
-  await expect(loadPolicy(model, loose({ contextsize: 100 }))).rejects.toMatchObject({
-    code,
-    subject: "loadPolicy: contextsize",
-    expected: 'perhaps "contextSize"',
+/** Options that no type has, as programs in JavaScript give them. */
+const loose = (options: object) => options as never;
+
+/** Calls of an own loop, each with options of which one is misspelt; the call's name in errors, and the right name. */
+const misspelt: Record<string, [call: () => unknown, option: string]> = {
+  "loadPolicy: contextsize": [() => loadPolicy(model, loose({ contextsize: 100 })), "contextSize"],
+  "rollOut: temprature": [
+    async () => rollOut(policy, task, await task.load(), loose({ temprature: 0 })),
+    "temperature",
+  ],
+  "policy.train: learningrate": [() => policy.train(loose({}), loose({}), loose({ learningrate: 1 })), "learningRate"],
+  "policy.generate: maxTokns": [() => policy.generate("?", loose({ maxTokns: 1 })), "maxTokens"],
+  "policy.score: refrence": [() => policy.score([], loose({ refrence: true })), "reference"],
+  "policy.keepVersion: update": [() => policy.keepVersion(loose({ update: 1 })), "updates"],
+  "policy.export: quantise": [() => policy.export("none.gguf", loose({ quantise: "q8_0" })), "quantize"],
+  "loadTeacher: sample": [() => loadTeacher(model, policy, loose({ sample: true })), "samples"],
+  "task.batches: sed": [() => task.batches(1, loose({ sed: 1 })).next(), "seed"],
+  "groups.toBatch: lossWeight": [
+    () => noGroups.toBatch({ indices: [], advantages: [], metrics: {} }, loose({ lossWeight: () => 1 })),
+    "lossWeights",
+  ],
+  "makeBatch: temprature": [() => makeBatch([], loose({ temprature: 1 })), "temperature"],
+  "advantages.of: gama": [() => advantages.of("grpo", noGroups, loose({ gama: 1 })), "gamma"],
+  ...Object.fromEntries(
+    Object.entries(advantages)
+      .filter(([name]) => name !== "of")
+      .map(([name, by]) => [
+        `advantages.${name}: normaliseByStd`,
+        [() => (by as typeof advantages.grpo)(noGroups, loose({ normaliseByStd: false })), "normalizeByStd"],
+      ]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(losses).flatMap(([name, make]): [string, [() => unknown, string]][] => {
+      const given = (options: object) => (name === "custom" ? [() => [], options] : [options]);
+      const call = (options: object) => () => (make as (...given: unknown[]) => unknown)(...given(options));
+      return [
+        [`losses.${name}: entrpy`, [call({ entrpy: 0.01 }), "entropy"]],
+        [`losses.${name}: kl.coeficient`, [call({ kl: { coeficient: 1 } }), "kl.coefficient"]],
+        [`losses.${name}: teacher.topK`, [call({ teacher: { topK: 4 } }), "teacher.topk"]],
+      ];
+    }),
+  ),
+  "losses.ppo: clp": [() => losses.ppo(loose({ clp: 0.1 })), "clip"],
+  "losses.ppo: clip.lo": [() => losses.ppo(loose({ clip: { lo: 0.1, high: 0.2 } })), "clip.low"],
+  "losses.ppo: dualclip": [() => losses.ppo(loose({ dualclip: 5 })), "dualClip"],
+  "losses.sapo: taupos": [() => losses.sapo(loose({ taupos: 1.1 })), "tauPos"],
+  "losses.clipCov: uper": [() => losses.clipCov(loose({ uper: 1 })), "upper"],
+  "losses.klCov: ration": [() => losses.klCov(loose({ ration: 1 })), "ratio"],
+  "losses.dppo: divergance": [() => losses.dppo(loose({ divergance: "kl" })), "divergence"],
+  "losses.dro: betta": [() => losses.dro(loose({ betta: 1 })), "beta"],
+  "losses.custom: clp": [
+    () =>
+      losses.custom(
+        loose(() => []),
+        loose({ clp: 0.1 }),
+      ),
+    "clip",
+  ],
+};
+
+describe("misspelt options of an own loop are refused", () => {
+  it.each(Object.entries(misspelt))("%s", async (subject, [call, option]) => {
+    const expected = expect.stringContaining(`"${option}"`);
+    expect(await failureOf(call)).toMatchObject({ code: "config/unknown-key", subject, expected });
   });
-  await expect(rollOut(policy, task, await task.load(), loose({ temprature: 0 }))).rejects.toMatchObject({ code });
-  await expect(policy.train(loose({}), loose({}), loose({ learningrate: 1 }))).rejects.toMatchObject({ code });
-  await expect(task.batches(1, loose({ step: 1 })).next()).rejects.toMatchObject({ code });
-  expect(() => policy.generate("?", loose({ maxTokns: 1 }))).toThrow(
-    expect.objectContaining({ code, expected: expect.stringContaining("maxTokens") }),
-  );
+
+  it("and values of a wrong type", async () => {
+    const code = "config/bad-value";
+    for (const clip of ["0.1", null])
+      expect(await failureOf(() => losses.ppo(loose({ clip })))).toMatchObject({ code, subject: "losses.ppo: clip" });
+    expect(await failureOf(() => losses.dppo(loose({ divergence: "js" })))).toMatchObject({ code });
+    expect(await failureOf(() => advantages.grpo(noGroups, loose({ gamma: "1" })))).toMatchObject({
+      code,
+      subject: "advantages.grpo: gamma",
+    });
+  });
 });

@@ -33,7 +33,7 @@ export interface GenerateTextOptions extends SamplingOptions {
   signal?: AbortSignal;
 }
 
-const { any, number, count, whole, signal, flag } = optionChecks;
+const { any, text, number, count, whole, signal, flag } = optionChecks;
 
 const generateChecks: ChecksOf<Required<GenerateTextOptions>> = {
   ...samplingChecks,
@@ -61,6 +61,18 @@ const updateChecks: ChecksOf<Required<UpdateOptions>> = {
   beforeStep: any,
   compute: any,
 };
+
+const scoreChecks: ChecksOf<Required<PolicyScoreOptions>> = {
+  temperature: number,
+  entropy: flag,
+  sumPiSquared: flag,
+  reference: flag,
+  signal,
+  compute: any,
+};
+
+/** Checks of the options of `keepVersion`. */
+export const keepChecks: ChecksOf<{ path: string; updates: number }> = { path: text, updates: whole };
 
 export interface PolicyParts {
   engine: PolicyEngine;
@@ -104,9 +116,11 @@ export class Policy {
    * trained. It uses the memory of the trained weights, an adapter or the whole model, until it is disposed. With
    * `path`, a file with a saved earlier version, the values of that are kept instead. `updates` is the version's number
    * of updates; default: those of this policy.
-   * @throws EngineError for a file with the weights of another policy.
+   * @throws EngineError for a file with the weights of another policy; ConfigError for an unknown or wrong option.
    */
-  async keepVersion({ path, updates = this.updated }: { path?: string; updates?: number } = {}): Promise<KeptPolicy> {
+  async keepVersion(options: { path?: string; updates?: number } = {}): Promise<KeptPolicy> {
+    checkOptions("policy.keepVersion", options, keepChecks);
+    const { path, updates = this.updated } = options;
     const { engine } = this;
     if (!engine.keepVersion) {
       throw new EngineError("keeps no versions of its policy", {
@@ -147,11 +161,16 @@ export class Policy {
     return { tokenIds, lossMask: mask };
   }
 
-  /** Computes logprobs of sequences. Tokens before `from`, or before the first token in the loss mask, have 0. */
+  /**
+   * Computes logprobs of sequences. Tokens before `from`, or before the first token in the loss mask, have 0.
+   * @throws ConfigError for an unknown or wrong option; as `scoreReference`, with `reference`.
+   */
   async score(
     sequences: readonly { tokenIds: ArrayLike<number>; from?: number; lossMask?: ArrayLike<number> }[],
-    { reference = false, temperature, signal, entropy, sumPiSquared, compute }: PolicyScoreOptions = {},
+    options: PolicyScoreOptions = {},
   ): Promise<TokenScores[]> {
+    checkOptions("policy.score", options, scoreChecks);
+    const { reference = false, temperature, signal, entropy, sumPiSquared, compute } = options;
     if (sequences.length === 0) return [];
     const ranges = sequences.map(({ tokenIds, from, lossMask }) => ({
       tokenIds,
@@ -233,9 +252,11 @@ export class Policy {
   /**
    * Writes a whole model; with LoRA the adapter is merged into its base.
    * @param quantize type of the weight matrices, for example "q8_0"; default: unchanged.
-   * @throws EngineError when it cannot be written or the type is unknown.
+   * @throws EngineError when it cannot be written or the type is unknown; ConfigError for an unknown option.
    */
-  async export(file: string, { quantize }: { quantize?: string } = {}): Promise<void> {
+  async export(file: string, options: { quantize?: string } = {}): Promise<void> {
+    checkOptions("policy.export", options, { quantize: text });
+    const { quantize } = options;
     const { exportModel } = await import("@cria/engine");
     const weights = `${file}.weights`;
     await this.save(weights);

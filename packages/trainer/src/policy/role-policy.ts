@@ -1,6 +1,7 @@
 import type { PolicyVersion } from "@cria/core";
+import { checkOptions } from "@cria/core/internal";
 import { nameForRole } from "./of-role.js";
-import { KeptPolicy, Policy, type PolicyParts } from "./policy.js";
+import { KeptPolicy, keepChecks, Policy, type PolicyParts } from "./policy.js";
 import { joinRoles, RoleAdapters, withSequences } from "./role-adapters.js";
 
 /**
@@ -29,7 +30,9 @@ export class RolePolicy extends Policy {
   }
 
   /** As `Policy.keepVersion`; `path` is the name of the files' family, one for each role (`nameForRole`). */
-  override async keepVersion({ path, updates = this.updates }: { path?: string; updates?: number } = {}) {
+  override async keepVersion(options: { path?: string; updates?: number } = {}) {
+    checkOptions("policy.keepVersion", options, keepChecks);
+    const { path, updates = this.updates } = options;
     const kept = new Map<string, KeptPolicy>();
     for (const [role, policy] of this.roles)
       kept.set(

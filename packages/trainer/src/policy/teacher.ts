@@ -1,4 +1,5 @@
 import { ConfigError, type PolicyEngine, type ScoreOptions } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import type { Policy } from "./policy.js";
 import type { Teacher } from "./token-scores.js";
@@ -10,12 +11,17 @@ export interface LoadTeacherOptions extends Pick<LoadModelOptions, "device" | "t
   samples?: boolean;
 }
 
+const teacherChecks: ChecksOf<Required<LoadTeacherOptions>> = {
+  device: optionChecks.any,
+  threads: optionChecks.count,
+  adapter: optionChecks.text,
+  samples: optionChecks.flag,
+};
+
 /** Implements `loadTeacher` of when-called.ts. */
-export async function loadTeacher(
-  path: string,
-  policy: Policy,
-  { adapter, samples = false, ...options }: LoadTeacherOptions = {},
-): Promise<Teacher> {
+export async function loadTeacher(path: string, policy: Policy, given: LoadTeacherOptions = {}): Promise<Teacher> {
+  checkOptions("loadTeacher", given, teacherChecks);
+  const { adapter, samples = false, ...options } = given;
   if (policy.engine.images) {
     throw new ConfigError("reads text alone, and the policy sees images", {
       code: "config/bad-value",

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import { checkConfig } from "../config/check-config.js";
 import { resolveAllPaths } from "../config/paths.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
@@ -20,8 +21,16 @@ export interface OpenReplayOptions {
   signal?: AbortSignal;
 }
 
+const replayChecks: ChecksOf<Required<OpenReplayOptions>> = {
+  train: optionChecks.object,
+  report: optionChecks.function,
+  signal: optionChecks.signal,
+};
+
 /** Implements `openReplay` of when-called.ts. */
-export async function openReplay(path: string, { train, report, signal }: OpenReplayOptions = {}): Promise<Replay> {
+export async function openReplay(path: string, options: OpenReplayOptions = {}): Promise<Replay> {
+  checkOptions("openReplay", options, replayChecks);
+  const { train, report, signal } = options;
   const run = readRun(path);
   const config = makeReplayConfig(run);
   await checkModel(config, run.origin);

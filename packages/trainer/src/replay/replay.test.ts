@@ -245,6 +245,19 @@ it("scores a conversation with the newest weights", async () => {
   });
 });
 
+it("misspelt options of a replay are refused", async () => {
+  const loose = (options: object) => options as never;
+  const line = loose({});
+  const misspelt: [call: Promise<unknown>, subject: string, option: string][] = [
+    [replay.replay([], loose({ untill: 3 })), "replay.replay: untill", "until"],
+    [replay.fork(line, 1, loose({ livetools: true })), "replay.fork: livetools", "liveTools"],
+    [replay.alternatives(line, 1, loose({ cout: 3 })), "replay.alternatives: cout", "count"],
+    [replay.scoreNow(line, loose({ validations: true })), "replay.scoreNow: validations", "validation"],
+  ];
+  for (const [call, subject, option] of misspelt)
+    await expect(call).rejects.toMatchObject({ code: "config/unknown-key", subject, expected: `perhaps "${option}"` });
+});
+
 describe("a replay is refused", () => {
   const refusals: [string, Partial<DumpLine>, string][] = [
     ["that failed", { error: "the tool broke" }, "replay/failed"],

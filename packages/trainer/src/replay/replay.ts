@@ -6,7 +6,7 @@ import {
   type TokenCandidate,
   type TrajectorySampling,
 } from "@cria/core";
-import { listPaths, showContent, UNNAMED_ROLE } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, listPaths, optionChecks, showContent, UNNAMED_ROLE } from "@cria/core/internal";
 import type { Change, DumpLine } from "@cria/records";
 import { isOfRow, listLineCalls } from "@cria/records/internal";
 import { agentLoops as builtInLoops, type DatasetRow, Semaphore } from "@cria/rollout";
@@ -61,6 +61,19 @@ export interface ForkResult {
   token: number;
 }
 
+const { flag, function: callback, whole } = optionChecks;
+
+const placeChecks: ChecksOf<Required<ReplayPlace>> = { validation: flag, signal: optionChecks.signal };
+const replayChecks: ChecksOf<Required<ReplayOptions>> = { ...placeChecks, until: whole };
+const forkChecks: ChecksOf<Required<ForkOptions>> = {
+  ...placeChecks,
+  replacement: optionChecks.any,
+  seed: whole,
+  liveTools: flag,
+  onText: callback,
+  onOtherAnswer: callback,
+};
+
 interface PassedTurns {
   line: DumpLine;
   token: number;
@@ -104,6 +117,7 @@ export class Replay {
   replay(lines: readonly DumpLine[], options: ReplayOptions = {}): Promise<ReplayResult[]> {
     const { validation = false, until, signal } = options;
     return this.inTurn(async () => {
+      checkOptions("replay.replay", options, replayChecks);
       const results: ReplayResult[] = [];
       const batches = new Map<string, number[]>();
       lines.forEach((line, i) => {
@@ -145,6 +159,7 @@ export class Replay {
   fork(given: DumpLine, token: number, options: ForkOptions = {}): Promise<ForkResult> {
     const { validation = false, replacement, liveTools = false, onText, onOtherAnswer, signal } = options;
     return this.inTurn(async () => {
+      checkOptions("replay.fork", options, forkChecks);
       const [shown] = await this.show([given], validation);
       const { line } = shown!;
       const [row] = await this.check([line], validation);
@@ -192,9 +207,11 @@ export class Replay {
   alternatives(
     line: DumpLine,
     token: number,
-    { count = 10, validation = false, signal }: ReplayPlace & { count?: number } = {},
+    options: ReplayPlace & { count?: number } = {},
   ): Promise<(TokenCandidate & { text: string })[]> {
+    const { count = 10, validation = false, signal } = options;
     return this.inTurn(async () => {
+      checkOptions("replay.alternatives", options, { ...placeChecks, count: optionChecks.count });
       const path = listPaths({ tokenIds: line.token_ids, segments: line.segments }).find(({ indices }) =>
         indices.includes(token),
       );
@@ -202,7 +219,7 @@ export class Replay {
       if (place < 1) throw refuseToken(line, token, "a token with others before it");
       const [shown] = await this.show([line], validation);
       const { temperature } = readSampling(line, this.parts.config, validation);
-      const options = { maxTokens: 1, temperature, seed: 0, topLogprobs: count, signal };
+      const drawn = { maxTokens: 1, temperature, seed: 0, topLogprobs: count, signal };
       /** @param begin evaluates the first tokens, with the keys and values of earlier versions; returns their number. */
       const sample = async (engine: PolicyEngine, begin?: (sequence: PolicySequence) => Promise<number>) => {
         const { token_ids } = this.place(shown!);
@@ -210,7 +227,7 @@ export class Replay {
         try {
           const from = (await begin?.(sequence)) ?? 0;
           const given = Array.from(path!.indices.subarray(from, place), (t) => token_ids[t]!);
-          const { topLogprobs } = await sequence.generate(given, options);
+          const { topLogprobs } = await sequence.generate(given, drawn);
           signal?.throwIfAborted();
           return topLogprobs![0]!.map(({ id, logprob }) => ({ id, logprob, text: engine.detokenize([id]) }));
         } finally {
@@ -258,11 +275,10 @@ export class Replay {
    * Logprobs of a conversation by the newest weights that the run saved, at its own sampling temperature; 0 at
    * tokens that were not sampled. `step`: step of these weights.
    */
-  scoreNow(
-    line: DumpLine,
-    { validation = false, signal }: ReplayPlace = {},
-  ): Promise<{ step: number; logprobs: number[] }> {
+  scoreNow(line: DumpLine, options: ReplayPlace = {}): Promise<{ step: number; logprobs: number[] }> {
+    const { validation = false, signal } = options;
     return this.inTurn(async () => {
+      checkOptions("replay.scoreNow", options, placeChecks);
       const step = (await this.parts.weights.listSaved())[0] ?? 0;
       const [shown] = await this.show([line], validation);
       this.trainedSteps += await this.parts.weights.goTo(step, signal);

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, hasFailed, type LoadedImage } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import { DumpImages, type DumpLine, judgeAgain, readDump } from "@cria/records";
 import type { DatasetRow } from "@cria/rollout";
 import { makeAllFailedError } from "@cria/rollout/internal";
@@ -48,6 +49,19 @@ export interface RescoreOptions extends OtherReward {
   signal?: AbortSignal;
 }
 
+const { text } = optionChecks;
+
+const rescoreChecks: ChecksOf<Required<RescoreOptions>> = {
+  reward: text,
+  config: text,
+  overrides: [Array.isArray, "a list of key.path=value"],
+  out: text,
+  most: optionChecks.whole,
+  trackers: [Array.isArray, "a list of trackers"],
+  report: optionChecks.function,
+  signal: optionChecks.signal,
+};
+
 export interface RescoreResult {
   /** The new run folder. */
   path: string;
@@ -63,12 +77,13 @@ export interface RescoreResult {
  * metrics.jsonl, config.json, run.json and the result as rescore.json. The original run is not changed. On failure
  * the new folder is removed.
  * @param path a run folder of `cria train`.
- * @throws DataError when it is none; ConfigError for a wrong reward, or a folder that is not empty; ToolError when
- * the judge fails at every conversation of the first file; the signal's reason.
+ * @throws DataError when it is none; ConfigError for an option that is unknown or wrong, a wrong reward, or a folder
+ * that is not empty; ToolError when the judge fails at every conversation of the first file; the signal's reason.
  */
 export function rescoreRun(path: string, options: RescoreOptions): Promise<RescoreResult> {
   providePackages();
   return Disposables.open(async (open) => {
+    checkOptions("rescoreRun", options, rescoreChecks);
     const run = readRun(path);
     const config = makeRescoreConfig(run, options);
     const out = resolve(options.out ?? `${resolve(path)}-rescored`);

@@ -211,6 +211,11 @@ describe("a run that is judged again", () => {
       subject: "rollouts/1.jsonl",
       received: expect.stringMatching(/row \d, sample \d: .*\(at score/),
     });
+    await refuse(run, { reward, mst: 1 } as RescoreOptions).toMatchObject({
+      code: "config/unknown-key",
+      subject: "rescoreRun: mst",
+      expected: 'perhaps "most"',
+    });
     const stopped = AbortSignal.abort(new Error("enough"));
     await refuse(run, { reward, signal: stopped }).toThrow("enough");
     const unknown = "custom_reward_function.path=null";

@@ -1,3 +1,4 @@
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
@@ -36,8 +37,21 @@ export interface RunTrainingOptions {
   afterStep?: (validate: () => Promise<Validation | null>) => Promise<void>;
 }
 
+const { function: callback, object, text } = optionChecks;
+
+const runChecks: ChecksOf<Required<RunTrainingOptions>> = {
+  configFolder: text,
+  report: callback,
+  trackers: [Array.isArray, "a list of trackers"],
+  folder: object,
+  checkpoints: object,
+  isStopping: callback,
+  afterStep: callback,
+};
+
 /** Implements `runTraining` of when-called.ts. */
 export async function runTraining(training: Training, options: RunTrainingOptions = {}): Promise<TrainSummary> {
+  checkOptions("runTraining", options, runChecks);
   const { report, isStopping, afterStep } = options;
   const { config, policy } = training;
   const { trainer } = config;

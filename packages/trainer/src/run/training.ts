@@ -1,6 +1,7 @@
 import { KlController } from "@cria/algorithms";
 import { countLikeliest, usesReference } from "@cria/algorithms/internal";
 import { ConfigError, type PolicyEngine } from "@cria/core";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { TrainingBus } from "../cluster/training-bus.js";
@@ -64,6 +65,19 @@ export interface OpenTrainingOptions {
   report?: Report;
 }
 
+const { any, object } = optionChecks;
+
+const openingChecks: ChecksOf<Required<OpenTrainingOptions>> = {
+  task: object,
+  valRows: [Array.isArray, "a list of rows"],
+  registries: object,
+  findsToolFormat: optionChecks.flag,
+  bus: object,
+  engine: any,
+  signal: optionChecks.signal,
+  report: optionChecks.function,
+};
+
 /** Implements `openTraining` of when-called.ts. */
 export function openTraining(
   config: TrainConfig,
@@ -71,7 +85,10 @@ export function openTraining(
   options: OpenTrainingOptions = {},
 ): Promise<Training> {
   providePackages();
-  return Disposables.open((open) => openParts(config, folder, options, open));
+  return Disposables.open((open) => {
+    checkOptions("openTraining", options, openingChecks);
+    return openParts(config, folder, options, open);
+  });
 }
 
 /** @throws ConfigError for settings that only conversations of this process follow. */

@@ -1,5 +1,6 @@
 import type { AdvantageEstimator, EstimatorState } from "@cria/algorithms";
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
+import { checkOptions, optionChecks } from "@cria/core/internal";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
 import type { LossWeights } from "../policy/mix-mini-batch.js";
@@ -66,12 +67,14 @@ export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<rea
    * Makes the batch for `policy.train` of the trajectories that have advantages.
    * @param options.lossWeights weights of a row's trajectories in the terms of the loss, by their names; default: all
    * are 1. `role`: only the tokens of this role are in the loss, for `policy.roles`; default: those of all roles.
-   * @throws DataError when the advantages do not belong to these groups.
+   * @throws DataError when the advantages do not belong to these groups; ConfigError for an unknown or wrong option.
    */
   toBatch(
     { indices, advantages }: Advantages,
-    { lossWeights, role }: { lossWeights?: (row: Row) => LossWeights | undefined; role?: string } = {},
+    options: { lossWeights?: (row: Row) => LossWeights | undefined; role?: string } = {},
   ): Batch {
+    checkOptions("groups.toBatch", options, { lossWeights: optionChecks.function, role: optionChecks.text });
+    const { lossWeights, role } = options;
     const { temperature, responseLength } = this;
     const trajectories = indices.map((i) => this.trajectories[i]!);
     const refuse = (summary: string, expected: string, received: string) =>

@@ -1,4 +1,5 @@
 import { type ChatMessage, ConfigError, contentText, type Trajectory } from "@cria/core";
+import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core/internal";
 import { FakeEngine } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { getToolFormat } from "@cria/tools";
@@ -58,6 +59,11 @@ export interface Played {
   trajectory: Trajectory;
 }
 
+const playChecks: ChecksOf<Required<PlayOptions<object>>> = {
+  row: [(value) => typeof value === "number" || isObject(value), "the index of a row, or a row"],
+  signal: optionChecks.signal,
+};
+
 /** Tokens of a scripted model are bytes: the limits of a task, which count a model's tokens, say nothing of them. */
 const UNLIMITED = 1_000_000;
 
@@ -65,14 +71,16 @@ const UNLIMITED = 1_000_000;
  * Runs one conversation of a task with a scripted model: its tools run, its users answer, its reward judges, as in
  * training, without loading a model. The task's token limits do not apply; `maxTurns` does. Calls are those of
  * `callTool`, whatever the task's `toolFormat`.
- * @throws ConfigError "testing/script-ended" when the conversation needs more answers than the script has; ToolError
- * when it failed or could not be judged, with the thrown error as its cause.
+ * @throws ConfigError "testing/script-ended" when the conversation needs more answers than the script has, or for an
+ * unknown or wrong option; ToolError when it failed or could not be judged, with the thrown error as its cause.
  */
 export async function playTask<Row extends object>(
   task: Task<Row>,
   script: Script,
-  { row = 0, signal }: PlayOptions<Row> = {},
+  options: PlayOptions<Row> = {},
 ): Promise<Played> {
+  checkOptions("playTask", options, playChecks);
+  const { row = 0, signal } = options;
   const { definition } = task;
   const own = { maxPromptLength: UNLIMITED, maxResponseLength: UNLIMITED, toolFormat: undefined };
   const played = new Task<Row>({ ...definition, ...own, ...(typeof row === "object" ? { rows: [row] } : {}) });
