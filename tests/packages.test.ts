@@ -140,6 +140,14 @@ describe("installed in an empty folder", () => {
     expect(existsSync(join(work, "runs", "demo", "adapter.gguf"))).toBe(true);
   });
 
+  it("the page of cria on npm is the repository's README", () => {
+    const outline = (path: string) => {
+      const text = readFileSync(path, "utf8");
+      return { begin: text.slice(0, text.indexOf("[")), sections: text.match(/^#+ .+$/gm) };
+    };
+    expect(outline(join(work, "node_modules", "cria", "README.md"))).toEqual(outline(join(root, "README.md")));
+  });
+
   it("the help names the folder of the pages", () => {
     const docs = /Pages about all of it: (.*?) \(/s.exec(run(bin("cria"), ["--help"]))![1]!;
     expect(docs.replace(/\s+/g, "")).toBe(join(work, "node_modules", "cria", "docs"));

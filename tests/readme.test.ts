@@ -1,10 +1,21 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { trainConfigSchema } from "../packages/trainer/src/config/train-config.js";
+import { describePrebuild } from "../scripts/pack.mjs";
 import { readSnippets } from "./snippets.js";
 
 const root = join(import.meta.dirname, "..");
@@ -69,6 +80,28 @@ describe("README.md", () => {
     expect(page.names).toEqual(["task.mts", "train.mts", "loop.mts"]);
     expect(readPrograms("README.md").get("train.mts")).toMatch(/console\.log\(.*problems\.map/);
     expect(readFileSync(join(root, "README.md"), "utf8").trimEnd().split("\n").length).toBeLessThan(150);
+  });
+
+  it("says of its numbers what the defaults are: rewards are of sampled conversations, success of greedy ones", () => {
+    const train = readPrograms("README.md").get("train.mts")!;
+    expect(train).toMatch(/reward \$\{reward\}.*\/\/ sampled/);
+    expect(train).toMatch(/\bbefore, after\b.*\/\/ greedy/);
+    const config = { actor_rollout_ref: { model: { path: "model.gguf" } }, data: { train_files: "rows.jsonl" } };
+    const { temperature, val_kwargs } = trainConfigSchema.parse(config).actor_rollout_ref.rollout;
+    expect({ temperature, isValidationSampled: val_kwargs.do_sample }).toEqual({
+      temperature: 1,
+      isValidationSampled: false,
+    });
+  });
+
+  it("trains a toy, and names where other models come from", () => {
+    expect(statSync(join(root, "models", "cria-tiny.gguf")).size).toBeLessThan(20e6);
+    expect(readPrograms("README.md").get("train.mts")).toMatch(/model: embeddedPolicy, \/\/ .*"\w+\.gguf".*"hf:[^"]+"/);
+  });
+
+  it("installs on Linux x64 by a ready-made addon, which has no install script", () => {
+    expect(readFileSync(join(root, "README.md"), "utf8")).toMatch(/^npm install cria .*Linux x64.*install script/m);
+    expect(describePrebuild("linux-x64")).not.toHaveProperty("scripts");
   });
 
   let rewards: string[] = [];

@@ -87,7 +87,10 @@ describe("semantic 12: reward functions", () => {
     expect(await judge(both)).toMatchObject({ score: 0.5, parts: by("calculateScore of the interaction") });
     expect(await judge({ toolScore: 0.25 })).toMatchObject({ score: 0.25, parts: by("calcReward of the tools") });
     await expect(judge({})).rejects.toThrow(
-      refusal("config/unknown-data-source", 'row 3, sample 1: data_source "test"'),
+      refusal("config/unknown-data-source", 'row 3, sample 1: data_source "test"', {
+        // A task's option, a config's key, and the call for all runs.
+        remedy: expect.stringMatching(/\breward\b.*\bcustom_reward_function\.path\b.*\bregisterReward\b/),
+      }),
     );
     // A failed judge gives no score of 0, and a tool's score does not replace an interaction's.
     expect(await judge({ toolScore: 0.25 }, { scoreError: "offline" })).toEqual({ error: "offline", extra: {} });
