@@ -290,7 +290,10 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     const table = page.getByRole("region", { name: "Differences" });
     await table.getByText("actor_rollout_ref").waitFor();
     await expect.poll(() => table.getByRole("row").count()).toBe(6);
-    expect(await page.getByRole("combobox", { name: "Metric" }).count()).toBe(2);
+    const choices = page.getByRole("combobox", { name: "Metric" });
+    expect(await choices.count()).toBe(2);
+    const described = choices.first().locator("option[value='critic/rewards/frac_zero_std']");
+    expect(await described.textContent()).toBe("Groups without a signal (critic/rewards/frac_zero_std)");
     await page.goto(`${server.url}#/runs/healthy`);
     const words = page.getByRole("heading", { name: "Groups without a signal" });
     expect(await words.getAttribute("title")).toBe("critic/rewards/frac_zero_std");

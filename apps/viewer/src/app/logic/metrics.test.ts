@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MetricTable } from "../../api/index.js";
 import { chooseMainMetric, describeCurves, drawProgress } from "./metrics.js";
-import { nameMetric } from "./words.js";
+import { describeMetric, nameMetric } from "./words.js";
 
 const table = (columns: MetricTable["columns"], heldOut: MetricTable["heldOut"] = []): MetricTable => ({
   steps: [1, 2],
@@ -42,4 +42,7 @@ it("metrics have words, or their keys", () => {
   expect(nameMetric("critic/rewards/frac_zero_std")).toBe("Groups without a signal");
   expect(nameMetric("val-core/a/b/reward/mean@4")).toBe("Held-out reward of a/b");
   expect(nameMetric("own/number")).toBe("own/number");
+  // With its key, where one chooses among all.
+  expect(describeMetric("val-core/a/b/acc/mean@4")).toBe("Held-out success of a/b (val-core/a/b/acc/mean@4)");
+  expect(describeMetric("own/number")).toBe("own/number");
 });
