@@ -98,7 +98,7 @@ async function runStep(session: Training, prompts: number, step: number): Promis
   const { trajectories, metrics } = await runTrainingStep(session, { rows, step, epoch: 0 });
   const [elsewhere, failed] = [metrics["cluster/jobs_elsewhere"]!, trajectories.filter(({ error }) => error)];
   if (failed.length > 0) throw new Error(`${failed.length} conversations failed: ${failed[0]!.error}`);
-  if (elsewhere < trajectories.length)
+  if (elsewhere < trajectories.length || metrics["cluster/jobs_here"] !== 0)
     throw new Error(`workers did ${elsewhere} jobs, the coordinator ${metrics["cluster/jobs_here"]}`);
   return trajectories.length / metrics["timing_s/gen"]!;
 }

@@ -20,7 +20,7 @@ import { Announcer } from "./announce-workers.js";
 import { auditGradient, auditScores } from "./audit.js";
 import { auditConversation, findContradiction } from "./audit-conversation.js";
 import type { Verdict } from "./compare-records.js";
-import { Dispatcher, DoItHere } from "./dispatcher.js";
+import { Dispatcher } from "./dispatcher.js";
 import type { Leader } from "./lead.js";
 import { Ledger } from "./ledger.js";
 import { openRun } from "./open-run.js";
@@ -127,8 +127,6 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const announcer = new Announcer(report, helps);
   let able = 0;
   let known: readonly WorkerInfo[] = [];
-  const listAble = (kind: JobKindName) =>
-    known.filter((worker) => mayDo(worker, kind) && (worker.slots[kind] ?? 0) > 0 && !worker.draining);
   const setWorkers = (workers: readonly WorkerInfo[]) => {
     known = workers;
     able = workers.filter((worker) => mayDo(worker, "rollout") && (worker.slots.rollout ?? 0) > 0).length;
@@ -190,10 +188,13 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const listExcluded = ({ adapter }: ScoreShard, conversations: readonly { tokenIds: Int32Array }[]) => {
     // The reference's scores check nobody.
     if (!adapter) return [];
-    const scorers = listAble("score").map(({ id }) => id);
-    const excluded = samplers.listExcluded(conversations, scorers);
-    if (scorers.every((id) => excluded.includes(id))) throw new DoItHere("its only worker held the conversations");
-    return excluded;
+    const scorers = known.filter(
+      (worker) => mayDo(worker, "score") && (worker.slots.score ?? 0) > 0 && !worker.draining,
+    );
+    return samplers.listExcluded(
+      conversations,
+      scorers.map(({ id }) => id),
+    );
   };
   const verdictOf = (reason: string | null): Verdict =>
     reason === null ? { is: "same" } : { is: "different", reason };

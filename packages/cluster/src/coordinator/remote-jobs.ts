@@ -36,10 +36,7 @@ export interface OfferedWork<T> {
   weights: SentWeights;
   /** True if the work must be done in the coordinator's class of bits. */
   inOwnClass: boolean;
-  /**
-   * Workers that must not do it.
-   * @throws DoItHere when no other can.
-   */
+  /** Workers that must not do it. */
   avoid?: () => readonly string[];
   /**
    * The checked result.

@@ -45,13 +45,14 @@ export class SamplerCheck {
   /**
    * Lists the workers that must not score conversations, because their own logprobs are compared with the scores: all
    * that held one, as long as a worker is left that may do it. Otherwise half of them: no worker knows while it holds a
-   * conversation whether it will score it, too.
-   * @param able workers that can score them. If all are listed, no worker may.
+   * conversation whether it will score it, too. An only worker scores what it held: audits check it.
+   * @param able workers that can score them; at least one is not listed.
    */
   listExcluded(conversations: readonly { tokenIds: Int32Array }[], able: readonly string[]): string[] {
     const found = conversations.flatMap(({ tokenIds }) => this.holders.get(tokenIds)?.worker ?? []);
     const holders = [...new Set(found)];
     if (able.some((worker) => !holders.includes(worker))) return holders;
+    if (able.length < 2) return [];
     const left = [...able];
     while (left.length > able.length / 2) left.splice(this.draw(left.length), 1);
     return holders.filter((worker) => !left.includes(worker));

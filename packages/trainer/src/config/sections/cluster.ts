@@ -14,7 +14,7 @@ export const clusterSection = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      "true: the coordinator does jobs beside the workers. It always does jobs that workers fail at, scores what its only worker sampled, and does all jobs if there is no worker of its class.",
+      "true: the coordinator does jobs beside the workers. It always does jobs that workers fail at, and all jobs if there is no worker of its class.",
     ),
   wait_for_workers: z.int().min(0).default(0).describe("Workers to wait for before the first step."),
   silence_s: z
