@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import { type FakeContext, FakeEngine, type FakeReply, fakeChatTemplate } from "@cria/core/testing";
-import { layOutGraph } from "@cria/episodes";
+import { layOutGraph, type RecordedCall } from "@cria/episodes";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { describe, expect, it, vi } from "vitest";
 import type { ChatAnswer, ChatEvent, ChatRequest } from "./chat-model.js";
@@ -43,6 +43,13 @@ function open(
 
 const user = (content: string): ChatMessage => ({ role: "user", content });
 const ask = (content: string, ...before: ChatMessage[]): ChatRequest => ({ messages: [...before, user(content)] });
+const recorded = (content: string): RecordedCall => ({
+  parent: -1,
+  messages: [user(content)],
+  tools: [],
+  request: {},
+  sibling: 0,
+});
 
 describe("ChatSession", () => {
   it("continues the sampled tokens, even if the client changed the message", async () => {
@@ -454,16 +461,28 @@ describe("ChatSession", () => {
     }
   });
 
-  it("hears an abort while a conversation is rendered", async () => {
+  it.each([
+    ["an answer", (session: ChatSession) => session.complete(ask("a"))],
+    ["a repeated answer", (session: ChatSession) => session.repeat(null, recorded("a"))],
+  ])("hears an abort while the conversation of %s is rendered", async (_, call) => {
     const over = new AbortController();
-    const { session, engine, tokenizer } = open({ signal: over.signal }, () => "never", 60_000);
+    const { session, engine, tokenizer } = open({ signal: over.signal });
     const encode = tokenizer.encodePromptAside.bind(tokenizer);
     tokenizer.encodePromptAside = async (...given) => {
       over.abort(new Error("over"));
       return encode(...given);
     };
-    await expect(session.complete(ask("a"))).rejects.toThrow("over");
+    await expect(call(session)).rejects.toThrow("over");
     expect(engine.counts.requests).toBe(0);
+  });
+
+  it("hears its end while the images of a repeated answer are loaded", async () => {
+    const { session, engine } = open();
+    const repeated = session.repeat(null, recorded("a"));
+    session.dispose();
+    await expect(repeated).rejects.toMatchObject({ code: "engine/disposed" });
+    expect(engine.counts.requests).toBe(0);
+    expect(session.graph.roots.size).toBe(0);
   });
 
   it("counts the tokens of thoughts", async () => {

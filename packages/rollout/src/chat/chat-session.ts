@@ -233,7 +233,9 @@ export class ChatSession implements ChatModel {
     checkRequest(asked);
     this.checkOpen(undefined);
     const loaded = await loadRequest(copyData([...messages]), this.options.engine.images, this.options.images);
+    this.checkOpen(undefined);
     const input = await this.render(this.graph.openBehind(parent, loaded, tools));
+    this.checkOpen(undefined);
     const answer = this.graph.answerAt(input, this.nameQuestion(asked), sibling);
     if (answer.state === "new") await this.start(answer, sibling, asked).join();
     this.settle(answer);
