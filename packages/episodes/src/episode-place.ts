@@ -8,6 +8,11 @@ export interface EpisodePlace {
   step: number;
   /** Readable name of row and sample. */
   sample: string;
+  /**
+   * Fails the conversation, and not its run, by an error that reached nobody. Returns false if its agent has returned
+   * before. Left out: the running code is no agent's.
+   */
+  fail?: (error: unknown) => boolean;
 }
 
 const episodes = new AsyncLocalStorage<EpisodePlace>();

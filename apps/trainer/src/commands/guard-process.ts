@@ -9,15 +9,19 @@ export interface ProcessGuard {
 
 /**
  * Handles the user's unawaited promises that reject, and errors that the user's callbacks throw later: they would end
- * the process at once, with only a stack. Here they go to `interrupt`, which lets the command save its results. A
- * `process.exit` during the work (in a reward, say) cannot be stopped; it is reported, and counts as a failure.
+ * the process at once, with only a stack. Here those of a running agent fail its episode, and all others go to
+ * `interrupt`, which lets the command save its results. A `process.exit` during the work (in a reward, say) cannot be stopped; it is reported, and counts as a failure.
  * @param describeNext how to go on, after the end.
  */
 export function guardProcess(interrupt: (stray: ToolError) => void, describeNext: () => string): ProcessGuard {
-  const onRejection = (reason: unknown) => interrupt(makeStray(reason, "an unawaited promise rejected"));
+  const onStray = (cause: unknown, how: string) => {
+    const stray = makeStray(cause, how);
+    if (!findEpisode()?.fail?.(stray)) interrupt(stray);
+  };
+  const onRejection = (reason: unknown) => onStray(reason, "an unawaited promise rejected");
   const onException = (error: unknown, origin: string) => {
     // Node also reports a rejection here if nobody handles the other event.
-    if (origin === "uncaughtException") interrupt(makeStray(error, "a callback threw after its call was over"));
+    if (origin === "uncaughtException") onStray(error, "a callback threw after its call was over");
   };
   const onExit = (code: number) => {
     // The event runs within the call: the stack below `process.exit` names the caller.

@@ -1,10 +1,12 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { type EventEmitter, once } from "node:events";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { writeTinyRun } from "@cria/trainer/testing";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { captureOutput } from "../testing/capture-output.js";
+import { runHere } from "../testing/run-here.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -38,6 +40,58 @@ async function trainWith(misbehave: string) {
     end: existsSync(end) ? (JSON.parse(readFileSync(end, "utf8")) as { status: string; error: string | null }) : null,
   };
 }
+
+describe("cria train, when an agent", () => {
+  const output = captureOutput();
+  // Those of the test runner would take the errors for its own.
+  const events: EventEmitter = process;
+  const others = ["unhandledRejection", "uncaughtException"].map((name) => ({
+    name,
+    listeners: events.listeners(name),
+  }));
+  beforeEach(() => {
+    for (const { name } of others) events.removeAllListeners(name);
+  });
+  afterEach(() => {
+    for (const { name, listeners } of others) for (const each of listeners) events.on(name, each as () => void);
+  });
+
+  /** Trains one step with an agent that misbehaves in the second of twelve episodes, before it goes on. */
+  async function trainAgent(misbehave: string) {
+    const { folder } = await writeTinyRun(models, {
+      rollout: { agent: { default_agent_loop: "mine", agent_loop_config_path: "mine.yaml" } },
+      customRewardFunction: { path: null },
+      trainer: { total_training_steps: 1, val_before_train: false },
+    });
+    writeFileSync(join(folder, "mine.yaml"), "- { name: mine, agent: ./mine.mjs#agent }\n");
+    writeFileSync(
+      join(folder, "mine.mjs"),
+      `let episodes = 0;
+      export async function agent({ row, session }) {
+        if (episodes++ === 1) { ${misbehave} }
+        await new Promise((resolve) => setTimeout(resolve));
+        return (await session.complete({ messages: row.prompt, maxTokens: 4 })).message.content.length;
+      }`,
+    );
+    await runHere(folder, ["train", "config.yaml", "--json"]);
+    const { metrics } = JSON.parse(output.stdout) as { metrics: Record<string, number> };
+    return metrics;
+  }
+
+  for (const [name, misbehave] of [
+    [
+      "forgets a promise that rejects",
+      `for (const text of ["forgotten", "too"]) void Promise.reject(new Error(text));`,
+    ],
+    ["throws in a timer", `setTimeout(() => { throw new Error("forgotten"); });`],
+  ] as const) {
+    it(`${name}: fails its episode, and goes on`, async () => {
+      expect(await trainAgent(misbehave)).toMatchObject({ "rollout/failed": 1 });
+      expect(process.exitCode ?? 0).toBe(0);
+      expect(output.stderr).toContain("forgotten");
+    });
+  }
+});
 
 describe("cria train, when the user's code", () => {
   for (const [name, misbehave] of [

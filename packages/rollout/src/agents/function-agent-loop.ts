@@ -2,6 +2,7 @@ import { ConfigError } from "@cria/core";
 import type { AgentLoopEntry } from "../loops/agent-loops.js";
 import { runAgentEpisode } from "./agent-episode.js";
 import type { AgentContext, AgentFunction } from "./agent-function.js";
+import { runAgent } from "./run-agent.js";
 
 /** The loop of an agent that is a function in this process. */
 export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
@@ -21,7 +22,7 @@ export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
             seed: sampling.seed,
           };
           try {
-            return await agent(given as AgentContext<never>);
+            return await runAgent(() => agent(given as AgentContext<never>));
           } finally {
             session.leave();
           }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ChatMessage, hasFailed, type ToolSchema, type Trajectory } from "@cria/core";
+import { type EpisodePlace, findEpisode } from "@cria/episodes";
 import { describe, expect, it } from "vitest";
 import type { ChatModel } from "../chat/chat-model.js";
 import { agentLoops } from "../loops/agent-loops.js";
@@ -324,6 +325,35 @@ describe("an agent of one's own", () => {
     expect(unhandled).toEqual([]);
     expect(settled).toEqual([]);
     for (const { error } of trajectories) expect(error).toContain("the agent's own");
+  });
+
+  it("an error that reaches nobody fails its episode while its agent runs, and no other", async () => {
+    let episodes = 0;
+    let late: EpisodePlace["fail"];
+    const { trajectories } = await run(
+      async (context) => {
+        const isFirst = episodes++ === 0;
+        await ask(context, [user("a")]);
+        const { fail } = findEpisode()!;
+        if (!isFirst) late = fail;
+        else expect([fail!(new Error("forgotten")), fail!(new Error("another"))]).toEqual([true, true]);
+        return 1;
+      },
+      { n: 2 },
+    );
+    expect(trajectories.map(({ error }) => error)).toEqual(["forgotten", undefined]);
+    expect(late!(new Error("late"))).toBe(false);
+    const { trajectory } = await run(
+      async ({ session }) => {
+        await session.complete({ messages: [user("a")] });
+        // As a library does that nobody waits for.
+        void session.complete({ messages: [user("b")] }).catch(findEpisode()!.fail);
+        return new Promise(() => {});
+      },
+      { agentOptions: { maxCalls: 1 } },
+    );
+    expect(trajectory).toMatchObject({ reward: 0, finishReason: "length" });
+    expect(trajectory.error).toBeUndefined();
   });
 
   it("a late agent's calls are aborted, so that it ends", async () => {
