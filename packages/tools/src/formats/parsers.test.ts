@@ -258,6 +258,16 @@ describe("qwen3_coder", () => {
     expect(parse("qwen3_coder", write(wrong), [schema]).calls[0]!.arguments).toEqual(wrong);
   });
 
+  it("looks at each schema once, in however many ways schemas refer to one another", () => {
+    const refers = Array.from({ length: 60 }, () => ({ $ref: "#/$defs/a" }));
+    const tangled = defineToolSchema("edit", "", {
+      type: "object",
+      properties: { line: { anyOf: [...refers, { $ref: "#/$defs/b" }] } },
+      $defs: { a: { anyOf: [...refers] }, b: { oneOf: [{ type: "integer" }, ...refers] } },
+    });
+    expect(parse("qwen3_coder", write({ line: "3" }), [tangled]).calls[0]!.arguments).toEqual({ line: 3 });
+  });
+
   it("keeps values as they are but for one line break on either side: code, tags and all", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom("a", "\n", " ", "<", "<function=x>", "</tool_call>") }), (path) => {

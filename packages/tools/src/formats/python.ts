@@ -1,10 +1,10 @@
 import type { JsonSchema, ToolSchema } from "@cria/core";
+import { restricts } from "../grammar/json-schema-grammar.js";
 import type { TurnGrammar } from "../grammar/turn-grammar.js";
 import type { CallStartFinder } from "../parsers/call-start.js";
 import { isRecord, keepText, makeMalformedCall } from "../parsers/make-call.js";
 import { skipThinking } from "../parsers/thinking.js";
 import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
-import { findArgumentError } from "../validate-arguments.js";
 import { defineToolFormat } from "./tool-format.js";
 
 /** Characters of a line that are read. */
@@ -81,13 +81,25 @@ function findCodeTool(tools: readonly ToolSchema[]): ToolSchema | undefined {
   });
 }
 
+/** True if the schema allows any code, and code alone. */
+function takesAnyCode(parameters: JsonSchema, code: JsonSchema): boolean {
+  const hasOnly = (schema: JsonSchema, known: readonly string[]) =>
+    Object.keys(schema).every((key) => known.includes(key) || !restricts(schema, key));
+  const required: unknown[] = Array.isArray(parameters.required) ? parameters.required : [];
+  return (
+    hasOnly(code, ["type", "format", "nullable"]) &&
+    hasOnly(parameters, ["type", "properties", "required", "additionalProperties"]) &&
+    (parameters.type ?? "object") === "object" &&
+    required.every((name) => name === "code")
+  );
+}
+
 /** A fence, if the tool that its parser calls takes any code. No line of the code begins with a backtick. */
 const grammar: TurnGrammar = ({ writer, tools, called }) => {
   const codeTool = findCodeTool(tools);
   if (!codeTool || !called.includes(codeTool)) return null;
   const { code } = codeTool.function.parameters.properties as Record<string, JsonSchema>;
-  const isFree = !["enum", "const", "pattern", "minLength", "maxLength"].some((key) => key in code!);
-  if (!isFree || findArgumentError(codeTool, { code: "x = 1" }) !== null) return null;
+  if (!takesAnyCode(codeTool.function.parameters, code!)) return null;
   const line = writer.rule("line", "[ \\t]* ([!-_a-~] [^\\n\\r\\x00]*)?");
   return `"\`\`\`python\\n" (${line} "\\n")+ "\`\`\`"`;
 };

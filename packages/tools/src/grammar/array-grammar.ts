@@ -22,7 +22,7 @@ export function arrayGrammar(grammar: SchemaWriter, schema: JsonSchema, place: s
   const isShort = rest === false || most === written.length || (list.length > 0 && rest === undefined && missing === 0);
   if (isShort) {
     if (missing > 0) grammar.refuse(place, "as many items as minItems says", `${written.length}`);
-    return `"[" ${space} ${head} ${head === "" ? "" : space} "]"`.replace(/ +/g, " ");
+    return ['"["', space, ...(head === "" ? [] : [head, space]), '"]"'].join(" ");
   }
   const item = rest === undefined ? grammar.anyValue() : grammar.write(rest, `${place}/${restKey}`);
   const room = most - written.length;

@@ -57,6 +57,11 @@ describe("jsonSchemaToGrammar", () => {
     ["required but forbidden", { type: "object", required: ["a"], additionalProperties: false }, "#/required", "a"],
     ["a tuple that is too short", { type: "array", prefixItems: [{}], items: false, minItems: 2 }, "#", "1"],
     ["a reference elsewhere", { $ref: "https://example.com/x" }, "#/$ref", "https://example.com/x"],
+    ["a reference that is no text of an address", { $ref: "#/%" }, "#/$ref", "#/%"],
+    ["parts of allOf that are no lists", { allOf: [{ allOf: [{}] }, { allOf: {} }] }, "#/allOf/1/allOf"],
+    ["a length that is no number", { enum: ["a"], minLength: { valueOf: 1, toString: 1 } }, "#", '["a"]'],
+    ["alternatives whose types are no names", { oneOf: [{ type: [{ toString: 1 }] }, {}] }, "#/oneOf/1"],
+    ["a required name that is no text", { required: [{ toString: 1 }] }, "#/required", '{"toString":1}'],
     ["a reference to nothing", { $ref: "#/$defs/x" }, "#/$ref", "#/$defs/x"],
     [
       "a reference to itself",
@@ -90,6 +95,7 @@ describe("jsonSchemaToGrammar", () => {
     ),
     $ref: "#/$defs/a59",
   });
+  const many = <T>(count: number, each: T): T[] => numbered(count, () => each);
   const evil = `${"a".repeat(40)}!`;
   const endless: [string, JsonSchema][] = [
     ["a listed value against a pattern", { type: "string", enum: [evil], pattern: "^(a+)+$" }],
@@ -123,10 +129,63 @@ describe("jsonSchemaToGrammar", () => {
       { type: "object", properties: { ["k".repeat(100_000)]: {} }, additionalProperties: true },
     ],
     ["a long pattern", { type: "string", pattern: ".".repeat(100_000) }],
+    ["parts with many types", { allOf: [{ type: many(120_000, "x") }, { type: many(120_000, "y") }] }],
     ["a long list of parts", { allOf: numbered(1000, (i) => ({ properties: { [`x${i}`]: {} } })) }],
   ];
   it.each(endless)("does bounded work: refuses %s", (_, schema) => {
     expect(() => jsonSchemaToGrammar(schema)).toThrow(expect.objectContaining({ code: "data/unsupported-schema" }));
+  });
+
+  /** All count as work, whatever else is wrong with them. */
+  const costly: [string, JsonSchema][] = [
+    ["listed values against a long list of types", { enum: many(10, 0), type: many(300_000, "x") }],
+    ["listed values against a long constant", { enum: many(10, 0), const: "x".repeat(1_000_000) }],
+    ["listed values against a bound that is a long list", { enum: many(10, "a"), minLength: [many(500_000, 0)] }],
+    ["a long list of types", { type: many(200_000, "null") }],
+    ["two alternatives with many values", { oneOf: [{ enum: many(80_000, 0) }, { enum: many(80_000, "") }] }],
+    [
+      "many alternatives of which each refers to many values",
+      { $defs: { a: { enum: many(500_000, 0) } }, oneOf: many(10_000, { $ref: "#/$defs/a" }) },
+    ],
+    [
+      "a part that closes many properties of another",
+      {
+        allOf: [
+          { properties: {}, additionalProperties: false },
+          { properties: Object.fromEntries(numbered(100_000, (i) => [i.toString(36), {}])) },
+        ],
+      },
+    ],
+    [
+      "a long chain of references, many times",
+      {
+        $defs: Object.fromEntries(numbered(2001, (i) => [`a${i}`, i === 2000 ? {} : { $ref: `#/$defs/a${i + 1}` }])),
+        anyOf: many(200, { $ref: "#/$defs/a0", minLength: 1 }),
+      },
+    ],
+    [
+      "a long reference, many times",
+      { $defs: { a: { $ref: `#${"/".repeat(1_000_000)}$defs/b` }, b: {} }, oneOf: many(20, { $ref: "#/$defs/a" }) },
+    ],
+    [
+      "a reference with much beside it, many times",
+      {
+        $defs: { a: { ...Object.fromEntries(numbered(40_000, (i) => [`x-${i}`, 0])), $ref: "#/$defs/b" }, b: {} },
+        oneOf: many(20, { $ref: "#/$defs/a" }),
+      },
+    ],
+    [
+      "other names than thousands of forbidden ones",
+      {
+        properties: Object.fromEntries(numbered(40_000, (i) => [String.fromCodePoint(0x1_0000 + i), false])),
+        additionalProperties: true,
+      },
+    ],
+  ];
+  it.each(costly)("counts as work: %s", (_, schema) => {
+    expect(() => jsonSchemaToGrammar(schema)).toThrow(
+      expect.objectContaining({ code: "data/unsupported-schema", subject: "JSON Schema" }),
+    );
   });
 
   it("writes large schemas of clients: hundreds of properties, a long list of values, a dozen alternatives", () => {
@@ -145,6 +204,11 @@ describe("jsonSchemaToGrammar", () => {
         oneOf: oneOf.map((one) => ({ ...one, properties: { kind: one.properties.kind, a: { type: "string" } } })),
       }),
     ).not.toThrow();
+  });
+
+  it("keeps each space of a value in a list of fixed length", () => {
+    const grammar = jsonSchemaToGrammar({ prefixItems: [{ const: "a  b" }], items: false });
+    expect(grammar).toContain('"\\"a  b\\""');
   });
 
   it("takes the listed values that satisfy the rest", () => {

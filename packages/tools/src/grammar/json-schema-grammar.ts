@@ -118,7 +118,7 @@ export class SchemaGrammar implements SchemaWriter {
 
   private writeSchema(schema: JsonSchema, place: string): string {
     // References are rules, so that a schema may contain itself.
-    if (typeof schema.$ref === "string" && !hasMeaning(without(schema, "$ref")))
+    if (typeof schema.$ref === "string" && !hasMeaning(this.without(schema, "$ref")))
       return this.reference(schema.$ref, place);
     const parts = this.expand(schema, place);
     return parts === null
@@ -148,7 +148,7 @@ export class SchemaGrammar implements SchemaWriter {
           const at = `${place}/allOf/${i}`;
           return this.merge(sum, this.dereference(part, at), at);
         },
-        without(schema, "allOf"),
+        this.without(schema, "allOf"),
       );
       return [{ schema: merged, place }];
     }
@@ -159,7 +159,7 @@ export class SchemaGrammar implements SchemaWriter {
       this.refuse(`${place}/${key}`, "a list of schemas", JSON.stringify(list));
     }
     if (key === "oneOf") this.checkDisjoint(list, place);
-    const base = without(schema, key);
+    const base = this.without(schema, key);
     const isPlain = !hasMeaning(base);
     return list.map((branch, i) => {
       const at = `${place}/${key}/${i}`;
@@ -180,8 +180,7 @@ export class SchemaGrammar implements SchemaWriter {
     const listed = schema.enum ?? [schema.const];
     if (!Array.isArray(listed) || listed.length === 0)
       this.refuse(`${place}/enum`, "a JSON Schema: enum is a list of at least one value", JSON.stringify(listed));
-    this.writer.spend(STEP * listed.length);
-    const found = findFitting(listed, schema, (key) =>
+    const found = findFitting(listed, schema, this.writer, (key) =>
       this.refuse(`${place}/${key}`, `${key} without enum or const: list the values that satisfy it`, "both"),
     );
     if (found.length === 0) this.refuse(place, "a value that satisfies the rest of the schema", JSON.stringify(listed));
@@ -191,10 +190,12 @@ export class SchemaGrammar implements SchemaWriter {
   /** The types that a schema names or its keywords reveal; null where it allows all types and restricts none. */
   listTypes(schema: JsonSchema, place: string): JsonType[] | null {
     this.refuseKeywords("*", schema, place);
-    const given =
+    const listed: unknown[] =
       schema.type === undefined
         ? TELLING.filter(([, keys]) => keys.some((key) => key in schema)).map(([type]) => type)
         : [schema.type].flat();
+    this.writer.spend(STEP * listed.length);
+    const given = [...new Set(listed)];
     const unknown = given.find((type) => !TYPES.includes(type as JsonType));
     if (unknown !== undefined) this.refuse(`${place}/type`, TYPES.join(", "), JSON.stringify(unknown));
     if (given.length === 0) {
@@ -280,16 +281,19 @@ export class SchemaGrammar implements SchemaWriter {
       if (seen.has(next)) this.refuse(place, "a reference that leads to a schema", `${ref}, which refers to itself`);
       seen.add(next);
       const found = this.lookUp(next, place);
-      if (!isRecord(found) || typeof found.$ref !== "string" || hasMeaning(without(found, "$ref"))) return found;
+      if (!isRecord(found) || typeof found.$ref !== "string" || hasMeaning(this.without(found, "$ref"))) return found;
       next = found.$ref;
     }
   }
 
   private lookUp(ref: string, place: string): unknown {
     let at: unknown = ref.startsWith("#") ? this.root : undefined;
-    for (const part of ref.slice(1).split("/").filter(Boolean)) {
-      const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-      at = (isRecord(at) || Array.isArray(at)) && Object.hasOwn(at, key) ? (at as JsonSchema)[key] : undefined;
+    const parts = ref.slice(1).split("/");
+    this.writer.spend(STEP * parts.length + ref.length);
+    for (const part of parts.filter(Boolean)) {
+      const key = decodeName(part);
+      const isThere = key !== null && (isRecord(at) || Array.isArray(at)) && Object.hasOwn(at, key);
+      at = isThere ? (at as JsonSchema)[key] : undefined;
     }
     if (at === undefined) this.refuse(`${place}/$ref`, "a place in the same schema, such as #/$defs/name", ref);
     return at;
@@ -298,12 +302,14 @@ export class SchemaGrammar implements SchemaWriter {
   private dereference(schema: unknown, place: string): unknown {
     if (!isRecord(schema) || typeof schema.$ref !== "string") return schema;
     const target = this.resolve(schema.$ref, place);
-    return hasMeaning(without(schema, "$ref")) ? this.merge(without(schema, "$ref"), target, place) : target;
+    const rest = this.without(schema, "$ref");
+    return hasMeaning(rest) ? this.merge(rest, target, place) : target;
   }
 
   private merge(a: JsonSchema, b: unknown, place: string): JsonSchema {
+    this.writer.spend(STEP);
     if (b === true) return a;
-    this.writer.spend(STEP + JSON.stringify(a).length + JSON.stringify(b).length);
+    this.writer.spend(JSON.stringify(a).length + JSON.stringify(b).length);
     if (!isRecord(b)) this.refuse(place, "a JSON Schema that some value satisfies", JSON.stringify(b));
     for (const key of ["anyOf", "oneOf"]) {
       if (key in a && key in b) this.refuse(`${place}/${key}`, `one ${key} for a value`, "two, which must both hold");
@@ -320,10 +326,12 @@ export class SchemaGrammar implements SchemaWriter {
   }
 
   private checkDisjoint(branches: readonly unknown[], place: string): void {
-    const resolved = branches.map((branch, i) => this.dereference(branch, `${place}/oneOf/${i}`));
-    // Each branch is compared with each other one.
-    const size = resolved.reduce<number>((sum, branch) => sum + STEP + (JSON.stringify(branch)?.length ?? 0), 0);
-    this.writer.spend(size * branches.length);
+    const resolved = branches.map((branch, i) => {
+      const target = this.dereference(branch, `${place}/oneOf/${i}`);
+      // Each branch is compared with each other one.
+      this.writer.spend((STEP + (JSON.stringify(target)?.length ?? 0)) * branches.length);
+      return target;
+    });
     for (const [i, one] of resolved.entries()) {
       for (const other of resolved.slice(0, i)) {
         if (areDisjoint(one, other)) continue;
@@ -334,6 +342,13 @@ export class SchemaGrammar implements SchemaWriter {
         );
       }
     }
+  }
+
+  /** A copy of a schema without one of its keywords. */
+  private without(schema: JsonSchema, key: string): JsonSchema {
+    this.writer.spend(STEP * Object.keys(schema).length);
+    const { [key]: _, ...rest } = schema;
+    return rest;
   }
 
   /** @throws DataError for a keyword of this type that no grammar expresses. */
@@ -377,10 +392,19 @@ const MEANING = new Set([
 ]);
 
 function hasMeaning(schema: JsonSchema): boolean {
-  return Object.entries(schema).some(([key, value]) => value !== undefined && MEANING.has(key));
+  return Object.keys(schema).some((key) => restricts(schema, key));
 }
 
-function without(schema: JsonSchema, key: string): JsonSchema {
-  const { [key]: _, ...rest } = schema;
-  return rest;
+/** True if a keyword of the schema restricts values. */
+export function restricts(schema: JsonSchema, key: string): boolean {
+  return schema[key] !== undefined && MEANING.has(key);
+}
+
+/** A name in a reference; null where a percent sign in it encodes nothing. */
+function decodeName(part: string): string | null {
+  try {
+    return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+  } catch {
+    return null;
+  }
 }

@@ -36,9 +36,9 @@ export function mergeSchemas(a: JsonSchema, b: JsonSchema): JsonSchema | { confl
       merged.properties = mergeProperties(other, value);
     } else if (key === "items") {
       merged.items = { allOf: [other, value] };
-    } else if (key === "allOf" || key === "$defs" || key === "definitions") {
-      merged[key] = Array.isArray(other) ? [...other, ...(value as unknown[])] : other;
-    } else if (isAnnotation(key)) {
+    } else if (key === "allOf" && Array.isArray(other) && Array.isArray(value)) {
+      merged.allOf = [...other, ...value];
+    } else if (key === "$defs" || key === "definitions" || isAnnotation(key)) {
     } else if (key === "additionalProperties") {
       merged[key] = other === true ? value : value === true ? other : false;
     } else {
@@ -56,16 +56,13 @@ function closeProperties(merged: JsonSchema, a: JsonSchema, b: JsonSchema): Json
   ] as const) {
     if (one.additionalProperties === undefined || one.additionalProperties === true) continue;
     const own = isRecord(one.properties) ? one.properties : {};
-    const foreign = Object.keys(isRecord(other.properties) ? other.properties : {}).filter(
-      (key) => !Object.hasOwn(own, key),
+    const foreign = new Set(
+      Object.keys(isRecord(other.properties) ? other.properties : {}).filter((key) => !Object.hasOwn(own, key)),
     );
-    if (foreign.length === 0) continue;
+    if (foreign.size === 0) continue;
     if (one.additionalProperties !== false) return { conflict: "additionalProperties" };
     merged.properties = Object.fromEntries(
-      Object.entries(merged.properties as JsonSchema).map(([key, value]) => [
-        key,
-        foreign.includes(key) ? false : value,
-      ]),
+      Object.entries(merged.properties as JsonSchema).map(([key, value]) => [key, foreign.has(key) ? false : value]),
     );
   }
   return merged;
@@ -80,9 +77,10 @@ function mergeProperties(a: JsonSchema, b: JsonSchema): JsonSchema {
 }
 
 function intersectTypes(a: readonly unknown[], b: readonly unknown[]): unknown[] {
-  const has = (types: readonly unknown[], type: unknown) =>
-    types.includes(type) || (type === "integer" && types.includes("number"));
-  return [...new Set([...a.filter((type) => has(b, type)), ...b.filter((type) => has(a, type))])];
+  const [ofA, ofB] = [new Set(a), new Set(b)];
+  const has = (types: ReadonlySet<unknown>, type: unknown) =>
+    types.has(type) || (type === "integer" && types.has("number"));
+  return [...new Set([...a.filter((type) => has(ofB, type)), ...b.filter((type) => has(ofA, type))])];
 }
 
 const ANNOTATIONS = new Set([

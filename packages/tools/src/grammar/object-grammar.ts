@@ -16,7 +16,11 @@ export function listProperties(grammar: SchemaWriter, schema: JsonSchema, place:
   const properties = isRecord(schema.properties) ? schema.properties : {};
   const count = Object.keys(properties).length + (Array.isArray(schema.required) ? schema.required.length : 0);
   grammar.writer.spend(STEP * count);
-  const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : []);
+  const required = new Set<string>();
+  for (const name of Array.isArray(schema.required) ? schema.required : []) {
+    if (typeof name !== "string") grammar.refuse(`${place}/required`, "a list of names", JSON.stringify(name));
+    required.add(name);
+  }
   const listed = Object.entries(properties).flatMap(([key, value]): ObjectProperty[] => {
     const isRequired = required.has(key);
     // `false` allows no value.
@@ -106,17 +110,22 @@ function otherKey(grammar: SchemaWriter, known: readonly string[]): string {
   writer.spend(known.reduce((sum, key) => sum + key.length ** 2, 0));
   const write = (keys: readonly string[]): string => {
     const ends = keys.includes("");
-    const heads = [...new Set(keys.filter((key) => key !== "").map((key) => [...key][0]!))];
+    // By their first character, what follows it.
+    const rests = new Map<string, string[]>();
+    for (const key of keys.filter(Boolean)) {
+      const head = String.fromCodePoint(key.codePointAt(0)!);
+      const others = rests.get(head) ?? [];
+      others.push(key.slice(head.length));
+      rests.set(head, others);
+    }
+    const heads = [...rests.keys()];
     const escaped = heads.map((head) => `\\U${head.codePointAt(0)!.toString(16).padStart(8, "0")}`).join("");
     const choices = [
       ...(ends ? [] : ['""']),
       `[^${escaped}${free}] ${rest}`,
       ...heads
         .filter((head) => !/["\\\p{Cc}\p{Cs}]/u.test(head) && !(grammar.escapesTags && head === "<"))
-        .map(
-          (head) =>
-            `${literal(head)} ${write(keys.filter((key) => [...key][0] === head).map((key) => key.slice(head.length)))}`,
-        ),
+        .map((head) => `${literal(head)} ${write(rests.get(head)!)}`),
     ];
     return writer.rule("other-key", choices.join(" | "));
   };

@@ -5,7 +5,7 @@ export function areDisjoint(a: unknown, b: unknown): boolean {
   if (a === false || b === false) return true;
   if (!isRecord(a) || !isRecord(b)) return false;
   const [typesOfA, typesOfB] = [listTypes(a), listTypes(b)];
-  if (typesOfA && typesOfB && !typesOfA.some((type) => typesOfB.includes(type))) return true;
+  if (typesOfA && typesOfB && !haveCommon(typesOfA, typesOfB)) return true;
   const [valuesOfA, valuesOfB] = [listValues(a), listValues(b)];
   if (valuesOfA && valuesOfB && !haveCommon(valuesOfA, valuesOfB)) return true;
   if (!isObject(a) || !isObject(b)) return false;
@@ -15,7 +15,7 @@ export function areDisjoint(a: unknown, b: unknown): boolean {
   return common.some((key) => areDisjoint(property(a, key), property(b, key)));
 }
 
-function haveCommon(a: readonly string[], b: readonly string[]): boolean {
+function haveCommon(a: readonly unknown[], b: readonly unknown[]): boolean {
   const ofB = new Set(b);
   return a.some((value) => ofB.has(value));
 }
@@ -26,7 +26,8 @@ function property(schema: Record<string, unknown>, key: string): unknown {
 }
 
 function isObject(schema: Record<string, unknown>): boolean {
-  return [schema.type].flat().join() === "object";
+  const types = [schema.type].flat();
+  return types.length === 1 && types[0] === "object";
 }
 
 function listValues(schema: Record<string, unknown>): string[] | null {
@@ -35,11 +36,11 @@ function listValues(schema: Record<string, unknown>): string[] | null {
 }
 
 /** The types of a schema's values, where "integer" counts as "number": whole numbers are numbers. */
-function listTypes(schema: Record<string, unknown>): string[] | null {
+function listTypes(schema: Record<string, unknown>): unknown[] | null {
   const typeOf = (value: unknown) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
-  const types =
+  const types: unknown[] | null =
     schema.type !== undefined
-      ? [schema.type].flat().map(String)
+      ? [schema.type].flat()
       : Array.isArray(schema.enum)
         ? schema.enum.map(typeOf)
         : Object.hasOwn(schema, "const")

@@ -100,6 +100,13 @@ class ParametersWriter {
     const { open, close, saysType, closeTag } = this.form;
     if (++this.depth > DEEPEST) grammar.refuse(place, `values nested at most ${DEEPEST} deep`, "a deeper one");
     const found: FoundValues = { texts: [], plainTexts: [], others: new Map() };
+    const addOther = (type: JsonType, written: string) => {
+      grammar.writer.spend(key.length);
+      const before = open(key, type);
+      const others = found.others.get(before) ?? [];
+      others.push(written);
+      found.others.set(before, others);
+    };
     for (const branch of grammar.branches(schema, place)) {
       if (branch.schema === true) {
         found.texts.push(form.any(0, Number.POSITIVE_INFINITY));
@@ -108,10 +115,6 @@ class ParametersWriter {
       if (!isRecord(branch.schema)) {
         grammar.refuse(branch.place, "a JSON Schema that some value satisfies", JSON.stringify(branch.schema));
       }
-      const addOther = (type: JsonType, written: string) => {
-        const before = open(key, type);
-        found.others.set(before, [...(found.others.get(before) ?? []), written]);
-      };
       this.addBranch({ ...branch, schema: branch.schema }, found, addOther);
     }
     this.depth--;

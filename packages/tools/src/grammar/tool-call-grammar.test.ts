@@ -38,6 +38,35 @@ it("qwen3_coder: a bare text is anything without the tag that ends it", () => {
   }
 });
 
+const many = <T>(count: number, each: T): T[] => Array.from({ length: count }, () => each);
+const referring = { anyOf: many(20, { $ref: "#/$defs/a" }) };
+it.each<[string, JsonSchema, JsonSchema]>([
+  ["a long list of types", { p: { type: many(200_000, "null") } }, {}],
+  ["many references to a long text", { p: referring }, { enum: ["x".repeat(100_000)] }],
+  ["many references to a list of types", { p: referring }, { type: many(5000, "null") }],
+  [
+    "many types of parameters with long names",
+    Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`${"k".repeat(190)}${i}`, referring])),
+    { type: "integer" },
+  ],
+])("counts as work: %s", (_, properties, a) => {
+  expect(() => write("qwen3_coder", properties, { $defs: { a } })).toThrow(
+    expect.objectContaining({ code: "data/unsupported-schema", subject: "JSON Schema" }),
+  );
+});
+
+it("python: null where the schema says more than that the tool takes code", () => {
+  const code = { code: { type: "string", description: "the code" } };
+  expect(write("python", code, { required: ["code"], additionalProperties: false })).toContain("root ::= ");
+  for (const [properties, more] of [
+    [{ code: { type: "string", pattern: "^x" } }, {}],
+    [code, { required: ["code", "other"] }],
+    [code, { propertyNames: { pattern: "^(a+)+$" } }],
+    [code, { allOf: [{}] }],
+  ] as const)
+    expect(write("python", properties, more), JSON.stringify(more)).toBeNull();
+});
+
 describe("minimax_m3", () => {
   const ns = "]<]minimax[>[";
   const element = (key: string, inside: string) => `${ns}<${key}>${inside}${ns}</${key}>`;

@@ -14,7 +14,7 @@ export interface ToolCallGrammarOptions {
  * A grammar (GBNF) of a turn that is exactly one call of one of the tools (`parallel`: one or more), written as the
  * format's parser reads it, for `tool_choice` "required" or a named function. Arguments satisfy the tool's schema as
  * `jsonSchemaToGrammar` writes them. Null where the format has no grammar (users' parsers, unknown names), and for
- * `python` with tools that need more than code.
+ * `python` with tools whose schema says more than that they take code.
  * @throws DataError for an unknown tool, or for a schema or name that the format cannot write.
  */
 export function toolCallGrammar(

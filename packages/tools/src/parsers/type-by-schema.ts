@@ -41,7 +41,7 @@ export function typeArguments(
 /** Every JSON type that a schema allows; none where it says nothing. */
 export function listTypes(schema: unknown, root: JsonSchema): Set<string> {
   const types = new Set<string>();
-  for (const part of listParts(schema, root, 0)) {
+  for (const part of listParts(schema, root)) {
     for (const type of [part.type].flat()) if (typeof type === "string") types.add(type);
     const choices = [part.enum, "const" in part ? [part.const] : []].filter(Array.isArray).flat();
     for (const value of choices) types.add(value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
@@ -65,16 +65,25 @@ export function findItem(schema: unknown, index: number, root: JsonSchema): unkn
 }
 
 function findInside(schema: unknown, root: JsonSchema, pick: (part: JsonSchema) => unknown): unknown {
-  const found = listParts(schema, root, 0).map(pick).filter(isRecord);
+  const found = listParts(schema, root).map(pick).filter(isRecord);
   return found.length > 1 ? { anyOf: found } : found[0];
 }
 
-/** A schema and all that it combines. */
-function listParts(schema: unknown, root: JsonSchema, depth: number): JsonSchema[] {
-  if (!isRecord(schema) || depth > 5) return [];
-  const parts = [schema.anyOf, schema.oneOf, schema.allOf].filter(Array.isArray).flat();
-  if (typeof schema.$ref === "string") parts.push(resolveLocal(schema.$ref, root));
-  return [schema, ...parts.flatMap((part) => listParts(part, root, depth + 1))];
+/** A schema and all that it combines, each once: its references may lead back to it in any number of ways. */
+function listParts(schema: unknown, root: JsonSchema): JsonSchema[] {
+  const found = new Set<JsonSchema>();
+  let level: unknown[] = [schema];
+  for (let depth = 0; depth <= 5; depth++) {
+    const next: unknown[] = [];
+    for (const part of level) {
+      if (!isRecord(part) || found.has(part)) continue;
+      found.add(part);
+      for (const each of [part.anyOf, part.oneOf, part.allOf].filter(Array.isArray).flat()) next.push(each);
+      if (typeof part.$ref === "string") next.push(resolveLocal(part.$ref, root));
+    }
+    level = next;
+  }
+  return [...found];
 }
 
 function resolveLocal(ref: string, root: JsonSchema): unknown {
