@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { encodePng } from "@cria/core";
 import { makeTinyProjector, TinyModels, visionPairs } from "@cria/engine/testing";
 import { listen } from "@cria/serve";
 import { runSft, sftConfigSchema } from "@cria/trainer";
@@ -182,19 +183,25 @@ it("scales images down to the tokens of the option", async () => {
   const { model, projector } = visionPairs.find(({ name }) => name === "Qwen2.5-VL")!;
   const mmproj = join(models.folder, "mmproj.gguf");
   await makeTinyProjector(mmproj, projector);
-  const served = await openServed({
-    target: await models.write(model),
-    mmproj,
-    imageMaxTokens: 16,
-    threads: 1,
-    deterministic: true,
-    say: () => undefined,
-    onWarning: () => undefined,
-    fetch: async (path) => path,
-  });
+  const files = ["--model", await models.write(model), "--mmproj", mmproj];
+  const { child, ended, firstLine } = start(
+    ...files,
+    ...["--image-max-tokens", "16", "--threads", "1", "--port", "0", "--json"],
+  );
+  const { url } = JSON.parse(await firstLine);
+  const count = async (content: object[]): Promise<number> => {
+    const body = JSON.stringify({ max_tokens: 1, messages: [{ role: "user", content }] });
+    return (await readJson(await fetch(`${url}/v1/messages/count_tokens`, { method: "POST", body }))).input_tokens;
+  };
+  const data = Buffer.from(encodePng({ width: 1000, height: 1000, rgb: new Uint8Array(3_000_000) })).toString("base64");
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data } };
+  const text = { type: "text", text: "What?" };
+  const tokens = (await count([image, text])) - (await count([text]));
+  child.kill("SIGTERM");
+  await ended;
+  expect(tokens).toBeGreaterThan(2);
   // Between two marks.
-  expect(served.engine.images!.countTokens({ width: 1000, height: 1000 })).toBeLessThanOrEqual(18);
-  await served.engine.dispose();
+  expect(tokens).toBeLessThanOrEqual(18);
 });
 
 describe("bytes of tokens", () => {
