@@ -169,8 +169,8 @@ describe("long texts of an agent, a loop or an error reach the trajectory bounde
 
   it.each([
     ["a reward", { reward: fail }],
-    ["a judge", { reward: { granularity: "sample", judge: fail } }],
-    ["a judgement", { reward: { granularity: "sample", judge: async () => [{ error: long, extra: {} }] } }],
+    ["a judge", { reward: { granularity: "sample" as const, judge: fail } }],
+    ["a judgement", { reward: { granularity: "sample" as const, judge: async () => [{ error: long, extra: {} }] } }],
   ])("thrown by %s", async (_, options) => {
     const [trajectory] = await makeFakeRollout({ reply: () => "x", ...options }).run();
     expect(hasFailed(trajectory!)).toBe(true);

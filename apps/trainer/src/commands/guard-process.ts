@@ -10,7 +10,8 @@ export interface ProcessGuard {
 /**
  * Handles the user's unawaited promises that reject, and errors that the user's callbacks throw later: they would end
  * the process at once, with only a stack. Here those of a running agent fail its episode, and all others go to
- * `interrupt`, which lets the command save its results. A `process.exit` during the work (in a reward, say) cannot be stopped; it is reported, and counts as a failure.
+ * `interrupt`, which lets the command save its results. A `process.exit` during the work (in a reward, say) cannot be
+ * stopped; it is reported, and counts as a failure.
  * @param describeNext how to go on, after the end.
  */
 export function guardProcess(interrupt: (stray: ToolError) => void, describeNext: () => string): ProcessGuard {

@@ -104,12 +104,10 @@ async function trainIt(
             ? { agent }
             : {
                 multi_turn: {
-                  ...{
-                    enable: true,
-                    max_assistant_turns: 2,
-                    tool_config_path: "tools.yaml",
-                    format: "./code.mjs#parse",
-                  },
+                  enable: true,
+                  max_assistant_turns: 2,
+                  tool_config_path: "tools.yaml",
+                  format: "./code.mjs#parse",
                 },
               }),
         },
@@ -202,8 +200,7 @@ describe("a training with images over a bus", () => {
       const { sha, sum, warnings, result } = await trainIt("one", { bus, audit: 1, wait_for_workers: 1 });
       expect(warnings).toEqual([]);
       expect(sha).toBe(plain);
-      // The scores of each step, which check what the only worker sampled.
-      expect(sum("cluster/jobs_here")).toBe(STEPS);
+      expect(sum("cluster/jobs_here")).toBe(0);
       expect(sum("cluster/audits_failed")).toBe(0);
       expect(sum("cluster/audits")).toBe(sum("cluster/jobs_elsewhere"));
       expect(countFetched(one!)).toEqual([1, 1, 1]);
@@ -296,7 +293,7 @@ describeWithNats("a training with images over a nats-server", () => {
     await worker.close();
     await Promise.all([bus.close(), other.close()]);
     expect(warnings).toEqual([]);
-    expect(sum("cluster/jobs_here")).toBe(STEPS);
+    expect(sum("cluster/jobs_here")).toBe(0);
     expect(sha).toBe(plain);
   });
 });

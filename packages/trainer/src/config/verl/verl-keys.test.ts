@@ -58,7 +58,7 @@ function vary(key: string, value: unknown): unknown {
 describe("verl's keys below skip and distillation, each at another value than its default", () => {
   const keys = Object.entries(readVerlDefaults("v0.9")).filter(([key]) => /^(skip|distillation)\./.test(key));
 
-  /** What becomes of a value: it is in the config, named in a warning, or refused. */
+  /** The fate of a value: it is in the config, named in a warning, or refused. */
   function judge(key: string, value: unknown): "kept" | "warned" | "refused" | "silent" {
     let parsed: ReturnType<typeof parse>;
     try {
