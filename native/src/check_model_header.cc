@@ -30,6 +30,8 @@ class HeaderChecker {
             if (some && *some > *layers)
                 refuse(name, "at most block_count, " + std::to_string(*layers), std::to_string(*some));
         }
+        // llama.cpp divides by it.
+        if (find_count("full_attention_interval") == 0) refuse("full_attention_interval", "at least 1", "0");
     }
 
     void check_experts() const {

@@ -39,16 +39,16 @@ bool gains_by_repacking(const GgufHeader & header) {
     return gains;
 }
 
-// RoPE turns pairs of a head's dimensions, and asserts that on ggml's threads. llama.cpp checks their number for few
-// architectures.
+// RoPE turns pairs of a head's dimensions. With another number of dimensions it asserts on ggml's threads, and with
+// none it never ends; llama.cpp checks the number for few architectures.
 void check_rotated_dimensions(const llama_hparams & hparams, const std::string & path) {
     if (hparams.rope_type == LLAMA_ROPE_TYPE_NONE) return;
     for (uint32_t layer = 0; layer < hparams.n_layer(); layer++) {
         const uint32_t rotated = hparams.n_rot(layer), head_size = hparams.n_embd_head_k(layer);
-        if (rotated % 2 == 0 && rotated <= head_size) continue;
+        if (head_size == 0 || (rotated > 0 && rotated % 2 == 0 && rotated <= head_size)) continue;
         throw Error("bad-model", "has a wrong number of dimensions for RoPE to rotate")
             .subject(path)
-            .expected("an even rope.dimension_count of at most " + std::to_string(head_size) + ", the size of a head")
+            .expected("an even rope.dimension_count of 2 to " + std::to_string(head_size) + ", the size of a head")
             .received(std::to_string(rotated) + " in layer " + std::to_string(layer))
             .remedy("the file is damaged or badly converted: fetch or convert it again");
     }

@@ -2,11 +2,11 @@
 // with random weights, sampled from and then trained on one micro-batch of the given tokens. Each has a separate
 // process: high-water marks never fall.
 //
-//   node --conditions=cria-source --import tsx scripts/nightly/train-memory.mjs [--lengths 1024,4096,16384/8] [--out scripts/nightly/train-memory]
+//   node --conditions=cria-source --import tsx scripts/nightly/train-memory.mjs [--lengths 1024,4096,16384] [--out scripts/nightly/train-memory]
 //   ... --model qwen3-4b --type Q4_K_M --lengths 1024 --limit 12 (GiB; the file takes 8 GB of disk while it is made)
 //
-// "16384/8" is eight conversations of 2,048 tokens in one micro-batch: it has as many activations as one conversation,
-// but an eighth of the attention, which would take two cores an hour. With --out it writes <out>.json, in which
+// Two cores take half an hour, most of it for 16,384 tokens: "16384/8", eight conversations of 2,048 tokens in one
+// micro-batch, has as many activations as one conversation, and an eighth of its attention. With --out it writes <out>.json, in which
 // the rows of other models stay. The exit code is 1 when an estimate is more than 15 % off, or the limit is exceeded.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const { values } = parseArgs({
   options: {
     model: { type: "string", default: "smollm2-135m" },
     type: { type: "string", default: "Q8_0" },
-    lengths: { type: "string", default: "1024,4096,16384/8" },
+    lengths: { type: "string", default: "1024,4096,16384" },
     limit: { type: "string" },
     out: { type: "string" },
     child: { type: "string" },

@@ -38,7 +38,7 @@ const misspelt: Record<string, [call: () => unknown, option: string]> = {
   "playTask: rows": [() => testing.playTask(loose(), [], loose({ rows: 1 })), "row"],
 };
 
-/** Exported functions that take no options, or objects that are no options: a config, settings, parts of a step. */
+/** Exported functions without options; some take another object: a config, settings, parts of a step. */
 const without = [
   ["callTool", "contentText", "countSteps", "createFetch", "cropPicture", "defineToolSchema", "diagnoseRun"],
   ["encodePng", "findCheckpoint", "findLastAnswer", "fromConfig", "languageModel", "listImages", "loadConfig"],

@@ -79,12 +79,16 @@ const termChecks: ChecksOf<Required<LossTerms>> = {
   observations: number,
   demonstrations: number,
   terms: optionChecks.object,
-  kl: [isObject, "{ coefficient, type }", { coefficient: number, type: any }],
+  kl: [
+    (value) => isObject(value) && "coefficient" in value,
+    "{ coefficient, type }",
+    { coefficient: number, type: any },
+  ],
   teacher: [isObject, "an object with options of the teacher's term", { ...teacherChecks }],
 };
 
 const clip: OptionCheck = [
-  (value) => number[0](value) || isObject(value),
+  (value) => number[0](value) || (isObject(value) && "low" in value && "high" in value),
   "a number, or { low, high }",
   { low: number, high: number },
 ];

@@ -60,6 +60,11 @@ describe("a model file with impossible metadata is refused", () => {
       { expected: expect.stringContaining("even"), received: "7 in layer 0" },
     ],
     [
+      "no dimension to rotate",
+      set("rope.dimension_count", u32(0)),
+      { expected: expect.stringContaining("2 to 16"), received: "0 in layer 0" },
+    ],
+    [
       "more dimensions to rotate than a head has",
       set("rope.dimension_count", u32(18)),
       { expected: expect.stringContaining("16"), received: "18 in layer 0" },
@@ -77,6 +82,14 @@ describe("a model file with impossible metadata is refused", () => {
       expect(error).toMatchObject({ code: "engine/bad-model", ...fields });
     });
   }
+
+  it("attention in every layer that is a multiple of 0", async () => {
+    const change = ({ metadata }: GgufFile) => {
+      metadata["qwen35.full_attention_interval"] = u32(0);
+    };
+    const loading = load(change, { architecture: "qwen35", layers: 2 });
+    await expect(loading).rejects.toMatchObject({ code: "engine/bad-model", expected: "at least 1", received: "0" });
+  });
 
   const sections = (...value: number[]) => ({ type: "array", of: "int32", value }) as const;
   const pairs = expect.stringMatching(/at most 16$/);

@@ -27,8 +27,8 @@ const longestEntry = 10_000;
 const longestRecord = 100_000;
 
 /**
- * Limits the size of the extras of a judge, an agent or a loop for a record: an entry that is too long keeps the beginning of its text;
- * entries beyond the record's limit are only counted, under "(cut)".
+ * Limits the size of the extras of a judge, an agent or a loop for a record: an entry that is too long keeps the
+ * beginning of its text; entries beyond the record's limit are only counted, under "(cut)".
  */
 export function keepRecord(value: unknown): Record<string, unknown> {
   const entries = Object.entries(toPlainRecord(value));

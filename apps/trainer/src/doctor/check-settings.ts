@@ -17,6 +17,8 @@ export async function checkSettings(config: TrainConfig, folder: string): Promis
   } catch (error) {
     if (!(error instanceof CriaError)) throw error;
     const { message, remedy, subject } = error;
-    return [bad("problem", "settings", message, remedy ?? "correct it", subject)];
+    // Some subjects are keys with their values.
+    const key = subject !== undefined && /^[\w.]+$/.test(subject) ? subject : undefined;
+    return [bad("problem", "settings", message, remedy ?? "correct it", key)];
   }
 }

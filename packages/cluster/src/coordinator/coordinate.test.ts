@@ -140,6 +140,13 @@ const leave =
     work: (options) => bus.work({ ...options, jobs: options.jobs.filter((job) => job.kind.name !== kind) }),
   });
 
+/** A worker that holds conversations when so many can score: the training waits for those that hold conversations. */
+const untilScorers = (count: number) => (bus: JobBus) =>
+  cheat("rollout", async (held) => {
+    await expect.poll(async () => (await bus.listWorkers()).filter(({ slots }) => slots.score)).toHaveLength(count);
+    return held;
+  })(bus);
+
 /** A worker that changes the results of its jobs, and does those too that it must not do. */
 function cheat(kind: JobKindName, change: (result: never) => unknown, told: object = {}) {
   return (bus: JobBus): JobBus => ({
@@ -531,7 +538,7 @@ describe("a training with workers", () => {
     // conversations may score them.
     const bent = cheat(kind, change);
     const workers = [
-      { id: "honest", change: leave(kind) },
+      { id: "honest", change: (bus: JobBus) => leave(kind)(kind === "score" ? untilScorers(1)(bus) : bus) },
       { id: "cheat", change: kind === "score" ? (bus: JobBus) => leave("rollout")(bent(bus)) : bent },
     ];
     // The training waits for workers that hold conversations.
@@ -551,12 +558,8 @@ describe("a training with workers", () => {
       ...found,
       logprobs: bend(found.logprobs),
     }));
-    const bendAll = (bus: JobBus) =>
-      cheat("rollout", async (held: Held) => {
-        // The training waits for workers that hold conversations, and the honest one does not.
-        await expect.poll(async () => (await bus.listWorkers()).filter(({ slots }) => slots.score)).toHaveLength(2);
-        return { ...held, rolloutLogprobs: bend(held.rolloutLogprobs) };
-      })(bendScores(bus));
+    const bendHeld = cheat("rollout", (held: Held) => ({ ...held, rolloutLogprobs: bend(held.rolloutLogprobs) }));
+    const bendAll = (bus: JobBus) => untilScorers(2)(bendHeld(bendScores(bus)));
     const workers = [
       { id: "cheat", change: bendAll },
       { id: "honest", change: leave("rollout") },
@@ -716,7 +719,7 @@ describe("a training with workers", () => {
     // It may only score what another worker held.
     const workers = [
       { id: "one", change: (bus: JobBus) => leave("rollout")(cheated(bus)) },
-      { id: "holder", change: leave(kind) },
+      { id: "holder", change: (bus: JobBus) => leave(kind)(kind === "score" ? untilScorers(1)(bus) : bus) },
     ];
     await withWorkers(workers, async (bus) => {
       const { sha } = await trainIt("other-bits", { bus, overrides: { wait_for_workers: 1 } });

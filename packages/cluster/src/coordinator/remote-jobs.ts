@@ -118,7 +118,7 @@ export class RemoteJobs {
         if (!result || this.ledger.isShutOut(result.worker)) continue;
         if (excluded.has(result.worker)) {
           this.warn(`worker ${result.worker} did a job that it was excluded from`, new Error(jobName(kind.name, id)));
-          continue;
+          throw new DoItHere("a worker did a job that it was excluded from");
         }
         const taken = await this.take(kind, payload, result, offered.read).catch((error) => {
           signal.throwIfAborted();

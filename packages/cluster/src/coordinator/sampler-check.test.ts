@@ -45,9 +45,11 @@ describe("logprobs of workers", () => {
       return conversation;
     });
     const list = (able: string[]) => samplers.listExcluded([...conversations, held(0)], able);
-    expect(list(["a", "b", "c", "d"])).toEqual(["a", "b", "c"]);
-    // All that are there held one: half of them may score, drawn by chance.
-    expect(list(["b", "c"])).toEqual(["a", "b"]);
+    expect(list(["a", "d"])).toEqual(["a"]);
+    expect(list(["a", "b", "d", "e"])).toEqual(["a", "b"]);
+    // Fewer others are there: at least half of all may score only what they did not hold, drawn by chance.
+    expect(list(["a", "b", "c", "d"])).toEqual(["a", "b"]);
+    expect(list(["b", "c"])).toEqual(["b"]);
     expect(list(["a", "b", "c"])).toEqual(["a", "b"]);
     // Nobody else is there.
     expect(list(["b"])).toEqual([]);

@@ -24,7 +24,7 @@ interface Difference {
 }
 
 /** A random integer of at least 0, below a bound. */
-export type Draw = (below: number) => number;
+type Draw = (below: number) => number;
 
 /**
  * Compares workers' logprobs of their sampled tokens with those that the step computes anyway: a free audit of every
@@ -44,14 +44,15 @@ export class SamplerCheck {
 
   /**
    * Lists the workers that must not score conversations, because their own logprobs are compared with the scores: all
-   * that held one, as long as a worker is left that may do it. Otherwise half of them: no worker knows while it holds a
-   * conversation whether it will score it, too. An only worker scores what it held: audits check it.
+   * that held one, if at least as many others are there. Otherwise at least half of the workers, drawn by chance, may
+   * score only what they did not hold: no worker knows while it holds a conversation whether it will score it, too. An
+   * only worker scores what it held: audits check it.
    * @param able workers that can score them; at least one is not listed.
    */
   listExcluded(conversations: readonly { tokenIds: Int32Array }[], able: readonly string[]): string[] {
     const found = conversations.flatMap(({ tokenIds }) => this.holders.get(tokenIds)?.worker ?? []);
-    const holders = [...new Set(found)];
-    if (able.some((worker) => !holders.includes(worker))) return holders;
+    const holders = [...new Set(found)].filter((worker) => able.includes(worker));
+    if (able.length >= 2 * holders.length) return holders;
     if (able.length < 2) return [];
     const left = [...able];
     while (left.length > able.length / 2) left.splice(this.draw(left.length), 1);

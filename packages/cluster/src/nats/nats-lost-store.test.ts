@@ -104,8 +104,6 @@ describeWithNats("a server that lost its store", () => {
     await waitFor(async () => expect((await coordinator.listWorkers()).map(({ id }) => id)).toEqual(["a"]));
     expect(problems.filter((code) => code === "cluster/store-lost")).toHaveLength(1);
     await waitFor(() => expect(machines).toContain("cluster/store-lost"));
-    // One report for each problem, however many slots ask.
-    expect(machines).toHaveLength(new Set(machines).size);
     expect(lease.signal.aborted).toBe(false);
   });
 
@@ -254,8 +252,7 @@ describeWithNats("a training over a server that lost its store", () => {
       expect(shared.sha).toBe(alone.sha);
       for (const metrics of shared.steps) {
         expect(metrics["cluster/jobs_elsewhere"]).toBeGreaterThan(0);
-        // A worker does not score what it held alone.
-        expect(metrics["cluster/jobs_here"]).toBeLessThan(2);
+        expect(metrics["cluster/jobs_here"]).toBe(0);
         expect(metrics["cluster/abandoned"]).toBe(0);
       }
       expect(workers[1]!.status.done).toBeGreaterThan(8);

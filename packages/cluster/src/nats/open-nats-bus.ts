@@ -5,6 +5,7 @@ import { openBus } from "../bus/open-bus.js";
 import { type ClusterBus, toClusterBus } from "../cluster-bus.js";
 import { nameServers } from "./connect-nats.js";
 import type { NatsBounds } from "./create-streams.js";
+import { type Role, roles } from "./names.js";
 import { type NatsStoreOptions, openNatsStore } from "./open-nats-store.js";
 
 export interface NatsBusOptions extends NatsStoreOptions, BusOptions {}
@@ -24,10 +25,10 @@ const boundChecks: ChecksOf<NatsBounds> = {
 const natsChecks: ChecksOf<Required<NatsBusOptions>> = {
   ...busChecks,
   servers: [
-    (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
+    (value) => isText(value) || (Array.isArray(value) && value.length > 0 && value.every(isText)),
     "nats://host:4222, or a list of such addresses",
   ],
-  role: text,
+  role: [(value) => roles.includes(value as Role), roles.map((role) => `"${role}"`).join(", ")],
   // A wrong one is an error of its own.
   prefix: optionChecks.any,
   waitMs: number,
@@ -43,7 +44,8 @@ const natsChecks: ChecksOf<Required<NatsBusOptions>> = {
 
 /**
  * A bus over NATS with JetStream. It waits for an unreachable server: calls meanwhile reject or wait, and jobs go on.
- * @throws ConfigError "config/unreadable" for a file of secrets, or for an unknown or wrong option; ClusterError "cluster/unreachable", "cluster/refused",
+ * @throws ConfigError for an unknown or wrong option, and "config/unreadable" for a file of secrets; ClusterError
+ * "cluster/unreachable", "cluster/refused",
  * "cluster/tls", "cluster/no-bus" when no coordinator created it in time, or "cluster/protocol" when another version
  * did.
  */

@@ -224,7 +224,7 @@ function checkScore(given: unknown, extra: Record<string, unknown>): AgentScore 
 }
 
 /** Engine and config errors end the run. A bad request is the agent's fault, even if the agent rethrows our error. */
-function endsRun(cause: unknown): boolean {
+export function endsRun(cause: unknown): boolean {
   try {
     return cause instanceof CriaError && /^(engine|config)\//.test(cause.code) && cause.code !== "engine/disposed";
   } catch {

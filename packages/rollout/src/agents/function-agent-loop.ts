@@ -11,18 +11,21 @@ export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
       run: (sampling, row) =>
         runAgentEpisode(context, sampling, row, async (session, signal) => {
           const makeModel = (await context.agent.loadModel?.()) ?? refuseModel;
-          const given: AgentContext<unknown> = {
-            row: row.extraInfo.row ?? row,
-            // Created on first use: an agent that does not use the AI SDK need not load it.
-            get model() {
-              return makeModel(session);
-            },
-            session,
-            signal,
-            seed: sampling.seed,
+          const runUntil = (ending: AbortSignal) => {
+            const given: AgentContext<unknown> = {
+              row: row.extraInfo.row ?? row,
+              // Created on first use: an agent that does not use the AI SDK need not load it.
+              get model() {
+                return makeModel(session);
+              },
+              session,
+              signal: ending,
+              seed: sampling.seed,
+            };
+            return agent(given as AgentContext<never>);
           };
           try {
-            return await runAgent(() => agent(given as AgentContext<never>));
+            return await runAgent(runUntil, signal);
           } finally {
             session.leave();
           }

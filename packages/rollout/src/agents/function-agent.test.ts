@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ChatMessage, hasFailed, type ToolSchema, type Trajectory } from "@cria/core";
+import { type ChatMessage, EngineError, hasFailed, type ToolSchema, type Trajectory } from "@cria/core";
 import { type EpisodePlace, findEpisode } from "@cria/episodes";
 import { describe, expect, it } from "vitest";
 import type { ChatModel } from "../chat/chat-model.js";
@@ -343,6 +343,31 @@ describe("an agent of one's own", () => {
     );
     expect(trajectories.map(({ error }) => error)).toEqual(["forgotten", undefined]);
     expect(late!(new Error("late"))).toBe(false);
+  });
+
+  it("aborts an agent that such an error failed, and takes no errors of one that threw, or of the engine", async () => {
+    let signal: AbortSignal | undefined;
+    let fail: EpisodePlace["fail"];
+    const agent = async (context: AgentContext, end: () => unknown) => {
+      await ask(context, [user("a")]);
+      ({ fail } = findEpisode()!);
+      ({ signal } = context);
+      return end();
+    };
+    await run((context) => agent(context, () => fail!(new Error("forgotten")) && new Promise(() => {})));
+    expect(signal!.aborted).toBe(true);
+    // Its calls end with it, and reject.
+    expect(fail!(new Error("more"))).toBe(true);
+    const { trajectory } = await run((context) => agent(context, () => Promise.reject(new Error("thrown"))));
+    expect(trajectory.error).toBe("thrown");
+    expect(signal!.aborted).toBe(false);
+    expect(fail!(new Error("late"))).toBe(false);
+    const cause = new EngineError("is out of memory", { code: "engine/out-of-memory", subject: "model" });
+    const ended = await run((context) => agent(context, () => (fail!(new Error("stray", { cause })) ? 0 : 1)));
+    expect(ended.trajectory.reward).toBe(1);
+  });
+
+  it("an error that reaches nobody after the last call that an agent may make scores 0", async () => {
     const { trajectory } = await run(
       async ({ session }) => {
         await session.complete({ messages: [user("a")] });

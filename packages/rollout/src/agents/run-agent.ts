@@ -1,23 +1,34 @@
 import { findEpisode } from "@cria/episodes";
 import { runInEpisode } from "@cria/episodes/internal";
+import { endsRun } from "./agent-episode.js";
 
 /**
  * Runs an agent's function. An error that reaches nobody, such as that of a promise that the agent does not await, fails
- * its episode like one that it throws.
+ * its episode like one that it throws; then the agent's signal aborts, because nobody waits for it.
+ * @param signal aborts the agent.
  */
-export function runAgent<T>(agent: () => T | Promise<T>): Promise<T> {
+export function runAgent<T>(agent: (signal: AbortSignal) => T | Promise<T>, signal: AbortSignal): Promise<T> {
   const place = findEpisode();
-  if (!place) return Promise.resolve().then(agent);
+  if (!place) return Promise.resolve().then(() => agent(signal));
   return new Promise<T>((resolve, reject) => {
-    let hasReturned = false;
+    const failed = new AbortController();
+    let isOver = false;
     const fail = (error: unknown) => {
-      if (!hasReturned) reject(error);
-      return !hasReturned;
+      // Errors of what a failed agent left running follow: its signal aborts that.
+      if (failed.signal.aborted) return true;
+      if (isOver || endsRun((error as { cause?: unknown } | null)?.cause)) return false;
+      reject(error);
+      failed.abort(error);
+      return true;
     };
-    const returned = runInEpisode({ ...place, fail }, () => Promise.resolve().then(agent));
-    returned.then((result) => {
-      hasReturned = true;
-      resolve(result);
-    }, reject);
+    const ending = AbortSignal.any([signal, failed.signal]);
+    const returned = runInEpisode({ ...place, fail }, () => Promise.resolve().then(() => agent(ending)));
+    const settle =
+      <V>(settleWith: (value: V) => void) =>
+      (value: V) => {
+        isOver = true;
+        settleWith(value);
+      };
+    returned.then(settle(resolve), settle(reject));
   });
 }

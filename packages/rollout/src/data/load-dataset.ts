@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { DataError, hashSeed } from "@cria/core";
-import { type ChecksOf, checkOptions, optionChecks, shuffleIndices } from "@cria/core/internal";
+import { type ChecksOf, checkOptions, type OptionCheck, optionChecks, shuffleIndices } from "@cria/core/internal";
 import { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
 import { mapRecord, type RowMap } from "./map-record.js";
 import { type DatasetClass, RolloutDataset } from "./rollout-dataset.js";
@@ -18,14 +18,16 @@ export interface LoadDatasetOptions extends Omit<ParseRowOptions, "position"> {
   config?: Readonly<Record<string, unknown>>;
 }
 
-const { any, text } = optionChecks;
+const { any } = optionChecks;
+/** An empty one names no column. */
+const column: OptionCheck = [(value) => typeof value === "string", "the name of a column"];
 
 const datasetChecks: ChecksOf<Required<LoadDatasetOptions>> = {
-  promptKey: text,
-  rewardFnKey: text,
-  imageKey: text,
-  videoKey: text,
-  folder: text,
+  promptKey: column,
+  rewardFnKey: column,
+  imageKey: column,
+  videoKey: column,
+  folder: optionChecks.text,
   needToolsKwargs: optionChecks.flag,
   maxSamples: optionChecks.whole,
   sampleSeed: any,

@@ -25,19 +25,20 @@ const CHECKS: Record<string, MakeCheck> = {
 function boundOfLength(isWithin: (length: number, bound: number) => boolean): MakeCheck {
   return (said) => {
     const bound = readBound(said);
-    return (value) => typeof value !== "string" || isWithin([...value].length, bound);
+    return (value) => bound === null || typeof value !== "string" || isWithin([...value].length, bound);
   };
 }
 
 function boundOfNumber(isWithin: (value: number, bound: number) => boolean): MakeCheck {
   return (said) => {
     const bound = readBound(said);
-    return (value) => typeof value !== "number" || isWithin(value, bound);
+    return (value) => bound === null || typeof value !== "number" || isWithin(value, bound);
   };
 }
 
-/** Nothing lies within a bound that is no number. */
-function readBound(said: unknown): number {
+/** Nothing lies within a bound that is no number; null is no bound. */
+function readBound(said: unknown): number | null {
+  if (said === null) return null;
   return typeof said === "object" ? Number.NaN : Number(said);
 }
 

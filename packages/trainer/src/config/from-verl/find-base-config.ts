@@ -3,7 +3,7 @@ import type { ScriptReading } from "./read-script.js";
 import { findYaml, isVerlsOwn, mergeConfig, readYamlConfig, tellMissing, type YamlConfig } from "./read-yaml-config.js";
 
 /** Settings in which the configs of verl's asynchronous trainers differ from its defaults, by program. */
-const ofPrograms: [program: RegExp, raw: (isOld: boolean) => Record<string, unknown>][] = [
+const ofPrograms: [program: RegExp, raw: (isOld: boolean) => Record<string, unknown>, note?: string][] = [
   [
     /fully_async/,
     () => ({
@@ -17,6 +17,7 @@ const ofPrograms: [program: RegExp, raw: (isOld: boolean) => Record<string, unkn
       trainer: { v1: { trainer_mode: "colocate_async", colocate_async: { num_warmup_batches: 1 } } },
       ...(isOld ? {} : { algorithm: { rollout_correction: { bypass_mode: true } } }),
     }),
+    "conversations are one step old, unless the config says otherwise (trainer.v1.trainer_mode colocate_async)",
   ],
 ];
 
@@ -32,14 +33,11 @@ interface BaseConfig extends YamlConfig {
  */
 export function findBaseConfig(script: ScriptReading, file: string, given: readonly string[]): BaseConfig {
   const { configName, configPath, program } = script;
-  const [, makeRaw] = ofPrograms.find(([pattern]) => program !== null && pattern.test(program)) ?? [];
+  const [, makeRaw, note] = ofPrograms.find(([pattern]) => program !== null && pattern.test(program)) ?? [];
   // Before verl 0.9, the GPUs of rollouts had a section of their own.
   const isOld = script.overrides.some(({ text }) => /^\+*rollout\./.test(text));
-  const known: BaseConfig = { raw: structuredClone(makeRaw?.(isOld) ?? {}), missing: [], files: [], notes: [] };
-  if (program !== null && /one_step_off/.test(program))
-    known.notes.push(
-      `${program}: conversations are one step old, unless the config says otherwise (trainer.v1.trainer_mode colocate_async)`,
-    );
+  const notes = note === undefined ? [] : [`${program}: ${note}`];
+  const known: BaseConfig = { raw: structuredClone(makeRaw?.(isOld) ?? {}), missing: [], files: [], notes };
   if (!configName || isVerlsOwn(configName.text)) return known;
   const name = basename(configName.text).replace(/\.ya?ml$/, "");
   if (given.some((each) => basename(each).replace(/\.ya?ml$/, "") === name)) return known;

@@ -12,6 +12,7 @@ import {
   writeVerlScript,
 } from "../../testing/verl-scripts.js";
 import { checkConfig } from "../check-config.js";
+import { readLag } from "../derived-values.js";
 import { readKey, writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
 import type { Conversion } from "./convert-config.js";
@@ -184,8 +185,7 @@ function makeRow(script: VerlScript): string[] {
 
 /** Number of updates between the policy that samples a step and the one that the step trains. */
 function lagOf(script: VerlScript): number {
-  const { trainer } = checkConfig(trainConfigSchema, convert(script).config, script.path);
-  return trainer.v1.trainer_mode === "sync" ? 0 : trainer.v1.colocate_async.num_warmup_batches;
+  return readLag(checkConfig(trainConfigSchema, convert(script).config, script.path));
 }
 
 function renderTable(version: VerlScript["version"]): string {
