@@ -16,7 +16,7 @@ import { THREADS } from "../settings.js";
 import { OurSide } from "./our-side.js";
 import { type Pair, pairs } from "./pairs.js";
 
-const ROUNDS = 3;
+const ROUNDS = 5;
 const SAMPLES = 8;
 const TOKENS = 32;
 const TEXT = "What is this?";

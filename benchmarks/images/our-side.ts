@@ -22,8 +22,8 @@ export class OurSide {
     samples: number,
   ): Promise<OurSide> {
     const { path, projector: mmproj } = files;
-    // Like the peer: KV in F16, and attention as llama.cpp chooses it for the model's size.
-    const options = { device: "cpu", kvType: "f16", flashAttention: true } as const;
+    // KV in F16, like the peer's; each side has its own attention.
+    const options = { device: "cpu", kvType: "f16" } as const;
     return new OurSide(
       await loadModel({ path, mmproj, threads, contextSize, maxSequences: samples, drafting: false, ...options }),
     );

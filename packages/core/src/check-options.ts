@@ -2,7 +2,7 @@ import { ConfigError } from "./errors/config-error.js";
 import { findNearest } from "./find-nearest.js";
 import { formatValue } from "./format-value.js";
 
-/** A test of a value, and a description of valid values; `within`: checks of the options that this option contains. */
+/** A test of a value, and a description of valid values; `within`: checks of the options that this option contains, which come first. */
 export type OptionCheck = readonly [isRight: (value: unknown) => boolean, expected: string, within?: OptionChecks];
 type OptionChecks = Readonly<Record<string, OptionCheck>>;
 
@@ -58,8 +58,9 @@ function checkWithin(call: string, options: object, checks: OptionChecks, prefix
     }
     if (value === undefined) continue;
     const [isRight, expected, within] = checks[key]!;
-    if (!isRight(value)) throw refuseOption(subject, "has a wrong value", expected, value);
+    // First what it contains: a misspelt name in it says more than that another is missing.
     if (within && isObject(value)) checkWithin(call, value, within, `${prefix}${key}.`);
+    if (!isRight(value)) throw refuseOption(subject, "has a wrong value", expected, value);
   }
 }
 

@@ -5,6 +5,7 @@ import { writeGguf } from "./index.js";
 import {
   describeTinyModel,
   fillAdapter,
+  makeNormals,
   randomTokens,
   TinyModels,
   textArchitectures,
@@ -256,6 +257,24 @@ describe("logprobs", () => {
     );
     expect(Math.max(...differences)).toBeLessThanOrEqual(most);
     if (least > 0) expect(Math.max(...differences)).toBeGreaterThan(least);
+  });
+
+  // Published models (Qwen2.5) have key biases of 150, and F16 keeps such keys to an eighth.
+  it("F32 keys of any size agree with score(), F16 ones the less the larger they are", async () => {
+    const measure = async (kvType: "f32" | "f16", bias: number) => {
+      const { metadata, tensors } = describeTinyModel({ architecture: "qwen2", embeddingScale: 0.3 });
+      const normal = makeNormals(11);
+      for (const { name, data } of tensors) if (name.endsWith("attn_k.bias")) data.set(data.map(() => bias * normal()));
+      const path = join(models.folder, "biases.gguf");
+      await writeGguf(path, { metadata, tensors });
+      const model = await models.load({}, { path, lora: { rank: 2 }, kvType });
+      const prompt = randomTokens(30, 4);
+      const { tokenIds, logprobs } = await generateAlone(model, prompt, 1);
+      const [score] = await model.score([{ tokenIds: [...prompt, ...tokenIds], from: 30 }], { temperature: 0.9 });
+      return maxDifference(score!.logprobs.slice(30), logprobs);
+    };
+    expect([await measure("f32", 1), await measure("f32", 150)]).toEqual([0, 0]);
+    expect(await measure("f16", 150)).toBeGreaterThan(5 * (await measure("f16", 1)));
   });
 
   it("packed rows score like single sequences", async () => {

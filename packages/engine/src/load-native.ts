@@ -63,8 +63,8 @@ export interface LoadModelOptions {
    * `score` are equal to the last bit on a CPU. Models with delta nets or Mamba-2 differ by less than 1e-5
    * over F32 weights; over others a last bit can change the rounding of an activation, and differences of 2e-2 have been
    * seen. With "f16", or with flash attention, which rounds keys and
-   * values to it, they differ by 2e-2 if keys are small, and by far more if not: with key biases of 150 llama.cpp's
-   * decoding was off by 0.5 nats on average.
+   * values to it, they differ by 2e-2 if keys are small, and by far more if not: with key biases of 150 in place of 1
+   * eleven times as much in a small random model, and llama.cpp's decoding was off by 0.5 nats on average.
    */
   kvType?: "f32" | "f16" | "q8_0";
   /**

@@ -310,6 +310,11 @@ describe("misspelt options of an own loop are refused", () => {
 
   it("and values of a wrong type", async () => {
     const code = "config/bad-value";
+    const half: [string, () => unknown][] = [
+      ["losses.ppo: clip", () => losses.ppo(loose({ clip: { low: 0.1 } }))],
+      ["losses.ppo: kl", () => losses.ppo(loose({ kl: { type: "k3" } }))],
+    ];
+    for (const [subject, call] of half) expect(await failureOf(call)).toMatchObject({ code, subject });
     for (const clip of ["0.1", null])
       expect(await failureOf(() => losses.ppo(loose({ clip })))).toMatchObject({ code, subject: "losses.ppo: clip" });
     expect(await failureOf(() => losses.dppo(loose({ divergence: "js" })))).toMatchObject({ code });
