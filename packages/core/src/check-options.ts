@@ -2,7 +2,10 @@ import { ConfigError } from "./errors/config-error.js";
 import { findNearest } from "./find-nearest.js";
 import { formatValue } from "./format-value.js";
 
-/** A test of a value, and a description of valid values; `within`: checks of the options that this option contains, which come first. */
+/**
+ * A test of a value, and a description of valid values; `within`: checks of the options that this option contains, which
+ * come first.
+ */
 export type OptionCheck = readonly [isRight: (value: unknown) => boolean, expected: string, within?: OptionChecks];
 type OptionChecks = Readonly<Record<string, OptionCheck>>;
 

@@ -109,6 +109,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const mayDo = (worker: WorkerInfo, kind: JobKindName) =>
     !ledger.isUnwanted(worker.id) &&
     (worker.class === description.class || (kind === "rollout" && cluster.other_classes === "rollout"));
+  const canDo = (worker: WorkerInfo, kind: JobKindName) => mayDo(worker, kind) && (worker.slots[kind] ?? 0) > 0;
   const dispatcher = new Dispatcher({
     takesPart: cluster.take_part,
     conversationsHere: engine.info.maxSequences,
@@ -129,7 +130,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   let known: readonly WorkerInfo[] = [];
   const setWorkers = (workers: readonly WorkerInfo[]) => {
     known = workers;
-    able = workers.filter((worker) => mayDo(worker, "rollout") && (worker.slots.rollout ?? 0) > 0).length;
+    able = workers.filter((worker) => canDo(worker, "rollout")).length;
     announcer.setWorkers(workers);
     ledger.setWorkers(workers);
     dispatcher.setWorkers(workers);
@@ -188,9 +189,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const listExcluded = ({ adapter }: ScoreShard, conversations: readonly { tokenIds: Int32Array }[]) => {
     // The reference's scores check nobody.
     if (!adapter) return [];
-    const scorers = known.filter(
-      (worker) => mayDo(worker, "score") && (worker.slots.score ?? 0) > 0 && !worker.draining,
-    );
+    const scorers = known.filter((worker) => canDo(worker, "score") && !worker.draining);
     return samplers.listExcluded(
       conversations,
       scorers.map(({ id }) => id),

@@ -45,9 +45,8 @@ const natsChecks: ChecksOf<Required<NatsBusOptions>> = {
 /**
  * A bus over NATS with JetStream. It waits for an unreachable server: calls meanwhile reject or wait, and jobs go on.
  * @throws ConfigError for an unknown or wrong option, and "config/unreadable" for a file of secrets; ClusterError
- * "cluster/unreachable", "cluster/refused",
- * "cluster/tls", "cluster/no-bus" when no coordinator created it in time, or "cluster/protocol" when another version
- * did.
+ * "cluster/unreachable", "cluster/refused", "cluster/tls", "cluster/no-bus" when no coordinator created it in time, or
+ * "cluster/protocol" when another version did.
  */
 export async function openNatsBus(options: NatsBusOptions): Promise<ClusterBus> {
   checkOptions("openNatsBus", options, natsChecks);

@@ -22,13 +22,10 @@ export function runAgent<T>(agent: (signal: AbortSignal) => T | Promise<T>, sign
       return true;
     };
     const ending = AbortSignal.any([signal, failed.signal]);
-    const returned = runInEpisode({ ...place, fail }, () => Promise.resolve().then(() => agent(ending)));
-    const settle =
-      <V>(settleWith: (value: V) => void) =>
-      (value: V) => {
+    runInEpisode({ ...place, fail }, () => Promise.resolve().then(() => agent(ending)))
+      .finally(() => {
         isOver = true;
-        settleWith(value);
-      };
-    returned.then(settle(resolve), settle(reject));
+      })
+      .then(resolve, reject);
   });
 }

@@ -79,12 +79,8 @@ async function scoreByPolicy(
   const compute: PolicyScoreOptions["compute"] =
     elsewhere &&
     ((shard, here, indices) => {
-      const scored = new Set(Array.from(indices, (k) => missing[owners[k]!]!));
-      return elsewhere(
-        shard,
-        here,
-        [...scored].map((i) => trajectories[i]!),
-      );
+      const scored = new Set(Array.from(indices, (k) => trajectories[missing[owners[k]!]!]!));
+      return elsewhere(shard, here, [...scored]);
     });
   const joinAll = (values: readonly (Float32Array | null)[]) =>
     values.every((array) => array !== null) ? join(values) : null;
