@@ -18,6 +18,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   learning: () => import("./learning/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
   quick: () => import("./quick/index.js"),
+  roofline: () => import("./roofline/index.js"),
   serve: () => import("./serve/index.js"),
   step: () => import("./step/index.js"),
   tokenize: () => import("./tokenize/index.js"),

@@ -2,7 +2,8 @@
  * Ways to learn against plain GRPO, at equal sampled tokens: how many tokens a policy samples until 0.5 and 0.9 of the
  * held-out rows are solved, greedily, on tasks of which most are hard for GRPO, and the curve on the way. The teacher is
  * an adapter that GRPO trained with larger groups and another seed, or the policy itself with the answer as a hint.
- * `--only` chooses tasks: a task is measured with all of its methods, so that its ratios come from one run.
+ * `--only` chooses tasks: a task is measured with all of its methods, so that its ratios come from one run. Curves are
+ * kept for the commit: if it ended early, the same command goes on where it was.
  * `CRIA_LEARNING_SEEDS` (5) makes it shorter, and `CRIA_LEARNING_AT_ONCE` (1) lets several runs go side by side.
  */
 import { writeFileSync } from "node:fs";
@@ -13,6 +14,7 @@ import type { BenchmarkOptions } from "../benchmark.js";
 import { median } from "../measure.js";
 import type { Measured } from "../row.js";
 import { averageSuccess, type Curve, findTokens } from "./curve.js";
+import { keepCurve } from "./keep-curve.js";
 import { type Method, methods } from "./methods.js";
 import { type LearningRow, packCurves } from "./present.js";
 import { codeGame } from "./tasks/code-game.js";
@@ -79,7 +81,8 @@ async function measure(
       const { seed, method } = run;
       const given = method.overrides.map((text) => text.replace("{teacher}", teacher).replace("{examples}", examples));
       const { tokens, steps, every } = task;
-      const curve = await task.learn({ folder, seed, tokens, steps, every, overrides: [...made, ...given] });
+      const options = { folder, seed, tokens, steps, every, overrides: [...made, ...given] };
+      const curve = await keepCurve(task, [method.name, ...method.overrides], options);
       curves.get(method.name)![seed - 1] = curve;
       const found = SHARES.map((share) => findTokens(curve, share));
       const last = curve.at(-1)!;
@@ -106,7 +109,8 @@ async function makeTeacher(
     "actor_rollout_ref.rollout.n=8",
   ];
   const whole = { steps: task.teacherSteps!, tokens: Number.POSITIVE_INFINITY, every: Number.POSITIVE_INFINITY };
-  const curve = await task.learn({ folder, seed: 1000, ...whole, overrides: [...made, ...large], adapter });
+  const options = { folder, seed: 1000, ...whole, overrides: [...made, ...large], adapter };
+  const curve = await keepCurve(task, ["teacher"], options);
   log(`${task.name}: the teacher solves ${curve.at(-1)!.success.toFixed(2)}`);
 }
 

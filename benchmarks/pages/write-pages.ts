@@ -38,6 +38,7 @@ const presentations: Record<string, Presentation> = {
   drafting: { title: "Drafting", shows: ["sampled tokens", "conversations"] },
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
   length: { title: "Length" },
+  roofline: { title: "Roofline" },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
   busy: { title: "Beside busy processes" },
   async: { title: "Sampling ahead" },

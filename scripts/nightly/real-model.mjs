@@ -11,19 +11,21 @@
 // its bound.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { StockEval } from "../../benchmarks/peers/stock-eval.ts";
-import { exportModel, getRuntimeInfo, loadModel } from "../../packages/engine/src/index.ts";
+import { getRuntimeInfo, loadModel } from "../../packages/engine/src/index.ts";
 import { ChatTemplate, DeltaTokenizer } from "../../packages/tokenizer-delta/src/index.ts";
 import { comparePaths } from "../../packages/tokenizer-delta/src/matrix/compare-paths.ts";
 import { conversations } from "../../packages/tokenizer-delta/src/matrix/conversations.ts";
 import { templateCases } from "../../packages/tokenizer-delta/src/matrix/templates.ts";
 import { readBundledTemplate } from "../../packages/tokenizer-delta/src/testing/index.ts";
+import { realFolder as folder, getRealFile } from "../real-file.mjs";
 import { missingModel, realModel, realPython } from "../real-model.mjs";
+import { describeRun } from "./learning.mjs";
 import { writeReport } from "./real-model/report.mjs";
 import { makeStrings } from "./real-model/strings.mjs";
 import { makeChatSequences, makePrompts, makeTextSequences } from "./real-model/texts.mjs";
@@ -41,7 +43,6 @@ const { values } = parseArgs({
 if (missingModel) throw new Error(missingModel);
 if (!existsSync(realPython)) throw new Error(`${realPython} is missing: node scripts/fetch-real-model.mjs --python`);
 
-const folder = join(realModel.folder, "..", "real-model");
 const types = values.types.split(",");
 const kernels = values.kernels.split(",");
 const isWanted = (part) => values.only.split(",").includes(part);
@@ -49,16 +50,6 @@ const result = join(import.meta.dirname, "real-model");
 const report = existsSync(`${result}.json`) ? JSON.parse(readFileSync(`${result}.json`, "utf8")) : {};
 const log = (line) => console.error(line);
 mkdirSync(folder, { recursive: true });
-
-/** The file in a type; made once. */
-async function getFile(type) {
-  if (type === "Q4_1") return realModel.path;
-  const path = join(folder, `${type}.gguf`);
-  if (existsSync(path)) return path;
-  await exportModel({ base: realModel.path, output: `${path}.tmp`, quantize: type });
-  renameSync(`${path}.tmp`, path);
-  return path;
-}
 
 async function ask(command, args, env, request) {
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "inherit"] });
@@ -98,7 +89,11 @@ function compare(found, expected) {
 
 /** Replaces a part's rows that were measured again. */
 function keep(part, row, same) {
-  report[part] = [...(report[part] ?? []).filter((old) => !same(old)), row];
+  const { date, commit, cpu } = describeRun();
+  report[part] = [
+    ...(report[part] ?? []).filter((old) => !same(old)),
+    { ...row, measured: `${date}, ${commit}, ${cpu}` },
+  ];
   save();
 }
 
@@ -127,7 +122,7 @@ report.machine = { cpu: cpus()[0].model.trim(), kernels: getRuntimeInfo().usable
 report.model = { file: realModel.file, sha256: realModel.sha256 };
 
 async function measureScores(type) {
-  const path = await getFile(type);
+  const path = await getRealFile(type);
   const oracle = await askOracle({ command: "scores", model: path, sequences });
   report.versions = { torch: oracle.torch, transformers: oracle.transformers };
   report.channels = oracle.channels;
@@ -158,7 +153,7 @@ async function measureScores(type) {
 
 /** One batch of conversations: every second token has a weight, of both signs, regardless of its role. */
 async function measureGradients(type, trainable) {
-  const path = await getFile(type);
+  const path = await getRealFile(type);
   const batch = texts.chat.slice(0, 3);
   const total = batch.reduce((sum, ids) => sum + ids.length, 0);
   const weights = batch.map((ids, i) =>
@@ -195,7 +190,7 @@ function wholeError(tensors) {
 
 /** An adapter that Cria trained: its logprobs in stock llama.cpp, and merged into transformers' weights. */
 async function measureAdapter(type) {
-  const path = await getFile(type);
+  const path = await getRealFile(type);
   const batch = texts.chat.slice(0, 3);
   const weights = batch.map((ids) => ids.map((_, t) => (t === 0 ? 0 : 1 / (3 * ids.length))));
   const [trained, file] = [join(folder, "adapter"), join(folder, "adapter.gguf")];
@@ -224,7 +219,7 @@ async function measureAdapter(type) {
 }
 
 async function measureGreedy(type) {
-  const path = await getFile(type);
+  const path = await getRealFile(type);
   const count = 500;
   const stock = await StockEval.start({ path, threads: Number(values.threads), contextSize: 2048, kvType: "f32" }, log);
   const expected = [];

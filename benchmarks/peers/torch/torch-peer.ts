@@ -3,8 +3,8 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describeCheck } from "../../report.js";
 import type { PeerCheck, Row } from "../../row.js";
-import { measureFmaPeak } from "../fma-peak.js";
 import { LineProcess } from "../line-process.js";
+import { measurePeak } from "../machine-peaks.js";
 import { findFault, nameBlas, type TorchProducts } from "./judge-torch.js";
 
 /**
@@ -51,7 +51,7 @@ export async function openTorch(threads: number, log: (text: string) => void): P
     let [gflops, peakGflops] = [0, 0];
     for (let i = 0; i < 3; i++) {
       gflops = Math.max(gflops, await sgemm());
-      peakGflops = Math.max(peakGflops, (await measureFmaPeak(threads, 0.5)) / 1e9);
+      peakGflops = Math.max(peakGflops, (await measurePeak("f32", threads, 0.5)) / 1e9);
     }
     const products: TorchProducts = { ...described, gflops, peakGflops };
     const name = `PyTorch ${described.version}`;

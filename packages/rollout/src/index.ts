@@ -73,7 +73,7 @@ export type { OnFailure } from "./loops/failures.js";
 export type { Truncation } from "./loops/fit-prompt.js";
 export { loopCounters } from "./loops/loop-counters.js";
 export type { BeginningTurn, ConversationReplay, ConversationWork, RolloutOptions } from "./loops/rollout-options.js";
-export { type EndedRollouts, runRollouts, startRollouts } from "./loops/run-rollouts.js";
+export { type EndedConversations, runRollouts, startRollouts } from "./loops/run-rollouts.js";
 export { Semaphore } from "./loops/semaphore.js";
 export { type OnRequestState, StateLog } from "./loops/state-log.js";
 export type { SamplingPolicy } from "./loops/switching-sequence.js";

@@ -47,8 +47,9 @@ export function writeReport(path, report) {
           "type",
           "who",
           ...["text", "chat"].flatMap((kind) => ["tokens", "mean", "99 %", "most"].map((what) => `${kind}, ${what}`)),
+          "measured",
         ],
-        scores.map(({ type, who, text, chat }) => [type, who, ...cells(text), ...cells(chat)]),
+        scores.map(({ type, who, text, chat, measured }) => [type, who, ...cells(text), ...cells(chat), measured]),
       ),
       "",
       `The largest channel of the residual stream stands ${Math.round(channels.residual)} times above the median one, of what products take ${Math.round(channels.products)} times.`,
@@ -58,10 +59,21 @@ export function writeReport(path, report) {
     lines.push(
       ...["", "## Gradients, beside PyTorch's autograd", ""],
       ...table(
-        ["type", "trained", "kernel", "loss", "all tensors", "median tensor", "worst tensor", "worst cosine", "worst"],
+        [
+          "type",
+          "trained",
+          "kernel",
+          "loss",
+          "all tensors",
+          "median tensor",
+          "worst tensor",
+          "worst cosine",
+          "worst",
+          "measured",
+        ],
         gradients.map((row) => [
           ...[row.type, row.trainable, row.kernel, exact(row.loss), exact(row.whole), exact(row.median)],
-          ...[exact(row.worstError), row.worstCosine.toFixed(6), `\`${row.worstTensor}\``],
+          ...[exact(row.worstError), row.worstCosine.toFixed(6), `\`${row.worstTensor}\``, row.measured],
         ]),
       ),
       "",
@@ -79,10 +91,11 @@ export function writeReport(path, report) {
           "most",
           "stock, transformers: mean",
           "what it moved: mean",
+          "measured",
         ],
-        adapter.map(({ type, transformers, stock, stockAndTransformers, moved }) => [
+        adapter.map(({ type, transformers, stock, stockAndTransformers, moved, measured }) => [
           ...[type, exact(transformers.mean), exact(transformers.max), exact(stock.mean), exact(stock.max)],
-          ...[exact(stockAndTransformers.mean), exact(moved.mean)],
+          ...[exact(stockAndTransformers.mean), exact(moved.mean), measured],
         ]),
       ),
     );
@@ -90,10 +103,11 @@ export function writeReport(path, report) {
     lines.push(
       ...["", "## Greedy tokens, beside stock llama.cpp", ""],
       ...table(
-        ["type", "kernel", "prompts", "equal to the end", "where the others part"],
-        greedy.map(({ type, kernel, prompts, count, equal, parted }) => [
+        ["type", "kernel", "prompts", "equal to the end", "where the others part", "measured"],
+        greedy.map(({ type, kernel, prompts, count, equal, parted, measured }) => [
           ...[type, kernel, `${prompts} of ${count} tokens`, equal],
           parted.map(({ token, margin }) => `token ${token}, a lead of ${margin.toPrecision(2)}`).join("; ") || "-",
+          measured,
         ]),
       ),
       "",

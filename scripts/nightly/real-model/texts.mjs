@@ -80,9 +80,8 @@ function renderConversation(turns) {
 export function makeTextSequences(model, count = 4000, length = 1000) {
   const sample = join(root, "examples", "gsm8k", "sample");
   const licences = [root, sample].map((folder) => readFileSync(join(folder, "LICENSE"), "utf8")).join("\n");
-  const rows = readFileSync(join(root, "examples", "gsm8k", "sample", "test.jsonl"), "utf8")
-    .trim()
-    .split("\n");
+  const files = ["test.jsonl", "train.jsonl"].map((file) => readFileSync(join(sample, file), "utf8"));
+  const rows = files.flatMap((file) => file.trim().split("\n"));
   const questions = rows.map((row) => JSON.parse(row)).map(({ question, answer }) => `${question}\n${answer}\n`);
   const ids = [...model.tokenize(licences + questions.join("\n"), { special: false })].slice(0, count);
   const pieces = [];

@@ -25,11 +25,11 @@ export class ModelSlot {
     overrides: ModelOverrides & { mmproj: string | undefined },
   ): Promise<LlamaModel> {
     const { model, rollout } = config.actor_rollout_ref;
-    const { max_num_seqs, deterministic } = rollout;
+    const { max_num_seqs, kv_cache_dtype, deterministic } = rollout;
     const adapter = model.lora_adapter_path && resolvePath(folder, model.lora_adapter_path);
     const changed = adapter ? statSync(adapter, { throwIfNoEntry: false })?.mtimeMs : undefined;
     // Everything that loading reads, except the seed of weights that are never used.
-    const sizes = { context: readContextSize(config), max_num_seqs, deterministic };
+    const sizes = { context: readContextSize(config), max_num_seqs, kv_cache_dtype, deterministic };
     const key = JSON.stringify([hashes, { ...model, path: null, mmproj: null }, sizes, adapter, changed, overrides]);
     if (this.loaded?.key === key) return this.loaded.engine;
     await this.dispose();

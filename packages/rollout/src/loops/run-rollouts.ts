@@ -15,8 +15,8 @@ import { findLoop, type RolloutOptions } from "./rollout-options.js";
 import { Semaphore } from "./semaphore.js";
 import { watchEventLoop } from "./watch-event-loop.js";
 
-/** Rollouts whose conversations have all ended. */
-export interface EndedRollouts {
+/** Conversations that have all ended; judges may still work. */
+export interface EndedConversations {
   /** Ordered by row, then sample. Their judges may still be running. */
   conversations: UnjudgedTrajectory[];
   /** Resolves to the trajectories with their rewards, once all are judged. @throws errors that end the run. */
@@ -45,7 +45,7 @@ export async function startRollouts(
   engine: PolicyEngine,
   rows: readonly DatasetRow[],
   options: RolloutOptions,
-): Promise<EndedRollouts> {
+): Promise<EndedConversations> {
   resolveToolFormat(options.multiTurn.format);
   for (const row of rows) checkRow(row, options);
   checkSources(rows, options.images);

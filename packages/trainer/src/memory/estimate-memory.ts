@@ -143,8 +143,8 @@ export function estimateMemory(
     },
     {
       name: "KV cache",
-      bytes: rollout.max_num_seqs * cells * countKept(model),
-      detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${kvLayers} layers, F32`,
+      bytes: rollout.max_num_seqs * cells * countKept(model, rollout.kv_cache_dtype),
+      detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${kvLayers} layers, ${rollout.kv_cache_dtype.toUpperCase()}`,
       key: "actor_rollout_ref.rollout.max_num_seqs",
     },
     {
@@ -218,7 +218,9 @@ export function estimateMemory(
     if (config.distillation.guided.share > 0)
       items.push({
         name: `conversations of teacher ${name}`,
-        bytes: rollout.max_num_seqs * (cells * countKept(shape) + countStates(shape)) + 4 * shape.vocabulary * decoded,
+        bytes:
+          rollout.max_num_seqs * (cells * countKept(shape, "f32") + countStates(shape)) +
+          4 * shape.vocabulary * decoded,
         detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${shape.kvLayers} layers, F32, in which it samples turns`,
         key: "actor_rollout_ref.rollout.max_num_seqs",
       });
@@ -263,9 +265,12 @@ export function estimateMemory(
 }
 
 /** Bytes of a token's keys and values, in all layers. */
-function countKept({ kvLayers, kvHeads, headSize }: ModelShape): number {
-  return kvLayers * 2 * kvHeads * headSize * 4;
+function countKept({ kvLayers, kvHeads, headSize }: ModelShape, type: keyof typeof KV_BYTES): number {
+  return kvLayers * 2 * kvHeads * headSize * KV_BYTES[type];
 }
+
+/** Bytes of a cached value; Q8_0 has a scale in F16 for each 32. */
+const KV_BYTES = { f32: 4, f16: 2, q8_0: 34 / 32 };
 
 /** Bytes of a conversation's states, in the layers that have one in place of attention. */
 function countStates({ layers, kvLayers, states }: ModelShape): number {

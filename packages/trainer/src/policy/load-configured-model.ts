@@ -20,6 +20,7 @@ export function loadConfiguredModel(
     contextSize: readContextSize(config),
     ...importDevice(config),
     maxSequences: rollout.max_num_seqs,
+    kvType: rollout.kv_cache_dtype,
     trainable: lora ? "lora" : "full",
     lora: lora
       ? {

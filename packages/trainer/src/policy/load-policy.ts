@@ -35,6 +35,8 @@ export interface LoadPolicyOptions {
   contextSize?: number;
   /** Maximum number of concurrent conversations; default 64. */
   maxSequences?: number;
+  /** Type of the cached keys and values, as `loadModel` takes it; default "f32". */
+  kvType?: LoadModelOptions["kvType"];
   /** Seed of sampling and of a new adapter's initial values; default 0. */
   seed?: number;
   /** "auto" (default), "cpu", "cuda", "metal" or "vulkan". */
@@ -66,6 +68,7 @@ const policyChecks: ChecksOf<Required<LoadPolicyOptions>> = {
   imageMaxTokens: count,
   contextSize: count,
   maxSequences: count,
+  kvType: any,
   seed: optionChecks.whole,
   device: any,
   threads: count,
@@ -77,7 +80,7 @@ const policyChecks: ChecksOf<Required<LoadPolicyOptions>> = {
 export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
   checkOptions("loadPolicy", options, policyChecks);
   const { lora = {}, contextSize = 1024, maxSequences = 64, seed = 0, device, threads, deterministic = true } = options;
-  const { mmproj, imageMinTokens, imageMaxTokens } = options;
+  const { kvType, mmproj, imageMinTokens, imageMaxTokens } = options;
   const vision = mmproj === undefined ? {} : { mmproj, imageMinTokens, imageMaxTokens };
   const { roles, ...adapter } = lora ?? {};
   const engine = await loadModel({
@@ -85,6 +88,7 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
     ...vision,
     contextSize,
     maxSequences,
+    kvType,
     device,
     threads,
     deterministic,

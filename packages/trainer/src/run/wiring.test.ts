@@ -336,6 +336,7 @@ const ELSEWHERE: Record<string, string[]> = {
     `${ROLLOUT}.prompt_length`,
     `${ROLLOUT}.max_model_len`,
     `${ROLLOUT}.max_num_seqs`,
+    `${ROLLOUT}.kv_cache_dtype`,
     `${ROLLOUT}.deterministic`,
     "critic.model.path",
     "critic.model.lora_rank",

@@ -8,7 +8,7 @@ import { addFailures, type Groups, type Learnable } from "./groups.js";
 import type { RunningRollouts } from "./roll-out.js";
 
 /** Rollouts of a step, group by group. */
-export interface Rollouts extends Learnable {
+export interface StepTrajectories extends Learnable {
   rows: DatasetRow[];
   /** All trajectories of each of `rows`, in the order of the rows; failed ones are included. */
   trajectories: Trajectory[];
@@ -25,7 +25,7 @@ export interface SampledStep {
    * Returns the same conversations with their rewards, once all are judged.
    * @throws ToolError when every conversation failed.
    */
-  finish: () => Promise<Rollouts>;
+  finish: () => Promise<StepTrajectories>;
   /** True if judges are still working, so that the caller can meanwhile do work that needs no scores. */
   isJudging: boolean;
   /** Number of prompt batches rolled out; 1 without dynamic sampling. */
@@ -34,7 +34,7 @@ export interface SampledStep {
   greedyRewards: ReadonlyMap<string, number> | null;
 }
 
-type CollectedRollouts = Omit<SampledStep, "greedyRewards">;
+type CollectedStep = Omit<SampledStep, "greedyRewards">;
 
 export interface CollectOptions {
   /** Starts rollouts of rows. */
@@ -59,8 +59,8 @@ export async function collectRollouts(
   rows: readonly DatasetRow[],
   { rollOut, estimator, filter, mayJudgeLater, nextRows }: CollectOptions,
   clock: Stopwatch,
-): Promise<CollectedRollouts> {
-  const judge = ({ finish }: Pick<CollectedRollouts, "finish">) => clock.time("reward", finish);
+): Promise<CollectedStep> {
+  const judge = ({ finish }: Pick<CollectedStep, "finish">) => clock.time("reward", finish);
   const start = async (asked: readonly DatasetRow[]) => {
     const running = rollOut(asked);
     const conversations = await clock.time("gen", () => running.ended);
@@ -79,7 +79,7 @@ export async function collectRollouts(
   let failures = batch.failures;
   const judged = [...batch.trajectories];
   const seen = new Set(rows.map((row) => row.uid));
-  const kept: Rollouts[] = [keepVarying(batch, filter)];
+  const kept: StepTrajectories[] = [keepVarying(batch, filter)];
   const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
   let genBatches = 1;
   while (count() < rows.length && (filter.maxNumGenBatches === 0 || genBatches < filter.maxNumGenBatches)) {
@@ -101,7 +101,7 @@ export async function collectRollouts(
   return { ...keepFinished({ ...taken, failures, leftOut }), genBatches };
 }
 
-function keepFinished(rollouts: Rollouts): Omit<CollectedRollouts, "genBatches"> {
+function keepFinished(rollouts: StepTrajectories): Omit<CollectedStep, "genBatches"> {
   const { rows, trajectories } = rollouts;
   return { rows, conversations: trajectories, isJudging: false, finish: async () => rollouts };
 }
@@ -123,25 +123,25 @@ export async function rollOutGreedily(
   return new Map(trajectories.filter((t) => !hasFailed(t)).map((t) => [t.uid, t.reward]));
 }
 
-function describeRollouts(groups: Groups, estimator: AdvantageEstimator): Rollouts {
+function describeRollouts(groups: Groups, estimator: AdvantageEstimator): StepTrajectories {
   const { rows, trajectories } = groups;
   return { rows: [...rows], trajectories: [...trajectories], leftOut: [], ...groups.leaveOutFailures(estimator) };
 }
 
 type Filter = NonNullable<AlgorithmOptions["filterGroups"]>;
 
-const keepVarying = (rollouts: Rollouts, filter: Filter) =>
+const keepVarying = (rollouts: StepTrajectories, filter: Filter) =>
   selectGroups(rollouts, filter, (uids, values) => keepVaryingGroups(uids, values, filter.minSpread));
 
-const keepVariance = (rollouts: Rollouts, filter: Filter) =>
+const keepVariance = (rollouts: StepTrajectories, filter: Filter) =>
   selectGroups(rollouts, filter, (uids, values) => keepTopVariance(uids, values, filter.varianceShare));
 
 /** @param select returns the uids of the groups to keep, given the uid and value of each learnable trajectory. */
 function selectGroups(
-  rollouts: Rollouts,
+  rollouts: StepTrajectories,
   { metric }: Filter,
   select: (uids: string[], values: number[]) => string[],
-): Rollouts {
+): StepTrajectories {
   const learnable = rollouts.indices.map((i) => rollouts.trajectories[i]!);
   const values = learnable.map((t) => readReward(t, metric, "algorithm.filter_groups.metric"));
   const uids = learnable.map((t) => t.uid);
@@ -152,7 +152,7 @@ function selectGroups(
   );
 }
 
-function takeGroups(rollouts: Rollouts, rows: readonly DatasetRow[]): Rollouts {
+function takeGroups(rollouts: StepTrajectories, rows: readonly DatasetRow[]): StepTrajectories {
   const uids = new Set(rows.map((row) => row.uid));
   const learnable = new Set(rollouts.indices);
   const taken = [...rollouts.trajectories.keys()].filter((i) => uids.has(rollouts.trajectories[i]!.uid));
@@ -165,8 +165,8 @@ function takeGroups(rollouts: Rollouts, rows: readonly DatasetRow[]): Rollouts {
   };
 }
 
-function joinRollouts(parts: readonly Rollouts[]): Rollouts {
-  const joined: Rollouts = { ...parts[0]!, rows: [], trajectories: [], indices: [] };
+function joinRollouts(parts: readonly StepTrajectories[]): StepTrajectories {
+  const joined: StepTrajectories = { ...parts[0]!, rows: [], trajectories: [], indices: [] };
   for (const { rows, trajectories, indices } of parts) {
     joined.indices.push(...indices.map((i) => joined.trajectories.length + i));
     joined.rows.push(...rows);

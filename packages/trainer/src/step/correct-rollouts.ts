@@ -9,7 +9,7 @@ import type { TokenScores } from "../policy/token-scores.js";
 export const OTHER_CLASS = "other_class";
 
 /** Correction of the evaluated trajectories; maps are keyed by their index. */
-export interface CorrectedRollouts {
+export interface StepCorrection {
   /** Response masks without the rejected tokens. */
   lossMasks: ReadonlyMap<number, Uint8Array>;
   /** Importance weight of each token; null without importance sampling. */
@@ -27,7 +27,7 @@ export function correctRollouts(
   trajectories: readonly Trajectory[],
   scores: ReadonlyMap<number, TokenScores>,
   { bypass, ...correction }: Settings["correction"],
-): CorrectedRollouts {
+): StepCorrection {
   const indices = [...scores.keys()].sort((a, b) => a - b);
   const offsets = layOutTokens(indices.map((i) => trajectories[i]!));
   const join = (pick: (index: number) => ArrayLike<number>) => joinTokens(offsets, indices.map(pick));

@@ -115,11 +115,11 @@ describe("the old logprobs of a step with one update", () => {
       { algorithm: { rollout_correction: { rollout_is: "token", rollout_is_threshold: "0.99999_2" } } },
     ],
   ])("weigh the tokens of another sampler in the update, bit for bit: %s", async (_, { algorithm }) => {
-    const options: TinyTrainingOptions = { algorithm, kvType: "f16" };
+    const options: TinyTrainingOptions = { algorithm, rollout: { kv_cache_dtype: "f16" } };
     const [own, pass, plain] = [
       await takeSteps("auto", options),
       await takeSteps("separate", options),
-      await takeSteps("auto", { kvType: "f16" }),
+      await takeSteps("auto", { rollout: { kv_cache_dtype: "f16" } }),
     ];
     expect([own.passes, pass.passes]).toEqual([0, 2]);
     expect(own.weights).toEqual(pass.weights);
@@ -148,7 +148,7 @@ describe("the old logprobs of a step with one update", () => {
   it.each(Object.entries(needed))(
     "are known before the update where they must be and the sampler's differ: %s",
     async (_, [options, passes]) => {
-      const auto = await takeSteps("auto", { ...options, kvType: "f16" });
+      const auto = await takeSteps("auto", { ...options, rollout: { kv_cache_dtype: "f16" } });
       expect(auto.passes).toBe(passes);
       expect(auto.metrics.map(pick("training/old_log_prob_pass"))).toEqual(passes > 0 ? [1, 1] : [0, 0]);
     },

@@ -16,7 +16,7 @@ import { Stopwatch } from "../timing/stopwatch.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
 import { collectMetrics, collectRoleMetrics } from "./collect-metrics.js";
 import { readReward, type SampledStep } from "./collect-rollouts.js";
-import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
+import { correctRollouts, type StepCorrection } from "./correct-rollouts.js";
 import { scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
 import { measureGuidance } from "./guidance.js";
@@ -163,7 +163,7 @@ export async function runTrainingStep(parts: StepParts, inputs: StepInputs): Pro
     critic && !isEmpty
       ? await clock.time("values", () => scoreValues(critic, trajectories, policy.engine, signal))
       : null;
-  let correction: CorrectedRollouts | null = null;
+  let correction: StepCorrection | null = null;
   if (needs.has("sumPiSquared") && !isEmpty) {
     await score(() => true);
     correction = correctRollouts(trajectories, scores, settings.correction);

@@ -52,8 +52,6 @@ export interface TinyTrainingOptions {
   maxSequences?: number;
   /** Threads of the engine; default 1. */
   threads?: number;
-  /** Type of the KV cache; default F32. */
-  kvType?: "f32" | "f16";
   signal?: AbortSignal;
 }
 
@@ -122,7 +120,7 @@ export async function openTinyTraining(models: TinyModels, options: TinyTraining
       ...(lora_rank > 0 ? { lora } : { trainable: "full" }),
       contextSize: options.contextSize ?? 56,
       maxSequences: options.maxSequences ?? 16,
-      kvType: options.kvType,
+      kvType: config.actor_rollout_ref.rollout.kv_cache_dtype,
       ...(options.threads === undefined ? {} : { threads: options.threads }),
       seed: 1,
     },

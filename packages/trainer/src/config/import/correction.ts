@@ -3,15 +3,15 @@ import { ConfigError } from "@cria/core";
 import type { TrainConfig } from "../train-config.js";
 
 /**
- * Reads the rollout correction. @param isStale true if a step trains on samples of earlier policies. @throws
- * ConfigError for unknown rejection rules, and for empty ranges.
+ * Reads the rollout correction. @param samplerDiffers true if a step trains on samples of earlier policies, or of
+ * rounded keys and values. @throws ConfigError for unknown rejection rules, and for empty ranges.
  */
 export function importCorrection(
   { rollout_correction: given }: Pick<TrainConfig["algorithm"], "rollout_correction">,
-  isStale = false,
+  samplerDiffers = false,
 ): RolloutCorrectionOptions {
-  // Samples of an earlier policy get token weights, unless another correction is set.
-  const usual = isStale && !given.rollout_rs && !given.bypass_mode ? "token" : null;
+  // Samples of another policy get token weights, unless another correction is set.
+  const usual = samplerDiffers && !given.rollout_rs && !given.bypass_mode ? "token" : null;
   const { rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower } = given;
   const { lower, upper } = readWeightBounds(given.rollout_is_threshold);
   return {

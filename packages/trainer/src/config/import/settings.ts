@@ -55,6 +55,8 @@ export interface Settings extends RunSettings {
 export function importSettings(config: TrainConfig): Settings {
   const { algorithm } = config;
   const lag = readLag(config);
+  const samplerDiffers =
+    lag > 0 || algorithm.replay.share > 0 || config.actor_rollout_ref.rollout.kv_cache_dtype !== "f32";
   return {
     ...trainKeys.read(config, runOptions),
     sampling: importSampling(config),
@@ -64,7 +66,7 @@ export function importSettings(config: TrainConfig): Settings {
     loss: importLoss(config),
     lossWeights: trainKeys.read(config, lossWeightOptions),
     correction: {
-      ...importCorrection(algorithm, lag > 0 || algorithm.replay.share > 0),
+      ...importCorrection(algorithm, samplerDiffers),
       bypass: algorithm.rollout_correction.bypass_mode,
     },
     algorithm: importAlgorithm(config),

@@ -36,7 +36,7 @@ const rolloutCorrection = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; none: do not; null: of each token where steps are sampled ahead (trainer.v1) or groups are replayed, unless bypass_mode or rollout_rs correct for it, else none.",
+      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; none: do not; null: of each token where steps are sampled ahead (trainer.v1), groups are replayed or rollout.kv_cache_dtype rounds, unless bypass_mode or rollout_rs correct for it, else none.",
     ),
   rollout_is_threshold: z
     .union([

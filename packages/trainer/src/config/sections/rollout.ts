@@ -89,6 +89,12 @@ export const rolloutSection = z.strictObject({
     .max(256)
     .default(64)
     .describe("Conversations in the KV cache at once, 1 to 256; others wait."),
+  kv_cache_dtype: z
+    .enum(["f32", "f16", "q8_0"])
+    .default("f32")
+    .describe(
+      "Type of the cached keys and values: f32, with which sampler and trainer agree to the last bit; f16 and q8_0 take 1/2 and 1/4 of the memory, and the sampler's logprobs differ by 2e-2 and more, which training/rollout_probs_diff_max counts and algorithm.rollout_correction corrects (rollout_is: token, by default).",
+    ),
   seed: runOptions.shape.seed,
   deterministic: z
     .boolean()
