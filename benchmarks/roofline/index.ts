@@ -39,7 +39,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
   const peaks: Record<Peak, number> = { read: 0, f32: 0, int8: 0, int16: 0 };
   // Anew beside each model: a machine has good and bad minutes.
   const measurePeaks = async () => {
-    for (const kind of PEAKS) peaks[kind] = Math.max(peaks[kind], await measurePeak(kind, THREADS, 1));
+    for (const kind of PEAKS) peaks[kind] = Math.max(peaks[kind], await measurePeak(kind, THREADS, 2));
   };
   const found: (Part & { title: string })[] = [];
   for (const model of MODELS)
