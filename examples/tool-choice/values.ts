@@ -34,33 +34,49 @@ const odd = (n: number) => n % 2 === 1;
 export const kinds = {
   city: words(
     "city, place, town",
-    "Paris, Rome, Berlin, Madrid, London, Vienna, Tokyo, Boston, Chicago, Dublin, Oslo, Sydney, Cairo, Mumbai",
+    "Paris, Rome, Berlin, Madrid, London, Vienna, Tokyo, Boston, Chicago, Dublin, Oslo, Sydney, Cairo, Mumbai, Munich, Milan, Naples, Geneva, Zurich, Warsaw, Lyon, Porto, Seville, Glasgow, Leeds, Cork, Moscow, Delhi, Lima, Bogota, Havana, Dallas, Miami, Houston, Phoenix, Detroit, Austin, Portland, Montreal, Perth, Auckland, Beijing, Osaka, Bangkok, Manila, Jakarta, Nairobi, Lagos, Tunis, Istanbul, Budapest, Brussels, Hamburg, Stockholm",
     "Lisbon, Prague, Athens, Denver, Toronto, Seoul, Helsinki",
   ),
-  day: words("day, date, when", "Monday, Tuesday, Thursday, Saturday", "Wednesday, Friday, Sunday"),
+  day: words(
+    "day, date, when",
+    "Monday, Tuesday, Thursday, Saturday, May 2, June 9, July 14, August 1, March 30, April 11, October 5, December 20",
+    "Wednesday, Friday, Sunday",
+  ),
   person: words(
     "person, name, who",
-    "Anna, Ben, Clara, David, Emma, Frank, Grace, Henry, Jack, Laura, Mark, Nina, Oscar, Paula",
+    "Anna, Ben, Clara, David, Emma, Frank, Grace, Henry, Jack, Laura, Mark, Nina, Oscar, Paula, Adam, Bella, Carl, Diana, Eric, Fiona, Gina, Hugo, Irene, Kevin, Lucy, Martin, Nora, Olivia, Peter, Rachel, Simon, Tina, Ursula, Walter, Amy, Bruno, Chloe, Daniel, Elena, Felix, Hannah, Ivan, Karen, Leo, Maria, Nathan, Rosa, Steven, Teresa, Zoe",
     "Sarah, Tom, Victor, Wendy, Alice, George, Julia",
   ),
   item: words(
     "item, product, thing",
-    "laptop, chair, lamp, bicycle, camera, jacket, table, phone, guitar, backpack",
+    "laptop, chair, lamp, bicycle, camera, jacket, table, phone, guitar, backpack, desk, sweater, clock, blender, kettle, keyboard, monitor, tent, umbrella, wallet, shovel, ladder, vase, carpet, pillow, blanket, drill, hammer, piano, violin, scooter, suitcase, scarf, ring, toaster, freezer",
     "printer, sofa, mirror, watch, helmet",
   ),
-  language: words("language, into, target", "French, German, Spanish, Italian", "Dutch, Polish, Greek"),
+  language: words(
+    "language, into, target",
+    "French, German, Spanish, Italian, Russian, Turkish, Swedish, Hindi, Arabic, Korean, Latin, Danish, Czech, Irish, Thai, Welsh",
+    "Dutch, Polish, Greek",
+  ),
   word: words(
     "word, text, term",
-    "house, water, bread, friend, garden, window, summer, bridge",
+    "house, water, bread, friend, garden, window, summer, bridge, apple, river, mountain, doctor, cheese, butter, flower, street, teacher, market, island, silver, morning, evening, sugar, letter, music, ocean, planet, rabbit, horse, sister, brother, basket, candle, engine, pencil, pocket, ticket",
     "forest, kitchen, winter, school",
   ),
-  team: words("team, club, side", "Lions, Tigers, Eagles, Sharks, Bears", "Wolves, Hawks, Bulls"),
+  team: words(
+    "team, club, side",
+    "Lions, Tigers, Eagles, Sharks, Bears, Panthers, Falcons, Dragons, Rockets, Giants, Knights, Pirates, Rangers, Comets, Foxes, Cobras, Vikings, Saints, Badgers, Otters",
+    "Wolves, Hawks, Bulls",
+  ),
   restaurant: words(
     "restaurant, venue, at",
-    "Blue Door, Casa Luna, Green Leaf, Old Mill, Red Lantern",
+    "Blue Door, Casa Luna, Green Leaf, Old Mill, Red Lantern, Silver Spoon, Happy Fish, Corner House, Little Rome, Stone Bridge, Black Swan, Garden Court, Sunset Grill, Royal Oak, Lemon Tree, Market Hall, Full Moon, Station Cafe, Olive Branch, Harbor View",
     "Golden Fork, Sea House, White Rose",
   ),
-  company: words("company, firm, business", "Apple, Boeing, Ford, Nike, Intel, Pfizer", "Tesla, Sony, Shell"),
+  company: words(
+    "company, firm, business",
+    "Apple, Boeing, Ford, Nike, Intel, Pfizer, Microsoft, Toyota, Siemens, Nestle, Walmart, Disney, Oracle, Adobe, Honda, Bayer, Adidas, Philips, Samsung, Netflix, Starbucks, Unilever, Volvo, Nokia",
+    "Tesla, Sony, Shell",
+  ),
   room: words("room, area, space", "kitchen, bedroom, hall, office", "bathroom, garage, cellar"),
   shop: words("shop, store, building", "bakery, pharmacy, library, post office", "bank, museum, market"),
   amount: numbers(
@@ -69,10 +85,19 @@ export const kinds = {
     count(11, 97).filter(odd),
     count(12, 98).filter((n) => !odd(n)),
   ),
-  percent: numbers("percent, share, rate", "integer", [5, 10, 15, 25, 40, 60], [20, 30, 35, 55]),
-  hour: numbers("hour, time, clock", "integer", [1, 2, 4, 5, 7, 8, 10, 11], [3, 6, 9]),
-  people: numbers("people, guests, seats", "integer", [2, 3, 5, 6, 8], [4, 7, 9]),
-  currency: words("currency, money, unit", "euros, pounds, crowns", "yen, francs, rupees"),
+  percent: numbers(
+    "percent, share, rate",
+    "integer",
+    [5, 8, 10, 12, 15, 18, 25, 40, 45, 50, 60, 65, 70, 75, 80],
+    [20, 30, 35, 55],
+  ),
+  hour: numbers("hour, time, clock", "integer", [1, 2, 4, 5, 7, 8, 10, 11, 12], [3, 6, 9]),
+  people: numbers("people, guests, seats", "integer", [2, 3, 5, 6, 8, 10, 11, 12], [4, 7, 9]),
+  currency: words(
+    "currency, money, unit",
+    "euros, pounds, crowns, dinars, pesos, reals, shillings, rubles, liras, kroner",
+    "yen, francs, rupees",
+  ),
 } satisfies Record<string, Values>;
 
 export type Kind = keyof typeof kinds;

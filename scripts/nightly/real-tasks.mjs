@@ -3,8 +3,8 @@
 // file; results of other tasks and seeds stay there. Fails where the model is missing, and where a task learns less
 // than it must or takes too long.
 //   node scripts/fetch-real-model.mjs
-//   node --import tsx scripts/nightly/real-tasks.mjs [--task tool-choice] [--seeds 1,2,3] [--gsm8k FOLDER]
-//     (after `npm run bootstrap`; keep the machine idle)
+//   node --import tsx scripts/nightly/real-tasks.mjs [--task tool-choice] [--seeds 1,2,3] [--threads 1] [--gsm8k FOLDER]
+//     (after `npm run bootstrap`; keep the machine idle, or let a process for each core train other seeds by one thread)
 // --gsm8k: train.jsonl and test.jsonl as published; default: where the README of examples/gsm8k-calculator puts them.
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -16,7 +16,12 @@ import { missingModel, realModel } from "../real-model.mjs";
 import { describeRun, drawCurves, makeData, measureTime, root, writeReport } from "./learning.mjs";
 
 const { values } = parseArgs({
-  options: { task: { type: "string" }, seeds: { type: "string", default: "1,2,3" }, gsm8k: { type: "string" } },
+  options: {
+    task: { type: "string" },
+    seeds: { type: "string", default: "1,2,3" },
+    threads: { type: "string" },
+    gsm8k: { type: "string" },
+  },
 });
 if (missingModel !== null) throw new Error(missingModel);
 
@@ -25,7 +30,7 @@ if (missingModel !== null) throw new Error(missingModel);
  * demonstrations' success: it must exceed that in any case. `source` are arguments of the program that makes the rows.
  */
 const tasks = [
-  { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 2400, window: 5 },
+  { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 3600, window: 5 },
   { name: "library-desk", title: "Search, lend, answer", success: 0.9, gain: 0.1, seconds: 1800, window: 3 },
   {
     ...{ name: "gsm8k-calculator", title: "GSM8K with a calculator", success: 0, gain: 0, seconds: 7200, window: 10 },
@@ -39,8 +44,11 @@ const ofStages = ({ untouched, sft, rl }, of) => ({ untouched: of(untouched), sf
 
 // Cria multiplies Q8_0 by its own kernels: rollouts are 1.7 times as fast as in Q4_1.
 const model = await getRealFile("Q8_0");
+const threads = values.threads === undefined ? [] : [`trainer.threads=${Number(values.threads)}`];
 async function trainBySeed(folder, seed) {
-  const { result: learned, time } = await measureTime(() => learn(folder, { seed, model }));
+  const { result: learned, time } = await measureTime(() =>
+    learn(folder, { seed, model, overrides: { sft: threads, rl: threads } }),
+  );
   const { untouched, sft, rl, successes, seconds, peakMemory } = learned;
   const result = {
     ...{ seed, ...describeRun() },
@@ -60,7 +68,8 @@ async function trainBySeed(folder, seed) {
 
 const file = "real-tasks.json";
 const written = join(import.meta.dirname, file);
-const stored = existsSync(written) ? JSON.parse(readFileSync(written, "utf8")).tasks : {};
+/** Other processes write too: it is read again before each write. */
+const readStored = () => (existsSync(written) ? JSON.parse(readFileSync(written, "utf8")).tasks : {});
 
 /** Expectations of a task that a result misses. */
 function listMisses({ name, success, gain, seconds: most }, { seed, held_out: { sft, rl }, seconds }) {
@@ -73,7 +82,7 @@ function listMisses({ name, success, gain, seconds: most }, { seed, held_out: { 
 }
 
 /** Writes what is known of all tasks; after each seed, since one takes an hour. */
-function writeResults() {
+function writeResults(stored) {
   const misses = tasks.flatMap((task) => (stored[task.name] ?? []).flatMap((result) => listMisses(task, result)));
   const model = `${realModel.address}, written in Q8_0`;
   writeReport(file, { model, sha256: realModel.sha256, tasks: stored, misses });
@@ -84,6 +93,7 @@ for (const { name, source } of tasks) makeData(folderOf(name), source);
 for (const { name, title, window } of tasks)
   for (const seed of values.seeds.split(",").map(Number)) {
     const result = await trainBySeed(folderOf(name), seed);
+    const stored = readStored();
     const others = (stored[name] ?? []).filter((other) => other.seed !== seed);
     stored[name] = [...others, result].sort((a, b) => a.seed - b.seed);
     const runs = stored[name].map(({ seed, held_out: { sft, rl }, successes }) => ({
@@ -92,5 +102,5 @@ for (const { name, title, window } of tasks)
     }));
     const says = `${title}: success of ${window} steps, and held out, before → after`;
     drawCurves(`real-tasks-${name}`, says, runs, window);
-    writeResults();
+    writeResults(stored);
   }
