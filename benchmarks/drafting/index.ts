@@ -62,9 +62,9 @@ function listCases(log: (text: string) => void): Case[] {
 }
 
 async function findPublished(): Promise<string> {
-  const { missingModel, realModel } = await findRealModel();
+  const { missingModel } = await findRealModel();
   if (missingModel) throw new Error(missingModel);
-  return writeRealModel(realModel, "Q8_0");
+  return writeRealModel("Q8_0");
 }
 
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {

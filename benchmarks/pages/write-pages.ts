@@ -34,7 +34,7 @@ interface Presentation {
 /** In the order of the sections. */
 const presentations: Record<string, Presentation> = {
   decode: { title: "Decode", formatTable: formatDecode },
-  "multi-turn": { title: "Multi-turn", shows: ["sampled tokens"] },
+  "multi-turn": { title: "Multi-turn", shows: ["sampled tokens", "tokens evaluated"] },
   drafting: { title: "Drafting", shows: ["sampled tokens", "conversations"] },
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
   length: { title: "Length" },

@@ -31,28 +31,31 @@ interface Size {
   /** Rows of each held-out file; 0: success is not measured. */
   heldOut: number;
   models: ("F32" | "Q8_0")[];
+  /** TRL's settings of `bf16`. */
+  bfloat16: boolean[];
   threads: number[];
   isJudged: boolean;
 }
 
-const whole: Size = {
-  title: "40 GRPO steps of examples/tool-choice, SmolLM2-135M-Instruct, 8 x 8 samples",
-  ...{ rows: 8, samples: 8, steps: 40, demonstrationSteps: 40, seeds: [1, 2, 3], heldOut: 120 },
-  ...{ models: ["F32", "Q8_0"], threads: [...new Set([THREADS, 1])], isJudged: true },
-};
-
 /** Half an hour: a step's time and memory, without what it learns. */
 const speed: Size = {
-  ...whole,
   title: "3 GRPO steps of examples/tool-choice, SmolLM2-135M-Instruct, 8 x 8 samples",
-  ...{ steps: 3, demonstrationSteps: 25, seeds: [1], heldOut: 0, threads: [THREADS] },
+  ...{ rows: 8, samples: 8, steps: 3, demonstrationSteps: 25, seeds: [1], heldOut: 0 },
+  ...{ models: ["F32", "Q8_0"], bfloat16: [false, true], threads: [THREADS], isJudged: true },
+};
+
+/** Two or three hours: what equal steps learn, by a quarter of the samples and without bfloat16. */
+const learned: Size = {
+  title: "40 GRPO steps of examples/tool-choice, SmolLM2-135M-Instruct, 4 x 4 samples",
+  ...{ rows: 4, samples: 4, steps: 40, demonstrationSteps: 40, seeds: [1, 2, 3], heldOut: 120 },
+  ...{ models: ["F32", "Q8_0"], bfloat16: [false], threads: [...new Set([THREADS, 1])], isJudged: true },
 };
 
 /** A few minutes that check whether both sides run: no number is judged. */
 const small: Size = {
   title: "2 small steps, to see that both sides run",
   ...{ rows: 2, samples: 4, steps: 2, demonstrationSteps: 2, seeds: [1], heldOut: 4 },
-  ...{ models: ["F32"], threads: [THREADS], isJudged: false },
+  ...{ models: ["F32"], bfloat16: [false, true], threads: [THREADS], isJudged: false },
 };
 
 const LEARNING_RATE = 1e-4;
@@ -62,7 +65,7 @@ const limits = { turn: 48, response: 160, prompt: 192 };
 
 export async function run(options: BenchmarkOptions): Promise<Measured> {
   const rows: Row[] = [];
-  for (const size of [small, speed, whole])
+  for (const size of [small, speed, learned])
     if (options.includes(size.title)) rows.push(...(await measure(size, options)));
   return { rows };
 }
@@ -85,12 +88,12 @@ interface Taken {
 const openSide = (): Taken => ({ steps: [], peakMemory: 0, success: [] });
 
 async function measure(size: Size, { log }: BenchmarkOptions): Promise<Row[]> {
-  const { missingModel, realModel, realPython } = await findRealModel();
+  const { missingModel, realPython } = await findRealModel();
   if (missingModel) throw new Error(missingModel);
   const folder = await mkdtemp(join(tmpdir(), "cria-trl-"));
   try {
     const models = Object.fromEntries(
-      await Promise.all(size.models.map(async (type) => [type, await writeRealModel(realModel, type)] as const)),
+      await Promise.all(size.models.map(async (type) => [type, await writeRealModel(type)] as const)),
     );
     const trainRows = readRows("train.jsonl").slice(0, size.rows * size.steps);
     const values = join(folder, "start");
@@ -170,7 +173,7 @@ async function measure(size: Size, { log }: BenchmarkOptions): Promise<Row[]> {
           apart = await compareWithPeer(realPython, taken, trainRows, values, models.F32!);
         add(`ours, ${type}`, taken, await judge(type, seed, adapter, null));
       }
-      for (const bf16 of [false, true]) {
+      for (const bf16 of size.bfloat16) {
         const taken = await trl(seed, bf16, threads, size.steps);
         name = `TRL ${taken.trl}, PyTorch ${taken.torch.split("+")[0]}`;
         add(bf16 ? "TRL, bfloat16" : "TRL", taken, await judge("F32", seed, `${taken.trained}.gguf`, taken.trained));
@@ -281,7 +284,9 @@ function makeRows(
   name: string,
   used: NonNullable<Row["settings"]>[string],
 ): Row[] {
-  const peers = { [name]: sides.TRL!, [`${name}, bfloat16`]: sides["TRL, bfloat16"]! };
+  const peers = Object.fromEntries(
+    size.bfloat16.map((bf16) => (bf16 ? [`${name}, bfloat16`, sides["TRL, bfloat16"]!] : [name, sides.TRL!])),
+  );
   const settings = Object.keys(used.tried).length > 0 ? { settings: { [name]: used } } : {};
   const rows: Row[] = [];
   for (const type of size.models) {

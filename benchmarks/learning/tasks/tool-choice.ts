@@ -61,7 +61,7 @@ export const toolChoice = taskFromConfig({
   findMissing: async () => (await findRealModel()).missingModel,
   examples: (count) => demonstrate("shown", count),
   prepare: async () => {
-    const model = await writeRealModel((await findRealModel()).realModel, "Q8_0");
+    const model = await writeRealModel("Q8_0");
     const folder = await cached("learning-tool-choice-2", async (output) => {
       mkdirSync(output, { recursive: true });
       writeLines(join(output, "demonstrations.jsonl"), await demonstrate("demonstrations", 480));
