@@ -72,8 +72,8 @@ export function makeQuestion(seed: number, split: Split, need: Need): Question {
     return { split, need, text, offered, calls: [makeCall(0, given), makeCall(1, then)], answer, said };
   }
   if (random() < 0.5) {
-    const [text, answer] = pick(isTrain ? facts : otherFacts);
-    return { split, need, text, offered: offer([]).offered, calls: [], answer, said: `${answer}.` };
+    const [text, answer, said] = pick(isTrain ? facts : otherFacts);
+    return { split, need, text, offered: offer([]).offered, calls: [], answer, said };
   }
   const missing = pick(asked);
   const text = fill(phrase(missing), draw(missing));

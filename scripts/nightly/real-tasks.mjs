@@ -42,7 +42,7 @@ if (tasks.length === 0) throw new Error(`--task ${values.task}: no such task`);
 /** Applies `of` to the rows of each stage. */
 const ofStages = ({ untouched, sft, rl }, of) => ({ untouched: of(untouched), sft: of(sft), rl: of(rl) });
 
-// Cria multiplies Q8_0 by its own kernels: rollouts are 1.7 times as fast as in Q4_1.
+// As the configs name it.
 const model = await getRealFile("Q8_0");
 const threads = values.threads === undefined ? [] : [`trainer.threads=${Number(values.threads)}`];
 async function trainBySeed(folder, seed) {
