@@ -58,8 +58,11 @@ function describeTrain(all: Rows): string[] {
   return described ? [`A training step (forward, backward, AdamW): ${described}.`] : [];
 }
 
+/** Rows without peers, of more conversations than slots, have nothing to be compared with. */
 function describeMultiTurn(all: Rows): string[] {
-  const rows = all.filter(({ metric }) => metric.startsWith("sampled tokens per second"));
+  const rows = all.filter(
+    ({ metric, peers }) => metric.startsWith("sampled tokens per second") && Object.keys(peers).length > 0,
+  );
   const [repeatable, free] = [REPEATABLE, FREE].map((ending) => rows.filter(({ metric }) => metric.endsWith(ending)));
   const reuse = repeatable!.length > 0 ? [`Reuse of prefixes: ${describeRatios(repeatable!, "ours, reuse off")}.`] : [];
   return [...reuse, ...describePair(repeatable!, free!, "Conversations with tools", "node-llama-cpp's chat sessions")];
