@@ -44,7 +44,7 @@ const ofStages = ({ untouched, sft, rl }, of) => ({ untouched: of(untouched), sf
 
 // As the configs name it.
 const model = await getRealFile("Q8_0");
-const threads = values.threads === undefined ? [] : [`trainer.threads=${Number(values.threads)}`];
+const threads = values.threads === undefined ? [] : [`trainer.threads=${values.threads}`];
 async function trainBySeed(folder, seed) {
   const { result: learned, time } = await measureTime(() =>
     learn(folder, { seed, model, overrides: { sft: threads, rl: threads } }),

@@ -47,7 +47,10 @@ async function makeRows(part: keyof typeof first, count: number): Promise<object
   });
 }
 
-/** SmolLM2-135M-Instruct after 50 steps of demonstrations: which tool, if any, and with which arguments. */
+/**
+ * SmolLM2-135M-Instruct after 50 steps of demonstrations at half of the example's rate, which leave most of the
+ * rows to learn: which tool, if any, and with which arguments.
+ */
 export const toolChoice = taskFromConfig({
   name: "tool choice with a published model",
   config: join(example, "config.yaml"),
@@ -62,7 +65,7 @@ export const toolChoice = taskFromConfig({
   examples: (count) => demonstrate("shown", count),
   prepare: async () => {
     const model = await writeRealModel("Q8_0");
-    const folder = await cached("learning-tool-choice-2", async (output) => {
+    const folder = await cached("learning-tool-choice-3", async (output) => {
       mkdirSync(output, { recursive: true });
       writeLines(join(output, "demonstrations.jsonl"), await demonstrate("demonstrations", 480));
       writeLines(join(output, "train.jsonl"), await makeRows("train", 2000));
@@ -73,6 +76,7 @@ export const toolChoice = taskFromConfig({
         `trainer.default_local_dir=${join(output, "runs")}`,
         `trainer.output_path=${join(output, "sft.gguf")}`,
         "trainer.logger=[file]",
+        ...["trainer.total_training_steps=50", "optim.lr=5e-4"],
       ]);
       await runSft(values, example);
     });
