@@ -1,6 +1,7 @@
 // `cria check-model` over a file of each family that trains: tiny random models, in Q8_0 beside F32, each with a published
 // chat template of its family and the control tokens that it prints. Writes families.json and families.md beside this
-// file; fails where a check falls short. Ten minutes:
+// file; fails where a check falls short. It runs the built command, as users do: sources that are compiled as they load
+// would count as memory. Five minutes after `npm run bootstrap`:
 //   node --conditions=cria-source --import tsx scripts/nightly/families.mjs [--only gemma3]
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -45,7 +46,7 @@ const families = {
 };
 
 const models = new TinyModels();
-const cli = join(root, "apps", "trainer", "src", "cli.ts");
+const cli = join(root, "apps", "trainer", "dist", "cli.js");
 
 /** The check's findings over a model with this template. */
 async function check(architecture, type) {
@@ -60,7 +61,7 @@ async function check(architecture, type) {
     contextLength: 4096,
   };
   const file = await models.write({ ...shape, controlTokens: tokens, chatTemplate: template });
-  const program = [...process.execArgv, cli, "check-model", file, "--json"];
+  const program = [cli, "check-model", file, "--json"];
   // A check that falls short is an error of the program, which has told of it.
   const { stdout, stderr } = await promisify(execFile)(process.execPath, program, { cwd: root }).catch(
     (error) => error,
