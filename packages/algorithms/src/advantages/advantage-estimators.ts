@@ -11,6 +11,7 @@ import { estimateMtGrpo } from "./mt-grpo.js";
 import { estimateOpo } from "./opo.js";
 import { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
 import { estimateRae } from "./rae.js";
+import { estimateRaft } from "./raft.js";
 import { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 import { estimateRemax } from "./remax.js";
 import { estimateRloo } from "./rloo.js";
@@ -34,6 +35,7 @@ const builtIn = {
   mt_grpo: estimateMtGrpo,
   max_rl: estimateMaxRl,
   rae: estimateRae,
+  raft: estimateRaft,
   tree_grpo: estimateTreeGrpo,
   vine: estimateVine,
   optimal_token_baseline: estimateOptimalTokenBaseline,

@@ -117,7 +117,7 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
   });
 
   // The baselines of rae follow the returns in their order.
-  const ordered = ["rae"];
+  const ordered = ["rae", "raft"];
   it.skipIf(ordered.includes(name))("follows permutations of trajectories and names of groups", () => {
     fc.assert(
       fc.property(batches, (rows) => {
@@ -136,7 +136,9 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
   });
 
   const shiftFree = ["grpo", "grpo_passk", "rloo", "reinforce_plus_plus_baseline", "opo", "gdpo", "gigpo", "mt_grpo"];
-  const scaleFree = ["grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "mt_grpo", "max_rl"];
+  const scaleFree = [
+    ...["grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "mt_grpo", "max_rl", "raft"],
+  ];
   const scaled = ["rloo", "opo", "gpg", "optimal_token_baseline", "gigpo"];
 
   if (shiftFree.includes(name))
@@ -251,6 +253,13 @@ describe("hand-computed advantages", () => {
     const third = -1 / 3;
     expectNear(advantages, [3, -1, -1, -1, -third, -third, -third, -1, 0, 0, 0, 0], 1e-6);
     expect([...advantageEstimators.get("max_rl")(inputs([3], ["a"])).advantages]).toEqual([0]);
+  });
+
+  it("raft: 1 for the first of a group's best, whatever its reward; 0 for all others, and where none earns", () => {
+    const { advantages } = advantageEstimators.get("raft")(
+      inputs([0, 0.2, 0.9, 0.9, 1, 0.5, 0, 0, -1, -2, 3], [..."aaaabbccdde"]),
+    );
+    expect([...advantages]).toEqual([0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1]);
   });
 
   it("rloo: each reward minus the mean of the others", () => {

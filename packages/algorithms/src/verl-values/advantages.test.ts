@@ -9,6 +9,7 @@ const notInVerl: Record<string, string> = {
   gigpo: "verl-agent's; advantages/turn-credit.test.ts has values of others",
   mt_grpo: "of its paper's trainer; advantages/turn-credit.test.ts computes the paper's two turns",
   rae: "of SPIRAL's trainer; advantages/rae.test.ts has values by hand",
+  raft: "of RAFT's trainer; advantages/advantages.test.ts has values by hand",
   tree_grpo: "of Tree-GRPO's trainer; advantages/tree-grpo.test.ts has values by hand",
   vine: "of VinePPO's trainer; advantages/vine.test.ts has values by hand",
   max_rl: "prime-rl's; advantages/advantages.test.ts has values by hand",

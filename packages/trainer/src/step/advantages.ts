@@ -151,6 +151,8 @@ export const advantages = {
    * arXiv:2506.24119): `advantages.rae(groups, { state: previous.state })`.
    */
   rae: by("rae", "rae"),
+  /** 1 for the group's best conversation, if it earns anything; 0 for all others (RAFT, arXiv:2304.06767). */
+  raft: by("raft", "raft"),
   /**
    * For rollouts that are grown as trees: the reward compared with all rewards of the prompt, plus compared with those
    * of the same tree (Tree-GRPO, arXiv:2509.21240).

@@ -108,6 +108,7 @@ describe("a failed sample moves no baseline", () => {
     gpg: (t) => t.reward - mean,
     max_rl: (t) => (t.reward - mean) / mean,
     mt_grpo: (t) => (t.reward - mean) / (std + 1e-6),
+    raft: (t) => (t.reward === 4 ? 1 : 0),
   };
   it.each(Object.keys(expected))(
     "%s: the survivors' advantages are those of a group without the failure",

@@ -53,6 +53,7 @@ describe("advantages", () => {
     mtGrpo: "mt_grpo",
     maxRl: "max_rl",
     rae: "rae",
+    raft: "raft",
     treeGrpo: "tree_grpo",
   } as const;
 
