@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { BaseTool, ChatMessage, RewardFunction } from "cria";
 import type { Question } from "../peers/trl/trl-peer.js";
-
-export const example = join(import.meta.dirname, "..", "..", "examples", "tool-choice");
+import { toolChoiceFolder as example } from "../tool-choice.js";
 
 export interface ExampleRow {
   data_source: string;

@@ -15,7 +15,8 @@ import { TrlPeer } from "../peers/trl/trl-peer.js";
 import { findRealModel, writeRealModel } from "../real-model.js";
 import type { Measured, Row } from "../row.js";
 import { THREADS } from "../settings.js";
-import { type ExampleRow, example, loadTools, openAnswers, readRows } from "./answers.js";
+import { toolChoiceFolder as example, toolChoiceByGrpo } from "../tool-choice.js";
+import { type ExampleRow, loadTools, openAnswers, readRows } from "./answers.js";
 import type { OurAnswers, OurRequest } from "./requests.js";
 
 const config = join(example, "config.yaml");
@@ -188,6 +189,7 @@ async function measure(size: Size, { log }: BenchmarkOptions): Promise<Row[]> {
 
 /** Our settings that differ from the example's. */
 const describeOurs = (size: Size, seed: number, folder: string) => [
+  ...toolChoiceByGrpo,
   ...[`actor_rollout_ref.model.lora_rank=${LORA.rank}`, `actor_rollout_ref.model.lora_alpha=${LORA.alpha}`],
   ...[`actor_rollout_ref.actor.optim.lr=${LEARNING_RATE}`, "actor_rollout_ref.actor.optim.lr_warmup_steps=0"],
   ...[`actor_rollout_ref.actor.ppo_mini_batch_size=${size.rows}`, `data.train_batch_size=${size.rows}`],

@@ -51,7 +51,7 @@ export async function learn(folder: string, options: LearnOptions = {}): Promise
 
   const adapter = join(output, `sft-${seed}.gguf`);
   const rlSettings = [
-    ...settings("grpo", steps.rl),
+    ...settings("rl", steps.rl),
     ...(model === undefined ? [] : [`actor_rollout_ref.model.path=${model}`]),
     `actor_rollout_ref.rollout.seed=${seed}`,
     `data.seed=${seed}`,

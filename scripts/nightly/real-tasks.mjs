@@ -30,7 +30,7 @@ if (missingModel !== null) throw new Error(missingModel);
  * demonstrations' success: it must exceed that in any case. `source` are arguments of the program that makes the rows.
  */
 const tasks = [
-  { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 3600, window: 5 },
+  { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 7200, window: 1 },
   { name: "library-desk", title: "Search, lend, answer", success: 0.9, gain: 0.1, seconds: 1800, window: 3 },
   {
     ...{ name: "gsm8k-calculator", title: "GSM8K with a calculator", success: 0, gain: 0, seconds: 7200, window: 10 },

@@ -6,10 +6,10 @@ import { loadConfig, sftConfigSchema } from "cria/config";
 import { cached } from "../../cache.js";
 import { findRealModel, writeRealModel } from "../../real-model.js";
 import { THREADS } from "../../settings.js";
+import { toolChoiceFolder as example, toolChoiceByGrpo } from "../../tool-choice.js";
 import { taskFromConfig } from "./from-config.js";
 import { writeLines } from "./make-policy.js";
 
-const example = join(import.meta.dirname, "..", "..", "..", "examples", "tool-choice");
 const needs = ["one", "two", "none"] as const;
 
 /** As examples/tool-choice/generator.ts says it. */
@@ -54,7 +54,10 @@ async function makeRows(part: keyof typeof first, count: number): Promise<object
 export const toolChoice = taskFromConfig({
   name: "tool choice with a published model",
   config: join(example, "config.yaml"),
-  settings: ["data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4", "data.val_max_samples=64"],
+  settings: [
+    ...toolChoiceByGrpo,
+    ...["data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4", "data.val_max_samples=64"],
+  ],
   threads: THREADS,
   tokens: 30_000,
   steps: 60,
