@@ -1,5 +1,7 @@
 // Build requirements that no package provides: CMake, a C++ compiler, make or ninja.
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { nativeRoot } from "./llama-paths.mjs";
 import { describeTarget, thisTarget } from "./targets.mjs";
 
 const isWindows = process.platform === "win32";
@@ -38,23 +40,34 @@ export const writeDefinitions = (settings) =>
   Object.entries(settings).map(([key, value]) => `-D${key}=${isWindows ? value.replaceAll("\\", "/") : value}`);
 
 /**
- * Settings of GCC for Windows. Its own libraries are linked in: no user has them. Windows aligns the stack to 16 bytes
+ * Settings of GCC for Windows. Its own libraries are linked in: no user has them. A library that exported them would hand
+ * them to those that are linked with it, which have their own. Windows aligns the stack to 16 bytes
  * only, and GCC does not (its bug 54412): the assembler writes moves of wider registers that need no alignment.
  */
+const mingwArguments = ["-Wa,-muse-unaligned-vector-move", "-include", join(nativeRoot, "include", "mingw.h")];
+const mingwCompiler = mingwArguments.map((argument) => `"${argument}"`).join(" ");
+const mingwLinker = "-static -Wl,--exclude-libs,ALL";
 const MINGW = {
-  CMAKE_C_FLAGS: "-Wa,-muse-unaligned-vector-move",
-  CMAKE_CXX_FLAGS: "-Wa,-muse-unaligned-vector-move",
-  CMAKE_SHARED_LINKER_FLAGS: "-static",
-  CMAKE_MODULE_LINKER_FLAGS: "-static",
+  arguments: mingwArguments,
+  flags: {
+    CMAKE_C_FLAGS: mingwCompiler,
+    CMAKE_CXX_FLAGS: mingwCompiler,
+    CMAKE_SHARED_LINKER_FLAGS: mingwLinker,
+    CMAKE_MODULE_LINKER_FLAGS: mingwLinker,
+  },
 };
+const UNIX = { arguments: [], flags: {} };
 
-/** `{ compiler, prefix, defines, flags }` of this machine; compiler "" is the one that CMake finds. */
+/**
+ * `{ compiler, prefix, defines, flags, arguments }` of this machine: compiler "" is the one that CMake finds, `flags` are
+ * its settings, `arguments` what they add to a call of the compiler.
+ */
 function findNativeCompilers() {
   const compiler = process.env.CXX ?? (isWindows ? "g++" : "");
   const defines = compiler ? { CMAKE_CXX_COMPILER: compiler } : {};
   return isWindows
-    ? { compiler, prefix: "", defines: { ...defines, CMAKE_C_COMPILER: process.env.CC ?? "gcc" }, flags: MINGW }
-    : { compiler, prefix: "", defines, flags: {} };
+    ? { compiler, prefix: "", defines: { ...defines, CMAKE_C_COMPILER: process.env.CC ?? "gcc" }, ...MINGW }
+    : { compiler, prefix: "", defines, ...UNIX };
 }
 
 /** Targets that an addon can be cross-compiled for on Linux, with their compilers and CMake settings. */
@@ -63,7 +76,7 @@ const CROSS_COMPILERS = {
     prefix: "aarch64-linux-gnu-",
     suffix: "",
     system: { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: "aarch64" },
-    flags: {},
+    ...UNIX,
     debian: "g++-aarch64-linux-gnu",
   },
   "win32-x64": {
@@ -75,7 +88,7 @@ const CROSS_COMPILERS = {
       CMAKE_SYSTEM_PROCESSOR: "AMD64",
       CMAKE_RC_COMPILER: "x86_64-w64-mingw32-windres",
     },
-    flags: MINGW,
+    ...MINGW,
     debian: "g++-mingw-w64-x86-64-posix",
   },
 };
@@ -84,12 +97,12 @@ const CROSS_COMPILERS = {
 export function findCrossCompiler(target) {
   const known = process.platform === "linux" ? CROSS_COMPILERS[target] : undefined;
   if (!known) throw new Error(`no addon for ${describeTarget(target).name} can be built on ${thisTarget}`);
-  const { prefix, suffix, system, flags, debian } = known;
+  const { prefix, suffix, system, debian, ...settings } = known;
   const compiler = `${prefix}g++${suffix}`;
   if (readVersion(compiler) === null)
     throw new Error(`an addon for ${target} needs ${compiler} (Debian, Ubuntu: apt-get install ${debian})`);
   const defines = { ...system, CMAKE_CXX_COMPILER: compiler, CMAKE_C_COMPILER: `${prefix}gcc${suffix}` };
-  return { compiler, prefix, defines, flags };
+  return { compiler, prefix, defines, ...settings };
 }
 
 /** The compiler for a target, on this machine. @throws Error that names the packages to install. */

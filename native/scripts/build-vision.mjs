@@ -64,15 +64,12 @@ function listIncludes(source) {
 }
 
 /** Compiles the files in parallel, one per core. */
-async function compileAll({ compiler, flags: own }, files, args, out) {
+async function compileAll({ compiler, arguments: own }, files, args, out) {
   const waiting = [...files];
   const object = (file) => join(out, `${basename(file)}.o`);
   const work = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
-      await run(
-        compiler || "c++",
-        [...flags, own.CMAKE_CXX_FLAGS, ...args, "-c", file, "-o", object(file)].filter(Boolean),
-      );
+      await run(compiler || "c++", [...flags, ...own, ...args, "-c", file, "-o", object(file)]);
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
   return files.map(object);
