@@ -41,12 +41,12 @@ export const packages = readdirSync(join(root, "packages"))
 
 /**
  * Packs everything into `out`, which is emptied before; gives the tarballs' paths. `prebuilds`: a folder with the
- * tarballs of every platform; without it those are packed that can be built here.
+ * tarballs of every platform; without it those of `platforms` are packed, by default all that can be built here.
  */
-export function packAll(out, { prebuilds } = {}) {
+export function packAll(out, { prebuilds, platforms } = {}) {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
-  const names = prebuilds ? targets.map(({ name }) => name) : listPrebuilds(console.error);
+  const names = prebuilds ? targets.map(({ name }) => name) : (platforms ?? listPrebuilds(console.error));
   const given = prebuilds ? takePrebuilds(prebuilds, out) : [];
   return inStaging((staging) => {
     const tarballs = packages.map((folder) => packWorkspacePackage(folder, join(staging, folder), out));

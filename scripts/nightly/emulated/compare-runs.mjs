@@ -1,4 +1,5 @@
-// Results that must agree between the two processors, with bounds. Each comparison returns its findings, in words.
+// Results of this machine (x) that must agree with those of an emulated platform (e), with bounds. Each comparison returns its
+// findings, in words.
 
 const difference = (a, b) => Math.max(...a.map((x, i) => Math.abs(x - b[i])));
 const norm = (values) => Math.sqrt(values.reduce((sum, x) => sum + x * x, 0));
@@ -20,7 +21,7 @@ function compareSteps(ours, theirs) {
 
 const phases = ["generated", "after"];
 
-/** Largest difference of decoding's logprobs and score()'s, on one processor. */
+/** Largest difference of decoding's logprobs and score()'s, on one platform. */
 const compareWithScores = ({ f32 }) =>
   Math.max(
     ...phases.flatMap((phase) => f32[phase].results.map(({ logprobs, scores }) => difference(logprobs, scores))),
@@ -29,15 +30,15 @@ const compareWithScores = ({ f32 }) =>
 export const compareRuns = [
   {
     name: "F32: the same tokens, greedy and sampled, before and after training",
-    compare: ({ f32: x }, { f32: a }, expect) => {
+    compare: ({ f32: x }, { f32: e }, expect) => {
       let worst = 0;
       for (const phase of phases) {
         for (const [i, { tokenIds, logprobs }] of x[phase].results.entries()) {
-          const other = a[phase].results[i];
+          const other = e[phase].results[i];
           expect(JSON.stringify(tokenIds) === JSON.stringify(other.tokenIds), `${phase} ${i}: other tokens`);
           worst = Math.max(worst, difference(logprobs, other.logprobs));
         }
-        worst = Math.max(worst, difference(x[phase].scores, a[phase].scores));
+        worst = Math.max(worst, difference(x[phase].scores, e[phase].scores));
       }
       expect(worst < 2e-5, `logprobs differ by ${worst}`);
       return `logprobs within ${short(worst)}`;
@@ -45,10 +46,10 @@ export const compareRuns = [
   },
   {
     name: "F32: decoding and score() agree on each",
-    compare: (x, a, expect) => {
-      const [ours, theirs] = [compareWithScores(x), compareWithScores(a)];
-      expect(Math.max(ours, theirs) < 2e-6, `x64: ${ours}, arm64: ${theirs}`);
-      return `x64 within ${short(ours)}, arm64 ${short(theirs)}`;
+    compare: (x, e, expect) => {
+      const [ours, theirs] = [compareWithScores(x), compareWithScores(e)];
+      expect(Math.max(ours, theirs) < 2e-6, `here: ${ours}, emulated: ${theirs}`);
+      return `here within ${short(ours)}, emulated ${short(theirs)}`;
     },
   },
   ...[
@@ -57,18 +58,18 @@ export const compareRuns = [
   ].flatMap(({ key, name, ...bounds }) => [
     {
       name: `${name}: gradients`,
-      compare: (x, a, expect) => {
-        const { worst, count } = compareGradients(x[key].trained.gradients, a[key].trained.gradients);
+      compare: (x, e, expect) => {
+        const { worst, count } = compareGradients(x[key].trained.gradients, e[key].trained.gradients);
         expect(count === 28 && worst < bounds.gradients, `${count} tensors differ by up to ${worst}`);
         return `${count} tensors within ${short(worst)}`;
       },
     },
     {
       name: `${name}: five steps of AdamW`,
-      compare: (x, a, expect) => {
-        const { loss, gradNorm } = compareSteps(x[key].trained.steps, a[key].trained.steps);
+      compare: (x, e, expect) => {
+        const { loss, gradNorm } = compareSteps(x[key].trained.steps, e[key].trained.steps);
         expect(loss < bounds.loss && gradNorm < bounds.gradNorm, `loss ${loss}, gradient norm ${gradNorm}`);
-        const steps = a[key].trained.steps;
+        const steps = e[key].trained.steps;
         expect(steps.at(-1).loss < steps[0].loss, "the loss does not fall");
         return `loss within ${short(loss)}, gradient norm within ${short(gradNorm)}, relative`;
       },
