@@ -73,8 +73,9 @@ function run([command, ...args], { env = {}, cwd = work } = {}) {
 }
 
 /** Wine's settings mean nothing to a program of this machine. */
-const runOn = (program, args, { env, ...options } = {}) =>
-  run([...program, ...args], { ...options, env: { ...wineEnv, ...env } });
+function runOn(program, args, { env, ...options } = {}) {
+  return run([...program, ...args], { ...options, env: { ...wineEnv, ...env } });
+}
 
 function expect(condition, message) {
   if (!condition) throw new Error(message);
