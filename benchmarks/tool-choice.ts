@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 export const toolChoiceFolder = join(import.meta.dirname, "..", "examples", "tool-choice");
 
-/** What turns the example's config into plain GRPO, by a reward that right calls are a part of. */
+/** Settings that turn the example's config into plain GRPO, by a reward that right calls are a part of. */
 export const toolChoiceByGrpo = [
   "algorithm.adv_estimator=grpo",
   "custom_reward_function.name=score",

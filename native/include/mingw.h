@@ -1,5 +1,5 @@
-// What MinGW-w64's headers lack or have wrong for llama.cpp's sources. scripts/build-tools.mjs puts it in front of each
-// file that is compiled for Windows.
+// Fills gaps of MinGW-w64's headers for llama.cpp's sources, and mends what is wrong in them. scripts/build-tools.mjs puts
+// it in front of each file that is compiled for Windows.
 #pragma once
 
 // M_PI, which strict C++17 hides.
@@ -12,15 +12,15 @@
 #ifdef __AMX_TILE__
 #include <immintrin.h>
 #undef _tile_loadd_internal
-#define _tile_loadd_internal(dst, base, stride)                                                                        \
+#define _tile_loadd_internal(dst, base, stride) \
     __asm__ volatile("tileloadd\t(%0,%1,1), %%tmm" #dst ::"r"((const void *)(base)), "r"((long long)(stride)))
 #undef _tile_stream_loadd_internal
-#define _tile_stream_loadd_internal(dst, base, stride)                                                                 \
+#define _tile_stream_loadd_internal(dst, base, stride) \
     __asm__ volatile("tileloaddt1\t(%0,%1,1), %%tmm" #dst ::"r"((const void *)(base)), "r"((long long)(stride)))
 #undef _tile_stored_internal
-#define _tile_stored_internal(src, base, stride)                                                                       \
-    __asm__ volatile(                                                                                                  \
-        "tilestored\t%%tmm" #src ", (%0,%1,1)" ::"r"((void *)(base)), "r"((long long)(stride)) : "memory")
+#define _tile_stored_internal(src, base, stride)                                                                      \
+    __asm__ volatile("tilestored\t%%tmm" #src ", (%0,%1,1)" ::"r"((void *)(base)), "r"((long long)(stride)) : "memor" \
+                                                                                                              "y")
 #endif
 
 // The state of a thread's power throttling, which ggml's C files set: version 10, Debian 12's, does not declare it.

@@ -58,7 +58,7 @@ function requireTools() {
   process.exit(1);
 }
 
-/** What a program says on stdout. Through files: Node cannot write to Wine's pipes. */
+/** Runs a program. @returns its stdout, through a file: Node cannot write to Wine's pipes. */
 function run([command, ...args], { env = {}, cwd = work } = {}) {
   const files = ["stdout", "stderr"].map((name) => join(work, name));
   const [out, err] = files.map((file) => openSync(file, "w"));
