@@ -1,5 +1,5 @@
-// Fills gaps of MinGW-w64's headers for llama.cpp's sources, and mends what is wrong in them. scripts/build-tools.mjs puts
-// it in front of each file that is compiled for Windows.
+// Fills gaps of MinGW-w64's headers for llama.cpp's sources, and mends what is wrong in them. scripts/build-tools.mjs
+// puts it in front of each file that is compiled for Windows.
 #pragma once
 
 // M_PI, which strict C++17 hides.
@@ -11,16 +11,16 @@
 // refuses such an index.
 #ifdef __AMX_TILE__
 #include <immintrin.h>
+#define CRIA_TILE_ROWS(base, stride) "r"((void *)(base)), "r"((long long)(stride))
 #undef _tile_loadd_internal
 #define _tile_loadd_internal(dst, base, stride) \
-    __asm__ volatile("tileloadd\t(%0,%1,1), %%tmm" #dst ::"r"((const void *)(base)), "r"((long long)(stride)))
+    __asm__ volatile("tileloadd\t(%0,%1,1), %%tmm" #dst ::CRIA_TILE_ROWS(base, stride))
 #undef _tile_stream_loadd_internal
 #define _tile_stream_loadd_internal(dst, base, stride) \
-    __asm__ volatile("tileloaddt1\t(%0,%1,1), %%tmm" #dst ::"r"((const void *)(base)), "r"((long long)(stride)))
+    __asm__ volatile("tileloaddt1\t(%0,%1,1), %%tmm" #dst ::CRIA_TILE_ROWS(base, stride))
 #undef _tile_stored_internal
-#define _tile_stored_internal(src, base, stride)                                                                      \
-    __asm__ volatile("tilestored\t%%tmm" #src ", (%0,%1,1)" ::"r"((void *)(base)), "r"((long long)(stride)) : "memor" \
-                                                                                                              "y")
+#define _tile_stored_internal(src, base, stride) \
+    __asm__ volatile("tilestored\t%%tmm" #src ", (%0,%1,1)" ::CRIA_TILE_ROWS(base, stride) : "memory")
 #endif
 
 // The state of a thread's power throttling, which ggml's C files set: version 10, Debian 12's, does not declare it.
