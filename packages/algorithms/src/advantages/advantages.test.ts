@@ -137,7 +137,13 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
 
   const shiftFree = ["grpo", "grpo_passk", "rloo", "reinforce_plus_plus_baseline", "opo", "gdpo", "gigpo", "mt_grpo"];
   const scaleFree = [
-    ...["grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "mt_grpo", "max_rl", "raft"],
+    "grpo",
+    "grpo_passk",
+    "reinforce_plus_plus",
+    "reinforce_plus_plus_baseline",
+    "mt_grpo",
+    "max_rl",
+    "raft",
   ];
   const scaled = ["rloo", "opo", "gpg", "optimal_token_baseline", "gigpo"];
 
