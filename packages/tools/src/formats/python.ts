@@ -1,5 +1,6 @@
 import type { JsonSchema, ToolSchema } from "@cria/core";
 import { restricts } from "../grammar/json-schema-grammar.js";
+import { readCount } from "../grammar/string-grammar.js";
 import type { TurnGrammar } from "../grammar/turn-grammar.js";
 import type { CallStartFinder } from "../parsers/call-start.js";
 import { isRecord, keepText, makeMalformedCall } from "../parsers/make-call.js";
@@ -88,9 +89,11 @@ function takesAnyCode(parameters: JsonSchema, code: JsonSchema): boolean {
   const required: unknown[] = Array.isArray(parameters.required) ? parameters.required : [];
   return (
     hasOnly(code, ["type", "format", "nullable"]) &&
-    hasOnly(parameters, ["type", "properties", "required", "additionalProperties"]) &&
+    hasOnly(parameters, ["type", "properties", "required", "additionalProperties", "minProperties", "maxProperties"]) &&
     (parameters.type ?? "object") === "object" &&
-    required.every((name) => name === "code")
+    required.every((name) => name === "code") &&
+    readCount(parameters.minProperties, 0) <= 1 &&
+    readCount(parameters.maxProperties, 1) >= 1
   );
 }
 

@@ -42,19 +42,33 @@ export function listProperties(grammar: SchemaWriter, schema: JsonSchema, place:
   ];
 }
 
+/**
+ * Refuses numbers of properties that a grammar cannot count: those that the required properties do not reach by
+ * themselves, or that the listed ones can exceed.
+ */
+export function checkPropertyCounts(
+  grammar: SchemaWriter,
+  schema: JsonSchema,
+  place: string,
+  properties: readonly ObjectProperty[],
+  hasMore: boolean,
+): void {
+  const least = readCount(schema.minProperties, 0);
+  const most = readCount(schema.maxProperties, Number.POSITIVE_INFINITY);
+  const required = properties.filter(({ isRequired }) => isRequired).length;
+  const isCounted = most < properties.length || (most !== Number.POSITIVE_INFINITY && hasMore);
+  if (least <= required && !isCounted) return;
+  const key = least > required ? "minProperties" : "maxProperties";
+  grammar.refuse(`${place}/${key}`, "numbers of properties that required and properties imply", String(schema[key]));
+}
+
 export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: string): string {
   const { space, writer } = grammar;
   const properties = listProperties(grammar, schema, place);
   const more = schema.additionalProperties;
   const hasMore = more !== undefined && more !== false;
-  const least = readCount(schema.minProperties, 0);
-  const most = readCount(schema.maxProperties, Number.POSITIVE_INFINITY);
-  const required = properties.filter(({ isRequired }) => isRequired).length;
   const isAny = properties.length === 0 && more === undefined && !isRecord(schema.properties);
-  if (least > required || most < properties.length || (most !== Number.POSITIVE_INFINITY && (hasMore || isAny))) {
-    const key = least > required ? "minProperties" : "maxProperties";
-    grammar.refuse(`${place}/${key}`, "numbers of properties that required and properties imply", String(schema[key]));
-  }
+  checkPropertyCounts(grammar, schema, place, properties, hasMore || isAny);
   if (isAny) return grammar.anyObject();
   const pairs = properties.map(({ key, schema: value, place: at, isRequired }) => ({
     text: `${grammar.key(key)} ":" ${space} ${grammar.write(value, at)}`,

@@ -3,7 +3,7 @@ import { isRecord } from "../parsers/make-call.js";
 import { anyOf, type GrammarWriter, repeated } from "./grammar-writer.js";
 import { DEEPEST, type JsonType, type Place, SchemaGrammar } from "./json-schema-grammar.js";
 import { nameType } from "./listed-values.js";
-import { listProperties, type ObjectProperty } from "./object-grammar.js";
+import { checkPropertyCounts, listProperties, type ObjectProperty } from "./object-grammar.js";
 import { readCount, stringGrammar } from "./string-grammar.js";
 import { bareForm, bareText, type TextForm } from "./text-form.js";
 
@@ -43,10 +43,11 @@ export function parametersGrammar(writer: GrammarWriter, tool: ToolSchema, param
 export function listParameters(grammar: SchemaGrammar, tool: ToolSchema, keys: RegExp): ObjectProperty[] {
   const { name, parameters } = tool.function;
   const place = `tool "${name}"`;
-  for (const key of ["anyOf", "oneOf", "allOf", "$ref", "minProperties"]) {
+  for (const key of ["anyOf", "oneOf", "allOf", "$ref"]) {
     if (key in parameters) grammar.refuse(`${place}/${key}`, "parameters with properties of their own", key);
   }
   const properties = listProperties(grammar, parameters, place);
+  checkPropertyCounts(grammar, parameters, place, properties, false);
   for (const { key } of properties) {
     if (keys.test(key) && key === key.trim()) continue;
     throw new DataError("cannot be called in this format", {

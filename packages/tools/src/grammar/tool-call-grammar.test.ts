@@ -55,14 +55,28 @@ it.each<[string, JsonSchema, JsonSchema]>([
   );
 });
 
+it.each<[JsonSchema, boolean]>([
+  [{ required: ["a"], minProperties: 1 }, true],
+  [{ minProperties: 1 }, false],
+  [{ maxProperties: 2 }, true],
+  [{ maxProperties: 1 }, false],
+])("parameters by name: refuses numbers of properties that it would have to count: %j", (more, isWritten) => {
+  const made = () => write("qwen3_coder", { a: { type: "integer" }, b: { type: "integer" } }, more);
+  if (isWritten) expect(made()).toContain("root ::= ");
+  else expect(made).toThrow(expect.objectContaining({ code: "data/unsupported-schema" }));
+});
+
 it("python: null where the schema says more than that the tool takes code", () => {
   const code = { code: { type: "string", description: "the code" } };
-  expect(write("python", code, { required: ["code"], additionalProperties: false })).toContain("root ::= ");
+  for (const more of [{ required: ["code"], additionalProperties: false }, { minProperties: 1, maxProperties: 1 }])
+    expect(write("python", code, more), JSON.stringify(more)).toContain("root ::= ");
   for (const [properties, more] of [
     [{ code: { type: "string", pattern: "^x" } }, {}],
     [code, { required: ["code", "other"] }],
     [code, { propertyNames: { pattern: "^(a+)+$" } }],
     [code, { allOf: [{}] }],
+    [code, { minProperties: 2 }],
+    [code, { maxProperties: 0 }],
   ] as const)
     expect(write("python", properties, more), JSON.stringify(more)).toBeNull();
 });

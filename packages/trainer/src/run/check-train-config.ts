@@ -25,7 +25,8 @@ export function checkTrainConfig(
   registries: Registries,
   task?: TaskDefinition<object>,
 ): void {
-  const { actor, rollout } = config.actor_rollout_ref;
+  const { rollout } = config.actor_rollout_ref;
+  checkNames(config, registries);
   checkParameters(loss, registries);
   checkTeachers(config, loss, registries, task);
   composePolicyLoss(loss, registries);
@@ -36,9 +37,6 @@ export function checkTrainConfig(
   checkRoles(config);
   checkBranching(config, registries, task);
   checkTurns(rollout.multi_turn, task);
-  registries.klEstimates.get(actor.kl_loss_type, { subject: "actor_rollout_ref.actor.kl_loss_type" });
-  rewardStrategies.get(config.reward_model.aggregation.strategy);
-  registries.klEstimates.get(config.algorithm.kl_penalty, { subject: "algorithm.kl_penalty" });
   checkAlgorithm(config, registries);
   checkGroupSampler(config, registries);
   // Agent loops of a config file are not registered yet.
@@ -46,6 +44,18 @@ export function checkTrainConfig(
   const { format } = rollout.multi_turn;
   // A user's parser is loaded together with the training.
   if (!format.includes("#")) getToolFormat(format, registries.toolFormats);
+}
+
+/** Checks the names of algorithms. */
+function checkNames({ algorithm, actor_rollout_ref: { actor }, critic, reward_model }: TrainConfig, names: Registries) {
+  const { advantageEstimators, policyLosses, aggregations, klEstimates } = names;
+  advantageEstimators.get(algorithm.adv_estimator, { subject: "algorithm.adv_estimator" });
+  klEstimates.get(algorithm.kl_penalty, { subject: "algorithm.kl_penalty" });
+  policyLosses.get(actor.policy_loss.loss_mode, { subject: "actor_rollout_ref.actor.policy_loss.loss_mode" });
+  aggregations.get(actor.loss_agg_mode, { subject: "actor_rollout_ref.actor.loss_agg_mode" });
+  klEstimates.get(actor.kl_loss_type, { subject: "actor_rollout_ref.actor.kl_loss_type" });
+  aggregations.get(critic.loss_agg_mode, { subject: "critic.loss_agg_mode" });
+  rewardStrategies.get(reward_model.aggregation.strategy, { subject: "reward_model.aggregation.strategy" });
 }
 
 /**
@@ -75,9 +85,8 @@ function checkTurns(
       });
 }
 
-function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, registries: Registries): void {
+function checkAlgorithm({ algorithm, actor_rollout_ref }: TrainConfig, registries: Registries): void {
   const { needs } = registries.advantageEstimators.get(algorithm.adv_estimator);
-  registries.aggregations.get(critic.loss_agg_mode);
   const samples = countSamples(actor_rollout_ref.rollout);
   if (algorithm.adv_estimator === "grpo_passk" && samples < 2) {
     throw new ConfigError("compares the best rollout of a prompt with the second", {

@@ -113,9 +113,23 @@ describe("reward_model in a training step", () => {
     ).toMatchObject({ code: "config/bad-value", expected: expect.stringContaining("8 tokens"), received: "40" });
     expect(await refuse({ rewardModel: { aggregation: { strategy: "first" } } })).toMatchObject({
       code: "config/unknown-name",
+      subject: "reward_model.aggregation.strategy",
       expected: expect.stringContaining("last_token, uniform"),
       received: "first",
     });
+    const unknown = [
+      await refuse({}, (config) => {
+        config.algorithm.adv_estimator = "gropo";
+      }),
+      await refuse({}, (config) => {
+        config.actor_rollout_ref.actor.policy_loss.loss_mode = "ppo2";
+      }),
+    ];
+    expect(unknown).toEqual(
+      ["algorithm.adv_estimator", "actor_rollout_ref.actor.policy_loss.loss_mode"].map((subject) =>
+        expect.objectContaining({ code: "config/unknown-name", subject }),
+      ),
+    );
     const noFunction = await refuse({}, (config) => {
       config.custom_reward_function.path = null;
     });
