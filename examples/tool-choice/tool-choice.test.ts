@@ -45,8 +45,8 @@ describe("questions", () => {
   it("keep tools, phrasings and values of held-out rows out of training", () => {
     const heldOut = designs.filter(({ isHeldOut }) => isHeldOut).flatMap(({ names }) => names);
     expect(heldOut).toHaveLength(4);
-    expect(designs).toHaveLength(17);
-    expect(new Set(guises.map(({ name }) => name)).size).toBe(13 * 3 + 4);
+    expect(designs).toHaveLength(33);
+    expect(new Set(guises.map(({ name }) => name)).size).toBe(29 * 3 + 4);
     for (const { offered, split, need, calls } of all) {
       if (split !== "unseen") for (const name of heldOut) expect(offered).not.toContain(name);
       else if (need !== "none") expect(calls.some(({ name }) => heldOut.includes(name))).toBe(true);

@@ -49,7 +49,7 @@ export const kinds = {
   ),
   item: words(
     "item, product, thing",
-    "laptop, chair, lamp, bicycle, camera, jacket, table, phone, guitar, backpack, desk, sweater, clock, blender, kettle, keyboard, monitor, tent, umbrella, wallet, shovel, ladder, vase, carpet, pillow, blanket, drill, hammer, piano, violin, scooter, suitcase, scarf, ring, toaster, freezer",
+    "laptop, chair, lamp, bicycle, camera, jacket, table, phone, guitar, backpack, desk, sweater, clock, blender, kettle, keyboard, monitor, tent, umbrella, wallet, shovel, ladder, vase, carpet, pillow, blanket, drill, hammer, piano, violin, scooter, suitcase, scarf, ring, toaster, freezer, Kodak camera, Swiss knife, Lego castle",
     "printer, sofa, mirror, watch, helmet",
   ),
   language: words(
@@ -77,8 +77,16 @@ export const kinds = {
     "Apple, Boeing, Ford, Nike, Intel, Pfizer, Microsoft, Toyota, Siemens, Nestle, Walmart, Disney, Oracle, Adobe, Honda, Bayer, Adidas, Philips, Samsung, Netflix, Starbucks, Unilever, Volvo, Nokia",
     "Tesla, Sony, Shell",
   ),
-  room: words("room, area, space", "kitchen, bedroom, hall, office", "bathroom, garage, cellar"),
-  shop: words("shop, store, building", "bakery, pharmacy, library, post office", "bank, museum, market"),
+  room: words(
+    "room, area, space",
+    "kitchen, bedroom, hall, office, attic, nursery, living room, dining room, Room 4, Room 12, Studio B",
+    "bathroom, garage, cellar",
+  ),
+  shop: words(
+    "shop, store, building",
+    "bakery, pharmacy, library, post office, butcher, hotel, gym, school, City Bakery, Book Barn, Corner Shop, Toy Town",
+    "bank, museum, market",
+  ),
   amount: numbers(
     "amount, sum, dollars",
     "number",
@@ -93,6 +101,38 @@ export const kinds = {
   ),
   hour: numbers("hour, time, clock", "integer", [1, 2, 4, 5, 7, 8, 10, 11, 12], [3, 6, 9]),
   people: numbers("people, guests, seats", "integer", [2, 3, 5, 6, 8, 10, 11, 12], [4, 7, 9]),
+  song: words(
+    "song, track, title",
+    "Blue Moon, Hey Jude, Yesterday, Imagine, Thriller, Summer Rain, Golden Days, Slow Train, Night Owl, Paper Boats, River Song, Old Friends, Silent Snow, Home Again, Red Roses, Wild Horses, Last Dance, Morning Light, Lost Love, Brown Eyes",
+    "Happy Days, Long Road, City Lights, First Kiss",
+  ),
+  film: words(
+    "film, movie, show",
+    "Titanic, Alien, Casablanca, Gladiator, Psycho, The Kid, Night Train, Deep Water, The Visitor, Iron Hand, Lost City, Sky High, Cold Heart, The Letter, Big Fish, Rain Man, The Storm, Last Summer, High Noon, Ghost Town",
+    "Avatar, The Piano, Dark River, Moonlight",
+  ),
+  food: words(
+    "food, dish, meal",
+    "pizza, Caesar salad, Greek salad, Swiss cheese, rice, pasta, soup, salad, chocolate, ice cream, pancakes, yogurt, bacon, popcorn, a burger, a banana, an egg, a cookie, a sandwich, a bagel, fried fish, roast beef, apple pie, tomato soup, a donut",
+    "sushi, a muffin, cream cheese, a steak",
+  ),
+  country: words(
+    "country, land, nation",
+    "France, Italy, Spain, Germany, Poland, Japan, India, Brazil, Canada, Mexico, Egypt, Kenya, Norway, Greece, Turkey, Peru, Chile, Cuba, Iran, Iraq, Nepal, Austria, Belgium, Ireland",
+    "Portugal, Sweden, Argentina, Vietnam",
+  ),
+  parcel: words(
+    "parcel, code, package",
+    "A12, B47, C85, D31, E96, F20, G58, H73, K19, L64, M82, N35, P41, R77, S93, T26, U50, V68, W14, X39",
+    "A57, K83, M21, T64",
+  ),
+  minutes: numbers(
+    "minutes, time, length",
+    "integer",
+    [2, 3, 4, 6, 7, 8, 9, 10, 12, 14, 20, 25, 40, 45, 50],
+    [5, 15, 30],
+  ),
+  degrees: numbers("degrees, temperature, level", "number", [15, 16, 17, 19, 20, 22, 24, 25], [18, 21, 23]),
   currency: words(
     "currency, money, unit",
     "euros, pounds, crowns, dinars, pesos, reals, shillings, rubles, liras, kroner",
