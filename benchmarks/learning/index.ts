@@ -1,7 +1,8 @@
 /**
  * Ways to learn against plain GRPO, at equal sampled tokens: how many tokens a policy samples until 0.5 and 0.9 of the
  * held-out rows are solved, greedily, on tasks of which most are hard for GRPO, and the curve on the way. The teacher is
- * an adapter that GRPO trained with larger groups and another seed, or the policy itself with the answer as a hint.
+ * an adapter that GRPO trained with larger groups and another seed, or one of more demonstrations, or the policy itself
+ * with the answer as a hint.
  * `--only` chooses tasks: a task is measured with all of its methods, so that its ratios come from one run. Curves are
  * kept for the commit: if it ended early, the same command goes on where it was.
  * `CRIA_LEARNING_SEEDS` (5) makes it shorter, and `CRIA_LEARNING_AT_ONCE` (1) lets several runs go side by side.
@@ -19,7 +20,7 @@ import { type Method, methods } from "./methods.js";
 import { type LearningRow, packCurves } from "./present.js";
 import { codeGame } from "./tasks/code-game.js";
 import { distraction } from "./tasks/distraction.js";
-import type { LearningTask } from "./tasks/learning-task.js";
+import type { LearningTask, Teacher } from "./tasks/learning-task.js";
 import { twoPlayers } from "./tasks/nim.js";
 import { path } from "./tasks/path.js";
 import { toolChoice } from "./tasks/tool-choice.js";
@@ -50,7 +51,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
 function isFor(task: LearningTask, { name, tasks: own, overrides }: Method): boolean {
   const names = (what: string) => overrides.some((text) => text.includes(what));
   if (names("{examples}") && task.examples === undefined) return false;
-  if (names("{teacher}") && task.teacherSteps === null) return false;
+  if (names("{teacher}") && task.teacher === null) return false;
   return task.methods?.includes(name) ?? own?.includes(task.name) ?? true;
 }
 
@@ -71,7 +72,7 @@ async function measure(
         examples,
         (await task.examples(EXAMPLES)).map((example) => `${JSON.stringify(example)}\n`).join(""),
       );
-    if (task.teacherSteps !== null) await makeTeacher(task, folder, made, teacher, log);
+    if (task.teacher) await makeTeacher(task, task.teacher, { folder, made, adapter: teacher }, log);
     const curves = new Map(chosen.map(({ name }) => [name, new Array<Curve>(SEEDS)]));
     const seeds = Array.from({ length: SEEDS }, (_, i) => i + 1);
     const runs = seeds.flatMap((seed) => chosen.map((method) => ({ seed, method })));
@@ -98,20 +99,29 @@ async function measure(
 
 async function makeTeacher(
   task: LearningTask,
-  folder: string,
-  made: readonly string[],
-  adapter: string,
+  source: Teacher,
+  { folder, made, adapter }: { folder: string; made: readonly string[]; adapter: string },
   log: BenchmarkOptions["log"],
 ): Promise<void> {
+  const tell = (success: number) => log(`${task.name}: the teacher solves ${success.toFixed(2)}`);
+  const options = { folder, seed: 1000, tokens: Number.POSITIVE_INFINITY, every: Number.POSITIVE_INFINITY };
+  if ("write" in source) {
+    await source.write(adapter);
+    const overrides = [...made, `actor_rollout_ref.model.lora_adapter_path=${adapter}`];
+    // The first point is measured before the step.
+    tell((await task.learn({ ...options, steps: 1, overrides }))[0]!.success);
+    return;
+  }
   const large = [
     "data.train_batch_size=16",
     "actor_rollout_ref.actor.ppo_mini_batch_size=8",
     "actor_rollout_ref.rollout.n=8",
   ];
-  const whole = { steps: task.teacherSteps!, tokens: Number.POSITIVE_INFINITY, every: Number.POSITIVE_INFINITY };
-  const options = { folder, seed: 1000, ...whole, overrides: [...made, ...large], adapter };
-  const curve = await keepCurve(task, ["teacher"], options);
-  log(`${task.name}: the teacher solves ${curve.at(-1)!.success.toFixed(2)}`);
+  const { steps } = source;
+  tell(
+    (await keepCurve(task, ["teacher"], { ...options, steps, overrides: [...made, ...large], adapter })).at(-1)!
+      .success,
+  );
 }
 
 /** A row for each metric; that of the mean success has the curves. */

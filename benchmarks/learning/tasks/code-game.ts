@@ -14,7 +14,7 @@ export const codeGame = taskFromConfig({
   tokens: 12_000,
   steps: 400,
   every: 500,
-  teacherSteps: 40,
+  teacher: { steps: 40 },
   prepare: () =>
     makePolicy({
       name: "code-game-1",

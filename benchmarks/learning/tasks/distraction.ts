@@ -47,7 +47,7 @@ export const distraction = taskFromConfig({
   tokens: 20_000,
   steps: 400,
   every: 1000,
-  teacherSteps: 40,
+  teacher: { steps: 40 },
   examples: (count) => {
     const random = new Random(3);
     return Array.from({ length: count }, () => demonstrate(random, 1));

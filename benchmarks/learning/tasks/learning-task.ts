@@ -10,8 +10,8 @@ export interface LearningTask {
   steps: number;
   /** Sampled tokens until the first validation; later ones come after ever more. */
   every: number;
-  /** Steps with larger groups by which the teacher learns the task; null: it has no teacher. */
-  teacherSteps: number | null;
+  /** Null: it has no teacher. */
+  teacher: Teacher | null;
   /** Names of the methods that are tried on it; left out: all that name no tasks. */
   methods?: readonly string[];
   /** Why it cannot be run here; null: it can. Left out: it always can. */
@@ -23,6 +23,9 @@ export interface LearningTask {
   /** Trains until the first point behind `tokens`, or for `steps`. */
   learn(options: LearnOptions): Promise<Curve>;
 }
+
+/** How a task's teacher learns it: by steps of GRPO with larger groups, or as `write` makes the adapter. */
+export type Teacher = { steps: number } | { write(adapter: string): Promise<void> };
 
 export interface LearnOptions {
   /** The folder of the run folders. */

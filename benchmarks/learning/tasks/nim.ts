@@ -23,7 +23,7 @@ export const twoPlayers: LearningTask = {
   tokens: 50_000,
   steps: 600,
   every: 2000,
-  teacherSteps: null,
+  teacher: null,
   methods: ["a baseline for each player (RAE)"],
   prepare: async () => [],
   async learn({ folder, seed, steps, tokens, overrides, every }) {

@@ -63,7 +63,7 @@ export const path = taskFromConfig({
   tokens: 12_000,
   steps: 400,
   every: 500,
-  teacherSteps: 40,
+  teacher: { steps: 40 },
   examples: (count) => {
     const random = new Random(3);
     return Array.from({ length: count }, () => demonstrate(random, random.pick(shown), 1));

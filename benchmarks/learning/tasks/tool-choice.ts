@@ -1,4 +1,6 @@
-import { mkdirSync } from "node:fs";
+import { copyFileSync, mkdirSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type ChatMessage, runSft } from "cria";
@@ -47,6 +49,23 @@ async function makeRows(part: keyof typeof first, count: number): Promise<object
   });
 }
 
+/** Teaches a new adapter as the example does, with other settings. */
+async function demonstrateTo(adapter: string, count: number, settings: readonly string[]): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "cria-demonstrations-"));
+  try {
+    const demonstrations = join(folder, "demonstrations.jsonl");
+    writeLines(demonstrations, await demonstrate("demonstrations", count));
+    const { values } = loadConfig(sftConfigSchema, join(example, "sft.yaml"), [
+      ...[`model.path=${await writeRealModel("Q8_0")}`, `data.train_files=${demonstrations}`],
+      ...[`trainer.default_local_dir=${join(folder, "runs")}`, `trainer.output_path=${adapter}`],
+      ...["trainer.logger=[file]", ...settings],
+    ]);
+    await runSft(values, example);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 /**
  * SmolLM2-135M-Instruct after 50 steps of demonstrations at half of the example's rate, which leave most of the
  * rows to learn: which tool, if any, and with which arguments.
@@ -62,26 +81,31 @@ export const toolChoice = taskFromConfig({
   tokens: 30_000,
   steps: 60,
   every: 5000,
-  teacherSteps: null,
-  methods: ["16 examples beside the rewards (0.1)", "the policy with the answer as a hint (forward KL, 32 tokens)"],
+  teacher: {
+    // Demonstrations seen once each: four times as many as the policy's.
+    write: async (adapter) => {
+      const taught = await cached("learning-tool-choice-teacher-1", async (output) => {
+        mkdirSync(output, { recursive: true });
+        await demonstrateTo(join(output, "sft.gguf"), 1920, ["trainer.total_training_steps=120"]);
+      });
+      copyFileSync(join(taught, "sft.gguf"), adapter);
+    },
+  },
+  methods: [
+    "16 examples beside the rewards (0.1)",
+    "teacher alone (forward KL, 32 tokens)",
+    "teacher alone (k1 as advantage)",
+    "the policy with the answer as a hint (forward KL, 32 tokens)",
+  ],
   findMissing: async () => (await findRealModel()).missingModel,
   examples: (count) => demonstrate("shown", count),
   prepare: async () => {
     const model = await writeRealModel("Q8_0");
-    const folder = await cached("learning-tool-choice-3", async (output) => {
+    const folder = await cached("learning-tool-choice-4", async (output) => {
       mkdirSync(output, { recursive: true });
-      writeLines(join(output, "demonstrations.jsonl"), await demonstrate("demonstrations", 480));
       writeLines(join(output, "train.jsonl"), await makeRows("train", 2000));
       writeLines(join(output, "val.jsonl"), [...(await makeRows("seen", 32)), ...(await makeRows("unseen", 32))]);
-      const { values } = loadConfig(sftConfigSchema, join(example, "sft.yaml"), [
-        `model.path=${model}`,
-        `data.train_files=${join(output, "demonstrations.jsonl")}`,
-        `trainer.default_local_dir=${join(output, "runs")}`,
-        `trainer.output_path=${join(output, "sft.gguf")}`,
-        "trainer.logger=[file]",
-        ...["trainer.total_training_steps=50", "optim.lr=5e-4"],
-      ]);
-      await runSft(values, example);
+      await demonstrateTo(join(output, "sft.gguf"), 480, ["trainer.total_training_steps=50", "optim.lr=5e-4"]);
     });
     return [
       `actor_rollout_ref.model.path=${model}`,
