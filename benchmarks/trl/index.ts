@@ -2,7 +2,7 @@
  * GRPO on a published model compared with TRL's GRPOTrainer: the steps of examples/tool-choice from the same adapter,
  * rows, prompt text, tools and rewards. peers/trl/README.md lists the settings that were made equal, and the remaining
  * differences. Prompts and logprobs are compared before anything is timed. Each run has a separate process, which gives
- * its peak of memory. What equal steps learn: scripts/nightly/trl-success.mjs.
+ * its peak of memory. The success of equal steps: scripts/nightly/trl-success.mjs.
  */
 import type { BenchmarkOptions } from "../benchmark.js";
 import { median } from "../measure.js";

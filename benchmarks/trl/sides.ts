@@ -40,7 +40,7 @@ export interface Step {
 export interface Taken {
   steps: Step[];
   peakMemory: number;
-  /** What `judge` measures. */
+  /** The adapter, for `judge`. */
   trained: Trained;
 }
 
@@ -118,9 +118,9 @@ export async function openSides(size: Size) {
 
     return {
       ...{ trainOurs, trainTrl, judge, close },
-      /** What both sides start from. */
+      /** The adapter from which both sides start. */
       start: { adapter: start.adapter, values: null } satisfies Trained,
-      /** How far our sampler's logprobs are from transformers'; 0 before `trainOurs`. */
+      /** Largest distance of our sampler's logprobs from those of transformers; 0 before `trainOurs`. */
       apart: () => apart,
     };
   } catch (error) {

@@ -1,4 +1,4 @@
-// What equal GRPO steps learn by ours and by TRL: examples/tool-choice with a published model, from the same adapter, rows,
+// Equal GRPO steps by ours and by TRL, and their success: examples/tool-choice with a published model, from the same adapter, rows,
 // rewards and settings (benchmarks/peers/trl/README.md). Writes trl-success.json beside this file after each seed; results
 // of other seeds stay there. Fails where the means of ours and TRL's differ by more than two standard errors.
 //   node scripts/fetch-real-model.mjs --python

@@ -24,7 +24,7 @@ export interface LearningTask {
   learn(options: LearnOptions): Promise<Curve>;
 }
 
-/** How a task's teacher learns it: by steps of GRPO with larger groups, or as `write` makes the adapter. */
+/** The way in which a task's teacher learns it: by steps of GRPO with larger groups, or as `write` makes the adapter. */
 export type Teacher = { steps: number } | { write(adapter: string): Promise<void> };
 
 export interface LearnOptions {

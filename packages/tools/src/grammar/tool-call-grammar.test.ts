@@ -68,7 +68,10 @@ it.each<[JsonSchema, boolean]>([
 
 it("python: null where the schema says more than that the tool takes code", () => {
   const code = { code: { type: "string", description: "the code" } };
-  for (const more of [{ required: ["code"], additionalProperties: false }, { minProperties: 1, maxProperties: 1 }])
+  for (const more of [
+    { required: ["code"], additionalProperties: false },
+    { minProperties: 1, maxProperties: 1 },
+  ])
     expect(write("python", code, more), JSON.stringify(more)).toContain("root ::= ");
   for (const [properties, more] of [
     [{ code: { type: "string", pattern: "^x" } }, {}],

@@ -26,7 +26,7 @@ export function checkTrainConfig(
   task?: TaskDefinition<object>,
 ): void {
   const { rollout } = config.actor_rollout_ref;
-  checkNames(config, registries);
+  checkNames(config, loss, registries);
   checkParameters(loss, registries);
   checkTeachers(config, loss, registries, task);
   composePolicyLoss(loss, registries);
@@ -47,11 +47,14 @@ export function checkTrainConfig(
 }
 
 /** Checks the names of algorithms. */
-function checkNames({ algorithm, actor_rollout_ref: { actor }, critic, reward_model }: TrainConfig, names: Registries) {
-  const { advantageEstimators, policyLosses, aggregations, klEstimates } = names;
+function checkNames(
+  { algorithm, actor_rollout_ref: { actor }, critic, reward_model }: TrainConfig,
+  { lossMode }: Settings["loss"],
+  { advantageEstimators, policyLosses, aggregations, klEstimates }: Registries,
+): void {
   advantageEstimators.get(algorithm.adv_estimator, { subject: "algorithm.adv_estimator" });
   klEstimates.get(algorithm.kl_penalty, { subject: "algorithm.kl_penalty" });
-  policyLosses.get(actor.policy_loss.loss_mode, { subject: "actor_rollout_ref.actor.policy_loss.loss_mode" });
+  policyLosses.resolve(lossMode, { subject: "actor_rollout_ref.actor.policy_loss.loss_mode" });
   aggregations.get(actor.loss_agg_mode, { subject: "actor_rollout_ref.actor.loss_agg_mode" });
   klEstimates.get(actor.kl_loss_type, { subject: "actor_rollout_ref.actor.kl_loss_type" });
   aggregations.get(critic.loss_agg_mode, { subject: "critic.loss_agg_mode" });
