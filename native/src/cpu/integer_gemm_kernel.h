@@ -8,6 +8,9 @@
 #include "cpu/integer_rows_avx2.h"
 #include "cpu/integer_sums_avx2.h"
 #include "cpu/integer_weights_avx2.h"
+#ifdef __AVX512VNNI__
+#include "cpu/integer_wide_vnni.h"
+#endif
 
 namespace cria::CRIA_INTEGER_UNIT {
 
@@ -24,22 +27,14 @@ Rounding rounding_of(const IntegerGemm & g) {
     return ggml_blck_size(g.w_type) == kLargeBlock ? Rounding::large : Rounding::small;
 }
 
-// A panel of X, from a block on.
-struct RowPanel {
-    const int16_t * values;
-    const float * scales;
-    const int16_t * sums;
-};
-
-// The panel of rows from i on, from value p0 on: [kRows, k] 16-bit values, [kRows, k / 32] scales at most, and as many
-// pairs of sums at most.
+// The panel of rows from i on, from value p0 on.
+template <bool kBytes>
 RowPanel find_rows(const IntegerGemm & g, const float * rounded, int64_t i, int64_t p0) {
     const Rounding rounding = rounding_of(g);
     const int64_t block = p0 / block_of(rounding), pairs = rounding == Rounding::large ? 4 : 1;
-    const float * panel = rounded + i * rounded_size(g.k);
-    const float *scales = panel + kRows * g.k / 2, *sums = scales + kRows * g.k / kSmallBlock;
-    return {reinterpret_cast<const int16_t *>(panel) + p0 * kRows, scales + block * kRows,
-        reinterpret_cast<const int16_t *>(sums) + 2 * block * pairs * kRows};
+    const RoundedPanel panel{const_cast<float *>(rounded) + i * rounded_size(g.k), g.k};
+    return {reinterpret_cast<const int16_t *>(panel.values) + p0 * kRows / (kBytes ? 2 : 1),
+        panel.scales() + block * kRows, panel.sums() + 2 * block * pairs * kRows, panel.offsets() + block * kRows};
 }
 
 // The panel of columns from j on that pack_w left in the workspace.
@@ -49,6 +44,7 @@ WeightPanel find_panel(IntegerWorkspace & ws, int64_t j, int64_t blocks) {
         ws.w_mins.data() + j * blocks * 2 * kMinPairs, ws.min_scales.data() + j * blocks};
 }
 
+#ifndef __AVX512VNNI__
 // sums [kRows][2] += `count` pairs of a block of X times those of W.
 template <int count>
 inline void add_pairs(const int16_t * x, const int16_t * w, __m256i (&sums)[kRows][2]) {
@@ -108,6 +104,7 @@ void run_tile(int64_t blocks, RowPanel x, WeightPanel w, float * c, int64_t c_ro
         w.scales += kColumns;
     }
 }
+#endif
 
 // Packs columns [j0, j0 + width) of [p0, p0 + depth) of W^T into the workspace.
 void pack_transposed(
@@ -129,29 +126,56 @@ void pack_transposed(
     }
 }
 
+// The tile of blocks with kPairs pairs of values and kMinPairs of minima; kBytes: values are bytes.
+template <int pairs, int min_pairs, bool kBytes = false>
+struct Tile {
+    static constexpr int kPairs = pairs, kMinPairs = min_pairs;
+    static constexpr bool kHasBytes = kBytes;
+#ifdef __AVX512VNNI__
+    static constexpr int kTileRows = 2 * kRows;
+#else
+    static constexpr int kTileRows = kRows;
+#endif
+    // Rows from i on, at most kTileRows: as many as are there, in whole panels.
+    static void run(const IntegerGemm & g, const float * rounded, int64_t i, int64_t p0, int64_t rows, int64_t blocks,
+        WeightPanel w, float * c, int64_t c_row, bool accumulate) {
+        const RowPanel first = find_rows<kBytes>(g, rounded, i, p0);
+#ifdef __AVX512VNNI__
+        if (rows > kRows) {
+            const RowPanel second = find_rows<kBytes>(g, rounded, i + kRows, p0);
+            run_wide_tile<2, pairs, min_pairs, kBytes>(blocks, {first, second}, w, c, c_row, accumulate);
+        } else {
+            run_wide_tile<1, pairs, min_pairs, kBytes>(blocks, {first, {}}, w, c, c_row, accumulate);
+        }
+#else
+        static_cast<void>(rows);
+        run_tile<pairs, min_pairs>(blocks, first, w, c, c_row, accumulate);
+#endif
+    }
+};
+
 // Multiplies rows [i_begin, i_end) by the weights that were packed into the workspace.
-template <int kPairs, int kMinPairs>
+template <typename T>
 void multiply_block(const IntegerGemm & g, const float * rounded, int64_t i_begin, int64_t i_end, int64_t p0,
     int64_t depth, int64_t j0, int64_t width, IntegerWorkspace & ws) {
-    const int64_t blocks = depth / (2 * kPairs);
+    const int64_t blocks = depth / (2 * T::kPairs);
     const bool accumulate = g.accumulate || p0 > 0;
     for (int64_t j = 0; j < width; j += kColumns) {
-        const WeightPanel w = find_panel<kPairs, kMinPairs>(ws, j, blocks);
-        for (int64_t i = i_begin; i < i_end; i += kRows) {
-            const RowPanel x = find_rows(g, rounded, i, p0);
-            const int64_t full_rows = std::min<int64_t>(kRows, i_end - i),
+        const WeightPanel w = find_panel<T::kPairs, T::kMinPairs>(ws, j, blocks);
+        for (int64_t i = i_begin; i < i_end; i += T::kTileRows) {
+            const int64_t full_rows = std::min<int64_t>(T::kTileRows, i_end - i),
                           full_columns = std::min<int64_t>(kColumns, width - j);
             float * c = g.c + i * g.c_row + j0 + j;
-            if (full_rows == kRows && full_columns == kColumns) {
-                for (int r = 0; r < kRows; r++)
+            if (full_rows == T::kTileRows && full_columns == kColumns) {
+                for (int r = 0; r < T::kTileRows; r++)
                     _mm_prefetch(reinterpret_cast<const char *>(c + r * g.c_row), _MM_HINT_T0);
-                run_tile<kPairs, kMinPairs>(blocks, x, w, c, g.c_row, accumulate);
+                T::run(g, rounded, i, p0, full_rows, blocks, w, c, g.c_row, accumulate);
                 continue;
             }
-            float tile[kRows * kColumns];
+            float tile[T::kTileRows * kColumns];
             for (int64_t r = 0; accumulate && r < full_rows; r++)
                 std::memcpy(tile + r * kColumns, c + r * g.c_row, size_t(full_columns) * sizeof(float));
-            run_tile<kPairs, kMinPairs>(blocks, x, w, tile, kColumns, accumulate);
+            T::run(g, rounded, i, p0, full_rows, blocks, w, tile, kColumns, accumulate);
             for (int64_t r = 0; r < full_rows; r++)
                 std::memcpy(c + r * g.c_row, tile + r * kColumns, size_t(full_columns) * sizeof(float));
         }
@@ -159,7 +183,7 @@ void multiply_block(const IntegerGemm & g, const float * rounded, int64_t i_begi
 }
 
 // Columns [j_begin, j_end) by blocks that pack(p0, depth, j0, width) packs into the workspace.
-template <int kPairs, int kMinPairs, typename Pack>
+template <typename T, typename Pack>
 void multiply_blocks(const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, const Pack & pack,
     IntegerWorkspace & ws) {
     const int64_t most = depth_of(rounding_of(g));
@@ -169,45 +193,43 @@ void multiply_blocks(const IntegerGemm & g, const float * rounded, int64_t j_beg
             const int64_t depth = std::min(most, g.k - p0);
             pack(p0, depth, j0, width);
             for (int64_t i = 0; i < g.m; i += kBlockRows)
-                multiply_block<kPairs, kMinPairs>(
-                    g, rounded, i, std::min(i + kBlockRows, g.m), p0, depth, j0, width, ws);
+                multiply_block<T>(g, rounded, i, std::min(i + kBlockRows, g.m), p0, depth, j0, width, ws);
         }
     }
 }
 
-// kPairs and kMinPairs of a block.
+// The tile of a type's blocks.
 template <ggml_type type>
-constexpr int count_pairs(SmallBlock<type>) {
-    return kSmallBlock / 2;
+constexpr auto tile_of(SmallBlock<type>) {
+#ifdef __AVX512VNNI__
+    constexpr bool bytes = true;
+#else
+    constexpr bool bytes = false;
+#endif
+    return Tile<kSmallBlock / 2, SmallBlock<type>::kMins ? 1 : 0, bytes>{};
 }
 template <ggml_type type>
-constexpr int count_pairs(LargeBlock<type>) {
-    return kLargeBlock / 2;
-}
-template <ggml_type type>
-constexpr int count_min_pairs(SmallBlock<type>) {
-    return SmallBlock<type>::kMins ? 1 : 0;
-}
-template <ggml_type type>
-constexpr int count_min_pairs(LargeBlock<type>) {
-    return LargeBlock<type>::kMins ? 4 : 0;
+constexpr auto tile_of(LargeBlock<type>) {
+    return Tile<kLargeBlock / 2, LargeBlock<type>::kMins ? 4 : 0>{};
 }
 
 // Columns of W as it is stored.
 template <typename Block>
 void multiply_stored(
     Block block, const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
-    constexpr int kPairs = count_pairs(Block{}), kMinPairs = count_min_pairs(Block{});
+    using T = decltype(tile_of(block));
     const auto pack = [&](int64_t p0, int64_t depth, int64_t j0, int64_t width) {
-        const int64_t blocks = depth / (2 * kPairs);
+        const int64_t blocks = depth / (2 * T::kPairs);
         for (int64_t j = 0; j < width; j += kColumns) {
             const uint8_t * w =
-                static_cast<const uint8_t *>(g.w) + (j0 + j) * g.w_row + p0 / (2 * kPairs) * Block::kBytes;
-            pack_panel(block, w, g.w_row, blocks, std::min<int64_t>(kColumns, width - j),
-                find_panel<kPairs, kMinPairs>(ws, j, blocks));
+                static_cast<const uint8_t *>(g.w) + (j0 + j) * g.w_row + p0 / (2 * T::kPairs) * Block::kBytes;
+            const int64_t columns = std::min<int64_t>(kColumns, width - j);
+            const WeightPanel panel = find_panel<T::kPairs, T::kMinPairs>(ws, j, blocks);
+            if constexpr (T::kHasBytes) pack_byte_panel(block, w, g.w_row, blocks, columns, panel);
+            else pack_panel(block, w, g.w_row, blocks, columns, panel);
         }
     };
-    multiply_blocks<kPairs, kMinPairs>(g, rounded, j_begin, j_end, pack, ws);
+    multiply_blocks<T>(g, rounded, j_begin, j_end, pack, ws);
 }
 
 bool has_blocks(ggml_type type) {
@@ -242,10 +264,15 @@ void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, 
         for (int64_t r = 0; r < kRows; r++)
             round(g.x + std::min(i + r, g.m - 1) * g.x_row, g.k, ws.row.data() + r * g.k,
                 ws.row_scales.data() + r * blocks);
-        float * const panel = out + i * rounded_size(g.k);
-        float * const scales = panel + kRows * g.k / 2;
-        pack_rows(rounding, ws.row.data(), ws.row_scales.data(), g.k, reinterpret_cast<int16_t *>(panel), scales,
-            reinterpret_cast<int16_t *>(scales + kRows * g.k / kSmallBlock));
+        const RoundedPanel panel{out + i * rounded_size(g.k), g.k};
+        pack_scales(rounding, ws.row.data(), ws.row_scales.data(), g.k, panel.scales(), panel.sums());
+#ifdef __AVX512VNNI__
+        if (rounding == Rounding::small) {
+            pack_byte_rows(ws.row.data(), g.k, panel.sums(), reinterpret_cast<int8_t *>(panel.values), panel.offsets());
+            continue;
+        }
+#endif
+        pack_pair_rows(ws.row.data(), g.k, reinterpret_cast<int16_t *>(panel.values));
     }
 }
 
@@ -256,7 +283,7 @@ void multiply_columns(
     const auto pack = [&](int64_t p0, int64_t depth, int64_t j0, int64_t width) {
         pack_transposed(g, p0, depth, j0, width, ws);
     };
-    multiply_blocks<kSmallBlock / 2, 0>(g, rounded, j_begin, j_end, pack, ws);
+    multiply_blocks<Tile<kSmallBlock / 2, 0>>(g, rounded, j_begin, j_end, pack, ws);
 }
 
 }  // namespace

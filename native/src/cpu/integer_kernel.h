@@ -28,7 +28,7 @@ struct IntegerKernel {
 namespace avx2 {
 extern const IntegerKernel integer_kernel;
 }
-// AVX-512's instructions for sums of small integers, in registers of 256 bits.
+// AVX-512's instructions for sums of small integers.
 namespace vnni {
 extern const IntegerKernel integer_kernel;
 }

@@ -65,12 +65,26 @@ inline int16_t add_sixteen(const int16_t * values) {
     return int16_t(_mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 1));
 }
 
-// Lays out a panel of kRows rows of X as the tile reads them. For each block: pairs of neighbouring values x rows; a
-// scale for each row; and, for weights with minima, the sum of every 32 values: in small blocks pairs of it and 0 x
-// rows, in large ones four pairs x rows. `rows` is intermediate memory: [kRows, k], and its scales [kRows, blocks].
-inline void pack_rows(Rounding rounding, const int16_t * rows, const float * rows_scales, int64_t k, int16_t * out,
-    float * scales, int16_t * sums) {
-    const int64_t blocks = k / block_of(rounding);
+// A rounded panel of X: values, [kRows, k / 32] scales at most, and as many pairs of sums at most. Where values are
+// bytes they leave room for an offset of each sum.
+struct RoundedPanel {
+    float * values;
+    int64_t k;
+    int32_t * offsets() const { return reinterpret_cast<int32_t *>(values + kRows * k / 4); }
+    float * scales() const { return values + kRows * k / 2; }
+    int16_t * sums() const { return reinterpret_cast<int16_t *>(scales() + kRows * k / kSmallBlock); }
+};
+
+// A panel of X, from a block on. Offsets only of bytes.
+struct RowPanel {
+    const int16_t * values;
+    const float * scales;
+    const int16_t * sums;
+    const int32_t * offsets;
+};
+
+// Lays out a panel of kRows rows [kRows, k] of X as the tile reads them: pairs of neighbouring values x rows.
+inline void pack_pair_rows(const int16_t * rows, int64_t k, int16_t * out) {
     for (int64_t p = 0; p < k; p += 8, out += 8 * kRows) {
         __m128i r[kRows];
         for (int i = 0; i < kRows; i++) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i *>(rows + i * k + p));
@@ -81,6 +95,13 @@ inline void pack_rows(Rounding rounding, const int16_t * rows, const float * row
         _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 16), _mm_unpacklo_epi64(c, d));
         _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 24), _mm_unpackhi_epi64(c, d));
     }
+}
+
+// For each block of a panel a scale for each row, from [kRows, blocks]; and, for weights with minima, the sum of every
+// 32 values: in small blocks pairs of it and 0 x rows, in large ones four pairs x rows.
+inline void pack_scales(
+    Rounding rounding, const int16_t * rows, const float * rows_scales, int64_t k, float * scales, int16_t * sums) {
+    const int64_t blocks = k / block_of(rounding);
     for (int64_t b = 0; b < blocks; b++) {
         for (int i = 0; i < kRows; i++) scales[b * kRows + i] = rows_scales[i * blocks + b];
     }

@@ -62,6 +62,13 @@ inline void store_pairs(__m256i low[8], __m256i high[8], int16_t * out) {
     }
 }
 
+// The minimum of a small block, in column j: a pair of 1 and 0, which takes the sum of a row's pair, and its scale.
+inline void read_minimum(const uint8_t * block, int j, const WeightPanel & out) {
+    out.min_scales[j] = _cvtsh_ss(read_half(block + 2));
+    out.mins[2 * j] = 1;
+    out.mins[2 * j + 1] = 0;
+}
+
 // A panel whose columns are `width` rows of W.
 template <ggml_type type>
 inline void pack_panel(
@@ -76,11 +83,7 @@ inline void pack_panel(
                 low[i] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(values));
                 high[i] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(values, 1));
                 out.scales[j + i] = read_scale(Block{}, block);
-                if (Block::kMins) {
-                    out.min_scales[j + i] = _cvtsh_ss(read_half(block + 2));
-                    out.mins[2 * (j + i)] = 1;
-                    out.mins[2 * (j + i) + 1] = 0;
-                }
+                if (Block::kMins) read_minimum(block, j + i, out);
             }
             store_pairs(low, high, out.values + 2 * j);
         }
