@@ -117,11 +117,8 @@ async function makeTeacher(
     "actor_rollout_ref.actor.ppo_mini_batch_size=8",
     "actor_rollout_ref.rollout.n=8",
   ];
-  const { steps } = source;
-  tell(
-    (await keepCurve(task, ["teacher"], { ...options, steps, overrides: [...made, ...large], adapter })).at(-1)!
-      .success,
-  );
+  const trained = { ...options, steps: source.steps, overrides: [...made, ...large], adapter };
+  tell((await keepCurve(task, ["teacher"], trained)).at(-1)!.success);
 }
 
 /** A row for each metric; that of the mean success has the curves. */

@@ -1,12 +1,14 @@
 // Shared by scripts that train examples with several seeds: the report next to the script, and the curves in the docs.
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { drawSvgChart } from "../../apps/trainer/src/demo/draw-chart.ts";
 
 export const root = join(import.meta.dirname, "..", "..");
 const colors = ["#1f77b4", "#2ca02c", "#d62728", "#9467bd", "#8c564b"];
+
+export const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length;
 
 /** Time, commit and machine of a report. */
 export function describeRun() {
@@ -38,7 +40,6 @@ export async function measureTime(work) {
  * @param runs `{ label, values }`
  */
 export function drawCurves(name, title, runs, window) {
-  const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length;
   const series = runs.map(({ label, values }, i) => ({
     name: label,
     color: colors[i % colors.length],
@@ -47,6 +48,12 @@ export function drawCurves(name, title, runs, window) {
       .map((_, step) => ({ x: step + window, y: mean(values.slice(step, step + window)) })),
   }));
   writeFileSync(join(root, "docs", `${name}.svg`), drawSvgChart(title, series));
+}
+
+/** The report next to the scripts, or null. Other processes write too: read it again before each write. */
+export function readReport(file) {
+  const path = join(import.meta.dirname, file);
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
 }
 
 /** Writes a report next to the scripts; unmet expectations are an error of the program. */

@@ -6,14 +6,13 @@
 //   node --import tsx scripts/nightly/real-tasks.mjs [--task tool-choice] [--seeds 1,2,3] [--threads 1] [--gsm8k FOLDER]
 //     (after `npm run bootstrap`; keep the machine idle, or let a process for each core train other seeds by one thread)
 // --gsm8k: train.jsonl and test.jsonl as published; default: where the README of examples/gsm8k-calculator puts them.
-import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { learn } from "../../examples/learn/learn.ts";
 import { summarize } from "../../examples/learn/success.ts";
 import { getRealFile } from "../real-file.mjs";
 import { missingModel, realModel } from "../real-model.mjs";
-import { describeRun, drawCurves, makeData, measureTime, root, writeReport } from "./learning.mjs";
+import { describeRun, drawCurves, makeData, measureTime, readReport, root, writeReport } from "./learning.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -67,10 +66,6 @@ async function trainBySeed(folder, seed) {
 }
 
 const file = "real-tasks.json";
-const written = join(import.meta.dirname, file);
-/** Other processes write too: it is read again before each write. */
-const readStored = () => (existsSync(written) ? JSON.parse(readFileSync(written, "utf8")).tasks : {});
-
 /** Expectations of a task that a result misses. */
 function listMisses({ name, success, gain, seconds: most }, { seed, held_out: { sft, rl }, seconds }) {
   const misses = [];
@@ -93,7 +88,7 @@ for (const { name, source } of tasks) makeData(folderOf(name), source);
 for (const { name, title, window } of tasks)
   for (const seed of values.seeds.split(",").map(Number)) {
     const result = await trainBySeed(folderOf(name), seed);
-    const stored = readStored();
+    const stored = readReport(file)?.tasks ?? {};
     const others = (stored[name] ?? []).filter((other) => other.seed !== seed);
     stored[name] = [...others, result].sort((a, b) => a.seed - b.seed);
     const runs = stored[name].map(({ seed, held_out: { sft, rl }, successes }) => ({

@@ -4,12 +4,11 @@
 //   node scripts/fetch-real-model.mjs --python
 //   node --conditions=cria-source --import tsx scripts/nightly/trl-success.mjs [--seeds 1,2,3] [--steps 40]
 //     (an hour and a half a seed: one thread each, so that two processes train two seeds)
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openSides } from "../../benchmarks/trl/sides.ts";
 import { realModel } from "../real-model.mjs";
-import { describeRun, makeData, measureTime, root, writeReport } from "./learning.mjs";
+import { describeRun, makeData, mean, measureTime, readReport, root, writeReport } from "./learning.mjs";
 
 const { values } = parseArgs({
   options: { seeds: { type: "string", default: "1,2,3" }, steps: { type: "string", default: "40" } },
@@ -21,11 +20,7 @@ const size = {
 const bases = ["F32", "Q8_0"];
 
 const file = "trl-success.json";
-const written = join(import.meta.dirname, file);
-/** Other processes write too: it is read again before each write. */
-const readStored = () => (existsSync(written) ? JSON.parse(readFileSync(written, "utf8")).seeds : []);
 
-const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length;
 const errorOf = (list) =>
   Math.sqrt(list.reduce((sum, value) => sum + (value - mean(list)) ** 2, 0) / (list.length - 1) / list.length);
 
@@ -65,7 +60,7 @@ try {
   for (const seed of values.seeds.split(",").map(Number)) {
     const result = await trainBySeed(sides, seed);
     console.log(JSON.stringify({ ...result, rewards: undefined }));
-    const others = readStored().filter((other) => other.seed !== seed);
+    const others = (readReport(file)?.seeds ?? []).filter((other) => other.seed !== seed);
     const seeds = [...others, result].sort((a, b) => a.seed - b.seed);
     const { heldOut, ...settings } = size;
     writeReport(file, {

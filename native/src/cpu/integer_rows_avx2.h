@@ -83,17 +83,23 @@ struct RowPanel {
     const int32_t * offsets;
 };
 
+// Four 32-bit elements of each row, stored element by element for all rows.
+inline void store_by_columns(const __m128i (&r)[kRows], void * out) {
+    const __m128i a = _mm_unpacklo_epi32(r[0], r[1]), b = _mm_unpacklo_epi32(r[2], r[3]),
+                  c = _mm_unpackhi_epi32(r[0], r[1]), d = _mm_unpackhi_epi32(r[2], r[3]);
+    __m128i * const to = static_cast<__m128i *>(out);
+    _mm_storeu_si128(to, _mm_unpacklo_epi64(a, b));
+    _mm_storeu_si128(to + 1, _mm_unpackhi_epi64(a, b));
+    _mm_storeu_si128(to + 2, _mm_unpacklo_epi64(c, d));
+    _mm_storeu_si128(to + 3, _mm_unpackhi_epi64(c, d));
+}
+
 // Lays out a panel of kRows rows [kRows, k] of X as the tile reads them: pairs of neighbouring values x rows.
 inline void pack_pair_rows(const int16_t * rows, int64_t k, int16_t * out) {
     for (int64_t p = 0; p < k; p += 8, out += 8 * kRows) {
         __m128i r[kRows];
         for (int i = 0; i < kRows; i++) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i *>(rows + i * k + p));
-        const __m128i a = _mm_unpacklo_epi32(r[0], r[1]), b = _mm_unpacklo_epi32(r[2], r[3]),
-                      c = _mm_unpackhi_epi32(r[0], r[1]), d = _mm_unpackhi_epi32(r[2], r[3]);
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out), _mm_unpacklo_epi64(a, b));
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 8), _mm_unpackhi_epi64(a, b));
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 16), _mm_unpacklo_epi64(c, d));
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 24), _mm_unpackhi_epi64(c, d));
+        store_by_columns(r, out);
     }
 }
 

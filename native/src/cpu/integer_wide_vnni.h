@@ -25,12 +25,7 @@ inline void pack_byte_rows(const int16_t * rows, int64_t k, const int16_t * sums
             const __m256i values = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(rows + i * k + p));
             r[i] = _mm_packs_epi16(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
         }
-        const __m128i a = _mm_unpacklo_epi32(r[0], r[1]), b = _mm_unpacklo_epi32(r[2], r[3]),
-                      c = _mm_unpackhi_epi32(r[0], r[1]), d = _mm_unpackhi_epi32(r[2], r[3]);
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out), _mm_unpacklo_epi64(a, b));
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 16), _mm_unpackhi_epi64(a, b));
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 32), _mm_unpacklo_epi64(c, d));
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 48), _mm_unpackhi_epi64(c, d));
+        store_by_columns(r, out);
     }
     for (int64_t at = 0; at < k / kSmallBlock * kRows; at++) offsets[at] = -kByteOffset * sums[2 * at];
 }
