@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ChatMessage, GenerateResult } from "@cria/core";
 import type { LlamaModel, LlamaSequence } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool } from "@cria/tools";
+import { readLines } from "../lines.js";
 
 const examples = join(import.meta.dirname, "..", "..", "examples");
 const calculator = new CalculatorTool();
@@ -12,6 +12,10 @@ const calculator = new CalculatorTool();
 export interface Problem {
   prompt: Int32Array;
   answer(turn: GenerateResult): Promise<Int32Array | null>;
+}
+
+interface Row {
+  prompt: ChatMessage[];
 }
 
 export interface Group {
@@ -26,13 +30,11 @@ export interface Talk {
   seed: number;
 }
 
-const readLines = (file: string) => readFileSync(file, "utf8").trim().split("\n");
-
 /** The demo's problems: the policy calls the calculator, reads its answer, and answers. */
 export function listCalculatorProblems(model: LlamaModel): Problem[] {
   const tokenizer = DeltaTokenizer.forModel(model);
-  return readLines(join(examples, "calculator", "data", "train.jsonl")).map((line) => ({
-    prompt: tokenizer.encodePrompt((JSON.parse(line) as { prompt: ChatMessage[] }).prompt, [calculator.schema]),
+  return readLines<Row>(join(examples, "calculator", "data", "train.jsonl")).map(({ prompt }) => ({
+    prompt: tokenizer.encodePrompt(prompt, [calculator.schema]),
     answer: async ({ text, finishReason }) => {
       const [, expression] = /"expression": *"([^"]*)"/.exec(text) ?? [];
       if (expression === undefined) return null;
@@ -46,12 +48,22 @@ export function listCalculatorProblems(model: LlamaModel): Problem[] {
 /** Problems of GSM8K that a published model answers in words. */
 export function listGsm8kProblems(model: LlamaModel): Problem[] {
   const tokenizer = DeltaTokenizer.forModel(model);
-  const lines = ["train", "test"].flatMap((split) => readLines(join(examples, "gsm8k", "sample", `${split}.jsonl`)));
-  return lines.map((line) => {
-    const { question } = JSON.parse(line) as { question: string };
+  const rows = ["train", "test"].flatMap((split) =>
+    readLines<{ question: string }>(join(examples, "gsm8k", "sample", `${split}.jsonl`)),
+  );
+  return rows.map(({ question }) => {
     const content = `${question} Think step by step, and end with "#### " and the number.`;
     return { prompt: tokenizer.encodePrompt([{ role: "user", content }]), answer: async () => null };
   });
+}
+
+/** Questions of examples/tool-choice, of which the first turn alone is sampled: a call, or an answer. */
+export function listToolChoiceProblems(model: LlamaModel, rows: string): Problem[] {
+  const tokenizer = DeltaTokenizer.forModel(model);
+  return readLines<Row>(rows).map(({ prompt }) => ({
+    prompt: tokenizer.encodePrompt(prompt),
+    answer: async () => null,
+  }));
 }
 
 /** Prompts of tokens that mean nothing. */

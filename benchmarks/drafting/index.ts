@@ -3,6 +3,7 @@
  * ourselves with `drafting: false`; both sample the same tokens, which is checked first. Groups run one after the other,
  * each side in turn; the second pass asks every problem again with other seeds, as an epoch does.
  */
+import { join } from "node:path";
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
 import { embeddedPolicyPath } from "@cria/models";
 import type { BenchmarkOptions } from "../benchmark.js";
@@ -11,19 +12,21 @@ import { getModelFile } from "../models/index.js";
 import { findRealModel, writeRealModel } from "../real-model.js";
 import type { Measured, Row } from "../row.js";
 import { THREADS } from "../settings.js";
+import { prepareToolChoice } from "../tool-choice.js";
 import {
   type Group,
   listCalculatorProblems,
   listGsm8kProblems,
   listRandomProblems,
+  listToolChoiceProblems,
   type Problem,
   sampleGroup,
 } from "./conversations.js";
 
 interface Case {
   title: string;
-  getPath: () => Promise<string>;
-  listProblems: (model: LlamaModel) => Problem[];
+  getModel: () => Promise<Pick<LoadModelOptions, "path" | "lora">>;
+  listProblems: (model: LlamaModel) => Problem[] | Promise<Problem[]>;
   samples: number;
   /** Problems of a round, and rounds that are counted, each with other problems as far as there are any. */
   problems: number;
@@ -38,25 +41,35 @@ const SAME = "cria-tiny F32, calculator, 1,000 conversations in groups of 8";
 function listCases(log: (text: string) => void): Case[] {
   const calculator = (samples: number, problems: number, least: number | null): Case => ({
     title: `cria-tiny F32, calculator, ${samples} together`,
-    getPath: async () => embeddedPolicyPath,
+    getModel: async () => ({ path: embeddedPolicyPath }),
     listProblems: listCalculatorProblems,
     ...{ samples, problems, rounds: 5, maxTokens: 48, least },
   });
   const published = (samples: number, problems: number, rounds: number, least: number | null): Case => ({
     title: `SmolLM2-135M-Instruct Q8_0, GSM8K, ${samples} together`,
-    getPath: findPublished,
+    getModel: async () => ({ path: await findPublished() }),
     listProblems: listGsm8kProblems,
     ...{ samples, problems, rounds, maxTokens: 96, least },
   });
+  const taught = (samples: number, problems: number, least: number | null): Case => ({
+    title: `SmolLM2-135M-Instruct Q8_0 after demonstrations of tool choice, ${samples} together`,
+    getModel: async () => ({
+      path: await findPublished(),
+      lora: { path: join(await prepareToolChoice(), "sft.gguf") },
+    }),
+    listProblems: async (model) => listToolChoiceProblems(model, join(await prepareToolChoice(), "train.jsonl")),
+    ...{ samples, problems, rounds: 5, maxTokens: 48, least },
+  });
   const random = (samples: number): Case => ({
     title: `smollm2-135m Q8_0 with random weights, ${samples} together: nothing matches`,
-    getPath: () => getModelFile("smollm2-135m", "Q8_0", log),
+    getModel: async () => ({ path: await getModelFile("smollm2-135m", "Q8_0", log) }),
     listProblems: (model) => listRandomProblems(model, 100),
     ...{ samples, problems: 2, rounds: 5, maxTokens: 48, least: 0.98 },
   });
   return [
     ...[calculator(1, 40, null), calculator(4, 20, null), calculator(16, 10, 1.3)],
     ...[published(1, 2, 5, null), published(16, 1, 5, 1.3)],
+    ...[taught(4, 4, null), taught(16, 2, 1.3), taught(32, 1, null)],
     ...[random(1), random(16)],
   ];
 }
@@ -75,9 +88,9 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
 }
 
 /** The same model without drafts and with them. */
-async function loadBoth(path: string, options: Omit<LoadModelOptions, "path">, drafting: true | "always" = true) {
+async function loadBoth(options: LoadModelOptions, drafting: true | "always" = true) {
   const load = (drafting: boolean | "always") =>
-    loadModel({ path, contextSize: 512, threads: THREADS, drafting, ...options });
+    loadModel({ contextSize: 512, threads: THREADS, drafting, ...options });
   return { plain: await load(false), drafting: await load(drafting) };
 }
 
@@ -85,7 +98,7 @@ const bits = ({ turns }: Group) =>
   turns.map((each) => JSON.stringify(each.map((t) => [t.text, [...t.tokenIds], [...t.logprobs]])));
 
 async function compareConversations(): Promise<Row> {
-  const { plain, drafting } = await loadBoth(embeddedPolicyPath, { maxSequences: 8 }, "always");
+  const { plain, drafting } = await loadBoth({ path: embeddedPolicyPath, maxSequences: 8 }, "always");
   let different = 0;
   try {
     const problems = listCalculatorProblems(plain);
@@ -122,14 +135,14 @@ interface Taken {
 }
 
 async function measure(one: Case, log: (text: string) => void): Promise<Row[]> {
-  const models = await loadBoth(await one.getPath(), { maxSequences: one.samples });
+  const models = await loadBoth({ ...(await one.getModel()), maxSequences: one.samples });
   const make = (): Taken => ({ speeds: [], sampled: 0, accepted: 0 });
   const taken = {
     plain: { "first pass": make(), "second pass": make() },
     drafting: { "first pass": make(), "second pass": make() },
   };
   try {
-    const problems = one.listProblems(models.plain);
+    const problems = await one.listProblems(models.plain);
     // The first round is not counted: threads are chosen, and rows' times measured.
     for (let round = 0; round <= one.rounds; round++) {
       const chosen = Array.from(

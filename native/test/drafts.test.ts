@@ -2,7 +2,10 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
-/** drafts.cc: what is proposed behind texts that were learned, and how many tokens a step drafts where rows take given times. */
+/**
+ * drafts.cc: what is proposed behind texts that were learned, and how many tokens a step drafts where rows take given
+ * times.
+ */
 const build = join(import.meta.dirname, "..", "build");
 
 function run(command: string, args: readonly string[], input?: string): string {
@@ -102,65 +105,110 @@ describe("what may follow", () => {
   });
 });
 
+/** A step: drafted tokens of each sequence, and the rows that it costs. */
+interface Step {
+  lengths: number[];
+  rows: number;
+}
+
 describe("the number of drafted tokens", () => {
-  const rows = (seconds: (rows: number) => number) => Array.from({ length: 128 }, (_, i) => seconds(i + 1)).join();
+  const rows = (seconds: (rows: number) => number) => Array.from({ length: 300 }, (_, i) => seconds(i + 1)).join();
   const flat = rows(() => 1);
   const linear = rows((count) => count);
-  const choose = (...phases: [steps: number, slots: number, chance: number, seconds: string][]) =>
-    drive(...phases.map((phase) => `steps ${phase.join(" ")}`)).map((line) => line.trim().split(" ").map(Number));
+  const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+  const readStep = (step: string): Step => {
+    const [lengths, count] = step.split(":");
+    return { lengths: lengths!.split("/").map(Number), rows: Number(count) };
+  };
+  type Phase = [steps: number, slots: number, chances: number | string, seconds: string];
+  const choose = (...phases: Phase[]) =>
+    drive(...phases.map((phase) => `steps ${phase.join(" ")}`)).map((line) => line.trim().split(" ").map(readStep));
+  const drafted = (steps: readonly Step[]) => new Set(steps.map(({ lengths }) => sum(lengths)));
 
   /** Tokens per second beside those without drafts, by the drafts' true chances. */
-  function gain(lengths: readonly number[], slots: number, chance: number, seconds: string): number {
+  function gain(steps: readonly Step[], slots: number, chances: readonly number[], seconds: string): number {
     const times = seconds.split(",").map(Number);
-    const tokens = (length: number) =>
-      slots * Array.from({ length: length + 1 }, (_, i) => chance ** i).reduce((a, b) => a + b);
-    const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
-    const speed = sum(lengths.map(tokens)) / sum(lengths.map((length) => times[slots * (length + 1) - 1]!));
+    const tokens = ({ lengths }: Step) =>
+      sum(
+        lengths.map((length, s) =>
+          sum(Array.from({ length: length + 1 }, (_, i) => chances[s % chances.length]! ** i)),
+        ),
+      );
+    const speed = sum(steps.map(tokens)) / sum(steps.map((step) => times[step.rows - 1]!));
     return speed / (slots / times[slots - 1]!);
   }
 
+  /** The best that steps with equally many tokens for some of the sequences, the likeliest, could gain. */
+  function findBest(slots: number, chances: readonly number[], seconds: string): number {
+    const all = Array.from({ length: slots }, (_, s) => chances[s % chances.length]!);
+    const order = all.map((_, s) => s).sort((a, b) => all[b]! - all[a]!);
+    let best = 1;
+    for (let length = 1; length <= 7; length++)
+      for (let count = 1; count <= slots; count++) {
+        const chosen = new Set(order.slice(0, count));
+        const lengths = all.map((_, s) => (chosen.has(s) ? length : 0));
+        const used = slots + count * length;
+        const cost = used + Math.floor(0.15 * (slots * (length + 1) - used));
+        best = Math.max(best, gain([{ lengths, rows: cost }], slots, chances, seconds));
+      }
+    return best;
+  }
+
   it("is none before anything was measured, or without a chance", () => {
-    expect(choose([1, 4, 1, flat])[0]).toEqual([0]);
-    expect(new Set(choose([200, 4, 0, flat])[0])).toEqual(new Set([0]));
-    expect(new Set(choose([200, 4, 0.01, flat])[0])).toEqual(new Set([0]));
+    expect(drafted(choose([1, 4, 1, flat])[0]!)).toEqual(new Set([0]));
+    expect(drafted(choose([200, 4, 0, flat])[0]!)).toEqual(new Set([0]));
+    expect(drafted(choose([200, 4, 0.01, flat])[0]!)).toEqual(new Set([0]));
   });
 
   it("is the most where rows cost nothing, and none where a row costs a token: trials lose two hundredths", () => {
     const [free] = choose([300, 4, 0.9, flat]);
-    expect(gain(free!.slice(20), 4, 0.9, flat)).toBeGreaterThan(0.97 * gain([7], 4, 0.9, flat));
-    for (const slots of [1, 4, 16]) {
+    const most = gain([{ lengths: [7, 7, 7, 7], rows: 32 }], 4, [0.9], flat);
+    expect(gain(free!.slice(20), 4, [0.9], flat)).toBeGreaterThan(0.97 * most);
+    for (const slots of [1, 4, 16, 32]) {
       const [dear] = choose([3000, slots, 0.9, linear]);
-      expect(gain(dear!.slice(300), slots, 0.9, linear)).toBeGreaterThan(0.98);
+      expect(gain(dear!.slice(300), slots, [0.9], linear), `${slots}`).toBeGreaterThan(0.98);
     }
   });
 
-  it("is none with more than four slots, whatever rows cost", () => {
-    const [four, five] = [4, 5].map((slots) => choose([300, slots, 0.9, flat])[0]!);
-    expect(Math.max(...four!)).toBe(7);
-    expect(new Set(five)).toEqual(new Set([0]));
+  it("is none with more than 32 slots, whatever rows cost", () => {
+    const [many, more] = [32, 33].map((slots) => choose([300, slots, 0.9, flat])[0]!);
+    expect(Math.max(...drafted(many!))).toBe(7 * 32);
+    expect(drafted(more!)).toEqual(new Set([0]));
   });
 
   it("is the best one between", () => {
     const times = rows((count) => 4 + count);
-    const best = (slots: number, chance: number) =>
-      Math.max(...Array.from({ length: 8 }, (_, length) => gain([length], slots, chance, times)));
     for (const slots of [1, 2, 4, 16])
       for (const chance of [0.3, 0.6, 0.9]) {
-        const [lengths] = choose([3000, slots, chance, times]);
-        expect(gain(lengths!.slice(300), slots, chance, times), `${slots}, ${chance}`).toBeGreaterThan(
-          0.93 * best(slots, chance),
+        const [steps] = choose([3000, slots, chance, times]);
+        expect(gain(steps!.slice(300), slots, [chance], times), `${slots}, ${chance}`).toBeGreaterThan(
+          0.93 * findBest(slots, [chance], times),
         );
       }
   });
 
+  it("is larger for sequences whose drafts are likelier", () => {
+    const times = rows((count) => 20 + count);
+    const chances = [0.95, 0.2, 0.2, 0.2];
+    const [steps] = choose([3000, 16, chances.join(), times]);
+    const after = steps!.slice(300);
+    expect(gain(after, 16, chances, times)).toBeGreaterThan(0.93 * findBest(16, chances, times));
+    const mean = (sequence: number) => sum(after.map(({ lengths }) => lengths[sequence]!)) / after.length;
+    expect(mean(0)).toBeGreaterThan(1);
+    expect(mean(1)).toBeLessThan(0.2);
+    // Equal lengths for all would gain less.
+    const equal = gain([{ lengths: Array<number>(16).fill(1), rows: 32 }], 16, chances, times);
+    expect(gain(after, 16, chances, times)).toBeGreaterThan(1.05 * equal);
+  });
+
   it("follows the machine: other programs come and go", () => {
     const [, slow, again] = choose([500, 4, 0.9, flat], [1500, 4, 0.9, linear], [1500, 4, 0.9, flat]);
-    expect(gain(slow!.slice(700), 4, 0.9, linear)).toBeGreaterThan(0.92);
-    expect(gain(again!.slice(1000), 4, 0.9, flat)).toBeGreaterThan(4);
+    expect(gain(slow!.slice(700), 4, [0.9], linear)).toBeGreaterThan(0.92);
+    expect(gain(again!.slice(1000), 4, [0.9], flat)).toBeGreaterThan(4);
   });
 
   it("is not ended by one step that took long", () => {
     const [, , after] = choose([500, 4, 0.9, flat], [1, 4, 0.9, rows(() => 1000)], [100, 4, 0.9, flat]);
-    expect(gain(after!, 4, 0.9, flat)).toBeGreaterThan(4);
+    expect(gain(after!, 4, [0.9], flat)).toBeGreaterThan(4);
   });
 });

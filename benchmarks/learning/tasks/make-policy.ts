@@ -1,9 +1,10 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { embeddedPolicyPath } from "@cria/models";
 import { type ChatMessage, runSft, type ToolSchema } from "cria";
 import { loadConfig, sftConfigSchema } from "cria/config";
 import { cached } from "../../cache.js";
+import { writeLines } from "../../lines.js";
 
 export interface Demonstration {
   messages: ChatMessage[];
@@ -16,9 +17,6 @@ export interface PolicyRecipe {
   demonstrations: () => Demonstration[];
   rows: () => Record<"train" | "val", object[]>;
 }
-
-export const writeLines = (path: string, rows: readonly object[]) =>
-  writeFileSync(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 
 /**
  * Teaches the embedded policy a task badly: its demonstrations are spoiled. Full training, one pass over them.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 
 namespace cria {
@@ -9,7 +10,6 @@ namespace cria {
 namespace {
 
 constexpr double kGain = 1.05;  // as many times the tokens per second, at least, for a draft
-constexpr double kHope = 0.9;  // below it longer drafts are not tried either
 constexpr double kWeight = 0.2;  // of an evaluation in the moving average, at least
 constexpr double kMostTimes = 2;  // an evaluation counts as at most as many times what was expected
 // Contexts grow and other programs come and go, which changes the times of all numbers of rows: those that are not
@@ -25,9 +25,22 @@ constexpr int64_t kFresh = 500;  // so many steps later a time without drafts is
 constexpr double kCostOfMore = 0.15;
 constexpr int kMostTimesRows = 2;
 
+// Numbers of rows that differ by less than an eighth share their times.
+int round_rows(int rows) {
+    const int unit = std::max(1, (1 << std::ilogb(rows)) / 8);
+    return (rows + unit - 1) / unit * unit;
+}
+
+// A drafted token of a sequence, and the chance that it and those before it are drawn.
+struct Candidate {
+    size_t sequence;
+    double chance;
+};
+
 }  // namespace
 
 double DraftLength::expect(int rows) const {
+    rows = round_rows(rows);
     const auto shortest = [](const Time & time) { return time.seconds * (1 - kDoubt / std::sqrt(1 + time.count)); };
     const auto above = times_.lower_bound(rows);
     if (above != times_.end() && (above->first == rows || above == times_.begin())) return shortest(above->second);
@@ -37,34 +50,52 @@ double DraftLength::expect(int rows) const {
     return fewer + std::max(0.0, shortest(above->second) - fewer) * extra / (above->first - below->first);
 }
 
-int DraftLength::choose(const std::vector<std::vector<DraftToken>> & drafts, int slots, int most) const {
+std::vector<int> DraftLength::choose(const std::vector<std::vector<DraftToken>> & drafts, int slots, int most) const {
+    std::vector<int> lengths(drafts.size(), 0);
     // Drafts are compared with a time that was measured not long ago.
-    const auto measured = times_.find(slots);
-    if (measured == times_.end() || steps_ - measured->second.step > kFresh) return 0;
-    double tokens = double(drafts.size());
-    const double plain_seconds = expect(slots), plain = tokens / plain_seconds;
-    std::vector<double> chances(drafts.size(), 1.0);
-    int best = 0;
-    double best_speed = kGain * plain;
+    const int least_rows = count_cost(int(drafts.size()), slots);
+    const auto measured = times_.find(round_rows(least_rows));
+    if (measured == times_.end() || steps_ - measured->second.step > kFresh) return lengths;
+    const double plain_seconds = expect(least_rows), plain = double(drafts.size()) / plain_seconds;
     const int most_rows = kMostTimesRows * times_.rbegin()->first;
-    for (int length = 1; length <= most && slots * (length + 1) <= most_rows; length++) {
-        double more = 0;
+    // The likeliest drafted tokens up to some length: a token is never likelier than those before it.
+    std::vector<Candidate> candidates, best;
+    double best_speed = kGain * plain;
+    for (int length = 1; length <= most; length++) {
+        const size_t before = candidates.size();
         for (size_t i = 0; i < drafts.size(); i++) {
-            chances[i] *= int(drafts[i].size()) < length ? 0 : drafts[i][size_t(length) - 1].chance;
-            more += chances[i];
+            if (int(drafts[i].size()) < length) continue;
+            double chance = 1;
+            for (int d = 0; d < length; d++) chance *= drafts[i][size_t(d)].chance;
+            candidates.push_back({i, chance});
         }
-        if (more == 0) break;
-        tokens += more;
-        const double speed = tokens / std::max(plain_seconds, expect(slots * (length + 1)));
-        if (speed < kHope * plain) break;
-        if (speed <= best_speed) continue;
-        best = length;
-        best_speed = speed;
+        if (candidates.size() == before) break;
+        std::sort(candidates.begin(), candidates.end(), [](const Candidate & a, const Candidate & b) {
+            return a.chance != b.chance ? a.chance > b.chance : a.sequence < b.sequence;
+        });
+        double tokens = double(drafts.size());
+        for (size_t count = 1; count <= candidates.size(); count++) {
+            tokens += candidates[count - 1].chance;
+            const auto cost = [&](size_t drafted) {
+                return count_cost(int(drafts.size() + drafted), slots * (length + 1));
+            };
+            const int rows = cost(count);
+            if (rows > most_rows) break;
+            // As many as take the same time, and measurably more than none.
+            if (count < candidates.size() && round_rows(cost(count + 1)) == round_rows(rows)) continue;
+            if (round_rows(rows) <= round_rows(least_rows)) continue;
+            const double speed = tokens / std::max(plain_seconds, expect(rows));
+            if (speed <= best_speed) continue;
+            best.assign(candidates.begin(), candidates.begin() + std::ptrdiff_t(count));
+            best_speed = speed;
+        }
     }
-    return best;
+    for (const Candidate & chosen : best) lengths[chosen.sequence]++;
+    return lengths;
 }
 
 void DraftLength::note(int rows, double seconds) {
+    rows = round_rows(rows);
     const double expected = times_.empty() ? seconds : expect(rows);
     Time & time = times_[rows];
     const double known = time.count > 0 ? time.seconds : expected, counted = std::min(seconds, kMostTimes * known);

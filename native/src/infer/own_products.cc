@@ -21,6 +21,9 @@ namespace {
 // quantized weights always are, or as fast.
 constexpr int64_t kLeastRows = 8;
 
+// Columns of used rows that are computed together: a multiple of every kernel's unit.
+constexpr int64_t kColumnsTogether = 512;
+
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
 
 // Plain weights in the computer's memory.
@@ -79,35 +82,14 @@ bool is_replaced_by(const ggml_tensor * node, ggml_custom_op_t function) {
     return node->op == GGML_OP_CUSTOM && params.fun == function;
 }
 
-// Calls multiply(gemm, stream, first head) for each product of an attention node, with A, B and C set, and their rows.
-// Heads that share a KV head are rows of one product when each has a single one.
-template <typename Multiply>
-void for_each_product(ggml_tensor * node, int thread, int threads, const Multiply & multiply) {
-    const ggml_tensor *cache = node->src[0], *rows = node->src[1];
-    const int64_t group = rows->ne[2] / cache->ne[2], tokens = rows->ne[1];
-    const int64_t together = tokens == 1 ? group : 1, products = rows->ne[2] / together;
-    for (int64_t i = thread; i < products * rows->ne[3]; i += threads) {
-        const int64_t head = i % products * together, stream = i / products;
-        Gemm gemm{};
-        gemm.m = tokens * together;
-        gemm.n = cache->ne[1];
-        gemm.k = cache->ne[0];
-        gemm.a = at<const float>(rows, 0, head, stream);
-        gemm.a_row = floats(tokens == 1 ? rows->nb[2] : rows->nb[1]);
-        gemm.a_step = 1;
-        gemm.b = at<const char>(cache, 0, head / group, stream);
-        gemm.b_type = cache->type;
-        gemm.b_step = 1;
-        gemm.b_column = cache->type == GGML_TYPE_F32 ? floats(cache->nb[1]) : int64_t(cache->nb[1]);
-        gemm.c = at<float>(node, 0, head, stream);
-        gemm.c_row = floats(tokens == 1 ? node->nb[2] : node->nb[1]);
-        multiply(gemm, stream);
-    }
-}
-
 // The mask's row that is added to a token's scores. The mask is F32, with one stream for all or one for each.
 const float * mask_row(const ggml_tensor * mask, int64_t token, int64_t stream) {
     return at<const float>(mask, token, 0, mask->ne[3] > 1 ? stream : 0);
+}
+
+// A row of evenly spaced ones.
+float * row_of(const ggml_tensor * t, int64_t row) {
+    return reinterpret_cast<float *>(static_cast<char *>(t->data) + row * int64_t(t->nb[1]));
 }
 
 // Number of cells up to the last one that a row of the mask does not hide, at least `least`.
@@ -116,7 +98,7 @@ int64_t count_seen(const float * hides, int64_t cells, int64_t least) {
     return cells;
 }
 
-// Number of cells up to the last one that any token of a stream may see.
+// Number of cells up to the last one that any of the first tokens of a stream may see.
 int64_t count_visible(const ggml_tensor * mask, int64_t tokens, int64_t stream) {
     int64_t count = 0;
     for (int64_t t = 0; t < tokens; t++) count = count_seen(mask_row(mask, t, stream), mask->ne[0], count);
@@ -133,6 +115,41 @@ bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
 }
 
 }  // namespace
+
+// Calls multiply(gemm, stream) for each product of an attention node, with A, B and C set, and their rows. Heads that
+// share a KV head are rows of one product when each has a single one.
+template <typename Multiply>
+void OwnProducts::for_each_product(ggml_tensor * node, int thread, int threads, const Multiply & multiply) {
+    const ggml_tensor *cache = node->src[0], *rows = node->src[1];
+    const int64_t group = rows->ne[2] / cache->ne[2];
+    int64_t turn = 0;
+    for (int64_t stream = 0; stream < rows->ne[3]; stream++) {
+        const int64_t tokens = count_used(node, stream), together = tokens == 1 ? group : 1;
+        for (int64_t head = 0; tokens > 0 && head < rows->ne[2]; head += together) {
+            if (turn++ % threads != thread) continue;
+            Gemm gemm{};
+            gemm.m = tokens * together;
+            gemm.n = cache->ne[1];
+            gemm.k = cache->ne[0];
+            gemm.a = at<const float>(rows, 0, head, stream);
+            gemm.a_row = floats(tokens == 1 ? rows->nb[2] : rows->nb[1]);
+            gemm.a_step = 1;
+            gemm.b = at<const char>(cache, 0, head / group, stream);
+            gemm.b_type = cache->type;
+            gemm.b_step = 1;
+            gemm.b_column = cache->type == GGML_TYPE_F32 ? floats(cache->nb[1]) : int64_t(cache->nb[1]);
+            gemm.c = at<float>(node, 0, head, stream);
+            gemm.c_row = floats(tokens == 1 ? node->nb[2] : node->nb[1]);
+            multiply(gemm, stream);
+        }
+    }
+}
+
+int64_t OwnProducts::count_used(const ggml_tensor * node, int64_t stream) const {
+    const bool skips =
+        node->ne[3] == streams() && node->ne[1] == stream_rows_.rows && skips_rows(node->ne[1] * node->ne[3]);
+    return skips ? stream_rows_.used[size_t(stream)] : node->ne[1];
+}
 
 OwnProducts::OwnProducts(int threads, bool same_bits) : same_bits_(same_bits), workspaces_(size_t(threads)) {}
 
@@ -164,6 +181,19 @@ MixedFactors::MixedFactors(
     for (const FactorRows & run : rows) products.mixed_count_ += run.rows;
     products.mixed_rows_ = std::move(rows);
     products.missed_ = false;
+}
+
+UsedRows::UsedRows(OwnProducts & products, StreamRows rows) : products_(products) {
+    products.used_rows_.clear();
+    products.skipped_rows_.clear();
+    for (size_t s = 0; s < rows.used.size(); s++) {
+        for (int64_t t = 0; t < rows.rows; t++) {
+            const auto row = int32_t(int64_t(s) * rows.rows + t);
+            (t < rows.used[s] ? products.used_rows_ : products.skipped_rows_).push_back(row);
+        }
+    }
+    if (products.skipped_rows_.empty()) products.used_rows_.clear();
+    products.stream_rows_ = std::move(rows);
 }
 
 bool OwnProducts::on_node(ggml_tensor * node, bool ask, void * self) {
@@ -215,17 +245,29 @@ void OwnProducts::run_geglu(ggml_tensor * node, int thread, int threads, void *)
 
 void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads, void * self) {
     OwnProducts & own = *static_cast<OwnProducts *>(self);
-    Workspace & workspace = own.workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
     const int64_t rows = ggml_nrows(x);
-    if (has_integer_weights(w->type)) {
-        IntegerGemm gemm = describe_integer_product(w, false, x, node, false);
+    if (own.is_mixed(w)) {
+        Gemm gemm = describe_product(w, false, x, node, false);
         gemm.m = rows;
-        return run_integer_gemm(gemm, thread, threads, workspace.gemm.integers);
+        return own.run_mixed_product(gemm, own.factor_index_.at(w), thread, threads);
     }
-    Gemm gemm = describe_product(w, false, x, node, false);
-    gemm.m = rows;
-    if (own.is_mixed(w)) return own.run_mixed_product(gemm, own.factor_index_.at(w), thread, threads);
+    if (own.skips_rows(rows)) return own.run_used_rows(node, thread, threads);
+    const WeightProduct product{w, 0, w->ne[1], rows, static_cast<const float *>(x->data), floats(x->nb[1]),
+        static_cast<float *>(node->data), floats(node->nb[1])};
+    run_product(product, thread, threads, own.workspaces_[size_t(thread)]);
+}
+
+void OwnProducts::run_product(const WeightProduct & product, int part, int parts, Workspace & workspace) {
+    const auto & [w, first, columns, rows, x, x_row, y, y_row] = product;
+    const char * b = static_cast<const char *>(w->data) + first * int64_t(w->nb[1]);
+    if (has_integer_weights(w->type)) {
+        const IntegerGemm gemm{
+            rows, columns, w->ne[0], x, x_row, b, w->type, int64_t(w->nb[1]), false, y, y_row, false};
+        return run_integer_gemm(gemm, part, parts, workspace.gemm.integers);
+    }
+    Gemm gemm{rows, columns, w->ne[0], x, x_row, 1, b, w->type, 1,
+        w->type == GGML_TYPE_F32 ? floats(w->nb[1]) : int64_t(w->nb[1]), y, y_row, false};
     if (w->type == GGML_TYPE_F16) {
         // As ggml and the trainer do.
         workspace.rounded.resize(size_t(gemm.m * gemm.k));
@@ -234,7 +276,39 @@ void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads
         gemm.a = workspace.rounded.data();
         gemm.a_row = gemm.k;
     }
-    run_gemm(gemm, thread, threads, workspace.gemm);
+    run_gemm(gemm, part, parts, workspace.gemm);
+}
+
+// Gathers the activations, multiplies some columns at a time, which then lie in the cache, and copies them to their
+// rows. Threads share the columns, or the rows where there are few columns.
+void OwnProducts::run_used_rows(ggml_tensor * node, int thread, int threads) {
+    Workspace & workspace = workspaces_[size_t(thread)];
+    const ggml_tensor *w = node->src[0], *x = node->src[1];
+    const int64_t k = x->ne[0], n = w->ne[1], unit = has_integer_weights(w->type) ? 16 : gemm_column_unit(w->type);
+    const bool by_rows = n < 2 * threads * unit;
+    const auto share = [&](int64_t total, int64_t size, bool is_shared, int64_t end) {
+        return is_shared ? part_begin(total, size, thread + end, threads) : end * total;
+    };
+    const int64_t used = int64_t(used_rows_.size()), i_begin = share(used, 1, by_rows, 0),
+                  rows = share(used, 1, by_rows, 1) - i_begin, j_begin = share(n, unit, !by_rows, 0),
+                  j_end = share(n, unit, !by_rows, 1);
+    const int32_t * const row = used_rows_.data() + i_begin;
+    workspace.activations.resize(size_t(rows * k));
+    for (int64_t i = 0; i < rows; i++)
+        std::memcpy(workspace.activations.data() + i * k, row_of(x, row[i]), size_t(k) * sizeof(float));
+    workspace.results.resize(size_t(rows * kColumnsTogether));
+    for (int64_t j = j_begin; j < j_end && rows > 0; j += kColumnsTogether) {
+        const int64_t columns = std::min(kColumnsTogether, j_end - j);
+        float * const y = workspace.results.data();
+        run_product({w, j, columns, rows, workspace.activations.data(), k, y, columns}, 0, 1, workspace);
+        for (int64_t i = 0; i < rows; i++)
+            std::memcpy(row_of(node, row[i]) + j, y + i * columns, size_t(columns) * sizeof(float));
+    }
+    // Nobody reads the logits of the other rows.
+    if (node->flags & GGML_TENSOR_FLAG_OUTPUT) return;
+    const int64_t skipped = int64_t(skipped_rows_.size());
+    for (int64_t i = share(skipped, 1, by_rows, 0); i < share(skipped, 1, by_rows, 1); i++)
+        std::fill_n(row_of(node, skipped_rows_[size_t(i)]) + j_begin, j_end - j_begin, 0.0f);
 }
 
 void OwnProducts::run_mixed_product(Gemm gemm, size_t factor, int thread, int threads) {
@@ -275,13 +349,14 @@ void OwnProducts::run_expert_rows(ggml_tensor * node, int thread, int threads, v
 }
 
 void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, void * self) {
-    GemmWorkspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)].gemm;
+    OwnProducts & own = *static_cast<OwnProducts *>(self);
+    GemmWorkspace & workspace = own.workspaces_[size_t(thread)].gemm;
     const ggml_tensor * mask = node->src[2];
-    for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t stream) {
+    own.for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t stream) {
         if (mask) {
             const int64_t cells = gemm.n;
             // Products of few rows are fast with multiples of eight.
-            gemm.n = std::min(cells, (count_visible(mask, node->ne[1], stream) + 7) / 8 * 8);
+            gemm.n = std::min(cells, (count_visible(mask, own.count_used(node, stream), stream) + 7) / 8 * 8);
             for (int64_t i = 0; i < gemm.m; i++)
                 std::fill(gemm.c + i * gemm.c_row + gemm.n, gemm.c + i * gemm.c_row + cells, 0.0f);
         }
@@ -290,12 +365,14 @@ void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, v
 }
 
 // Softmax over the cells that a token sees, computed as in the trainer; the other cells have weight zero.
-void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void *) {
+void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void * self) {
+    const OwnProducts & own = *static_cast<OwnProducts *>(self);
     const ggml_tensor *scores = node->src[0], *mask = node->src[1], *sinks = node->src[2];
     const float scale = read_float(node, kScaleOffset);
     const int64_t cells = node->ne[0], rows = node->ne[1] * node->ne[3];
     for (int64_t i = rows * thread / threads; i < rows * (thread + 1) / threads; i++) {
         const int64_t token = i % node->ne[1], stream = i / node->ne[1];
+        if (token >= own.count_used(node, stream)) continue;
         const float * hides = mask_row(mask, token, stream);
         const int64_t seen = count_seen(hides, cells, 0);
         int64_t first = 0;  // behind those outside a window
@@ -318,8 +395,9 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
 }
 
 void OwnProducts::mix_values(ggml_tensor * node, int thread, int threads, void * self) {
-    GemmWorkspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)].gemm;
-    for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t) {
+    OwnProducts & own = *static_cast<OwnProducts *>(self);
+    GemmWorkspace & workspace = own.workspaces_[size_t(thread)].gemm;
+    own.for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t) {
         // Hidden cells have weight zero, and leaving them out at the end changes no sum.
         int64_t cells = 0;
         for (int64_t i = 0; i < gemm.m; i++) {
@@ -330,6 +408,11 @@ void OwnProducts::mix_values(ggml_tensor * node, int thread, int threads, void *
         gemm.k = std::max<int64_t>(cells, 1);
         run_gemm(gemm, 0, 1, workspace);
     });
+    const int64_t heads = node->ne[2];
+    for (int64_t i = thread; i < heads * node->ne[3]; i += threads) {
+        for (int64_t token = own.count_used(node, i / heads); token < node->ne[1]; token++)
+            std::fill_n(at<float>(node, token, i % heads, i / heads), node->ne[0], 0.0f);
+    }
 }
 
 }  // namespace cria

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -22,6 +23,12 @@ namespace cria {
 struct FactorRows {
     int64_t rows;
     const std::vector<ggml_tensor *> * values;
+};
+
+// The rows of a batch whose results are used: of each stream, a block of `rows` consecutive rows, the first ones.
+struct StreamRows {
+    int64_t rows = 0;
+    std::vector<int32_t> used;  // by stream
 };
 
 class OwnProducts {
@@ -47,11 +54,30 @@ class OwnProducts {
     struct Workspace {
         GemmWorkspace gemm;
         std::vector<float> rounded;  // activations rounded to F16
+        std::vector<float> activations, results;  // of used rows
         std::vector<int32_t> rows;  // by expert
+    };
+    // Rows of activations by columns of a weight's product, from `first` on.
+    struct WeightProduct {
+        const ggml_tensor * weight;
+        int64_t first, columns, rows;
+        const float * x;
+        int64_t x_row;  // in floats
+        float * y;
+        int64_t y_row;
     };
     void take(ggml_tensor * node);
     bool is_mixed(const ggml_tensor * w) const { return !mixed_rows_.empty() && factor_index_.count(w) > 0; }
     void run_mixed_product(Gemm gemm, size_t factor, int thread, int threads);
+    // Whether a node of so many rows computes only those in used_rows_.
+    bool skips_rows(int64_t rows) const { return !used_rows_.empty() && rows == stream_rows_.rows * streams(); }
+    int64_t streams() const { return int64_t(stream_rows_.used.size()); }
+    // The rows of a stream's tokens that an attention node computes: the first ones.
+    int64_t count_used(const ggml_tensor * node, int64_t stream) const;
+    static void run_product(const WeightProduct & product, int part, int parts, Workspace & workspace);
+    void run_used_rows(ggml_tensor * node, int thread, int threads);
+    template <typename Multiply>
+    void for_each_product(ggml_tensor * node, int thread, int threads, const Multiply & multiply);
     static void run_geglu(ggml_tensor * node, int thread, int threads, void * self);
     static void run_weight_product(ggml_tensor * node, int thread, int threads, void * self);
     static void run_expert_rows(ggml_tensor * node, int thread, int threads, void * self);
@@ -66,6 +92,22 @@ class OwnProducts {
     std::vector<FactorRows> mixed_rows_;
     int64_t mixed_count_ = 0;
     std::atomic<bool> missed_{false};
+    friend class UsedRows;
+    StreamRows stream_rows_;
+    std::vector<int32_t> used_rows_, skipped_rows_;  // indices of rows; none is used: all are
+};
+
+// While it exists, products leave out the rows of the batch that are not used, and give zeros for them; their logits
+// are undefined. Products with another number of rows, as when the batch is evaluated in parts, compute all of theirs.
+class UsedRows {
+   public:
+    UsedRows(OwnProducts & products, StreamRows rows);
+    ~UsedRows() { products_.used_rows_.clear(); }
+    UsedRows(const UsedRows &) = delete;
+    UsedRows & operator=(const UsedRows &) = delete;
+
+   private:
+    OwnProducts & products_;
 };
 
 // While it exists, rows multiply with values of their own in place of an adapter's factors. What is evaluated must be

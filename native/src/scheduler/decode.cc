@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 
 #include "infer/row_plan.h"
 #include "llama.h"
@@ -10,10 +11,11 @@ namespace cria {
 
 namespace {
 
-int longest(const std::vector<std::vector<DraftToken>> & drafts) {
-    size_t length = 0;
-    for (const auto & draft : drafts) length = std::max(length, draft.size());
-    return int(length);
+std::vector<int> lengths_of(const std::vector<std::vector<DraftToken>> & drafts) {
+    std::vector<int> lengths;
+    lengths.reserve(drafts.size());
+    for (const auto & draft : drafts) lengths.push_back(int(draft.size()));
+    return lengths;
 }
 
 }  // namespace
@@ -61,11 +63,13 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     for (const auto & sequence : decoding) leave_cells(sequence->slot);
     for (const int slot : padding) leave_cells(slot);
     const std::vector<std::vector<DraftToken>> drafts = list_drafts(decoding, room);
-    const int length = always ? longest(drafts) : draft_length.choose(drafts, slot_count, room);
+    const std::vector<int> lengths = always ? lengths_of(drafts) : draft_length.choose(drafts, slot_count, room);
+    // Each slot has as many rows: those of padding are left out by our products.
+    const int length = *std::max_element(lengths.begin(), lengths.end());
     std::vector<Output> outputs;
     std::vector<VersionRows> rows;
+    StreamRows used{length + 1, {}};
     int first = slots.count(), last = -1;
-    // Each slot has as many rows: zeros where nothing is known.
     const auto add_rows = [&](int32_t token, const std::vector<int32_t> & draft, int slot, PolicyVersion version) {
         if (rows.empty() || rows.back().version != version) rows.push_back({version, 0});
         rows.back().count += 1 + length;
@@ -78,22 +82,29 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     };
     size_t p = 0;
     const auto pad_until = [&](int slot, PolicyVersion version) {
-        for (; p < padding.size() && padding[p] < slot; p++) add_rows(0, {}, padding[p], version);
+        for (; p < padding.size() && padding[p] < slot; p++) {
+            add_rows(0, {}, padding[p], version);
+            used.used.push_back(0);
+        }
     };
     int drafted = 0;
     for (size_t i = 0; i < decoding.size(); i++) {
         const auto & sequence = decoding[i];
         pad_until(sequence->slot, sequence->version);
-        std::vector<int32_t> draft;
-        for (int d = 0; d < std::min(length, int(drafts[i].size())); d++) draft.push_back(drafts[i][size_t(d)].token);
-        drafted += int(draft.size());
+        std::vector<int32_t> draft(size_t(lengths[i]));
+        for (size_t d = 0; d < draft.size(); d++) draft[d] = drafts[i][d].token;
+        drafted += lengths[i];
         const int row = add_rows(sequence->tokens.back(), draft, sequence->slot, sequence->version);
+        used.used.push_back(1 + lengths[i]);
         outputs.push_back({sequence, row, std::move(draft), {}});
     }
     pad_until(slots.count(), decoding.back()->version);
     const bool is_one_batch = (last - first + 1) * (length + 1) == batch.size();
     if (rows.size() > 1 && !is_one_batch) return false;
+    std::optional<UsedRows> used_rows;
+    if (is_one_batch && evaluator.products()) used_rows.emplace(*evaluator.products(), std::move(used));
     const bool ok = evaluate(outputs, rows);
+    used_rows.reset();
     for (const int slot : padding) slots.trim(slot, slots[slot].tokens.size());
     totals.padding_tokens += uint64_t(batch.size() - int(outputs.size()) - drafted);
     totals.draft_tokens += uint64_t(drafted);
@@ -109,8 +120,10 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
         accept(outputs[i], length);
     }
     // Drawing from rows and removing them cost as much as evaluating them where a model is small.
-    if (rules.drafts && ok && batch.size() <= kMostSlots * (1 + kMostDrafted))
-        draft_length.note(batch.size(), std::chrono::duration<double>(Clock::now() - started).count());
+    if (rules.drafts && ok && slot_count <= kMostSlots) {
+        draft_length.note(count_cost(int(outputs.size()) + drafted, batch.size()),
+            std::chrono::duration<double>(Clock::now() - started).count());
+    }
     return true;
 }
 

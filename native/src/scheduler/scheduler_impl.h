@@ -14,6 +14,7 @@
 // that number. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a prompt or
 // after being sampled, and any prefix in any slot may be taken over. Also a token that was only assumed to follow, when
 // sampling draws it: drafts (drafter.h) are rows behind a sequence's last token. What was not drawn is removed again.
+// Where drafts differ in length, or a hole between slots is filled, our products leave out the rows that hold nothing.
 #pragma once
 
 #include <atomic>
