@@ -91,8 +91,9 @@ bool Scheduler::Impl::decode(std::vector<std::shared_ptr<Sequence>> decoding) {
     for (size_t i = 0; i < decoding.size(); i++) {
         const auto & sequence = decoding[i];
         pad_until(sequence->slot, sequence->version);
-        std::vector<int32_t> draft(size_t(lengths[i]));
-        for (size_t d = 0; d < draft.size(); d++) draft[d] = drafts[i][d].token;
+        std::vector<int32_t> draft;
+        draft.reserve(size_t(lengths[i]));
+        for (int d = 0; d < lengths[i]; d++) draft.push_back(drafts[i][size_t(d)].token);
         drafted += lengths[i];
         const int row = add_rows(sequence->tokens.back(), draft, sequence->slot, sequence->version);
         used.used.push_back(1 + lengths[i]);
