@@ -46,9 +46,11 @@ void check_rotated_dimensions(const llama_hparams & hparams, const std::string &
     for (uint32_t layer = 0; layer < hparams.n_layer(); layer++) {
         const uint32_t rotated = hparams.n_rot(layer), head_size = hparams.n_embd_head_k(layer);
         if (head_size == 0 || (rotated > 0 && rotated % 2 == 0 && rotated <= head_size)) continue;
+        const bool has_own = hparams.is_swa(layer) && hparams.n_rot_swa != hparams.n_rot_full;
         throw Error("bad-model", "has a wrong number of dimensions for RoPE to rotate")
             .subject(path)
-            .expected("an even rope.dimension_count of 2 to " + std::to_string(head_size) + ", the size of a head")
+            .expected(std::string("an even rope.dimension_count") + (has_own ? "_swa" : "") + " of 2 to " +
+                      std::to_string(head_size) + ", the size of a head")
             .received(std::to_string(rotated) + " in layer " + std::to_string(layer))
             .remedy("the file is damaged or badly converted: fetch or convert it again");
     }

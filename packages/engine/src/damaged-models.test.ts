@@ -91,6 +91,17 @@ describe("a model file with impossible metadata is refused", () => {
     await expect(loading).rejects.toMatchObject({ code: "engine/bad-model", expected: "at least 1", received: "0" });
   });
 
+  it("an odd number of dimensions to rotate in layers with a window", async () => {
+    const change = ({ metadata }: GgufFile) => {
+      metadata["gemma3.rope.dimension_count_swa"] = u32(7);
+    };
+    await expect(load(change, { architecture: "gemma3" })).rejects.toMatchObject({
+      code: "engine/bad-model",
+      expected: expect.stringContaining("rope.dimension_count_swa of 2 to 16"),
+      received: "7 in layer 0",
+    });
+  });
+
   const sections = (...value: number[]) => ({ type: "array", of: "int32", value }) as const;
   const pairs = expect.stringMatching(/at most 16$/);
   for (const [name, key, value, expected, received] of [
