@@ -60,17 +60,17 @@ function listCases(log: (text: string) => void): Case[] {
     listProblems: async (model) => listToolChoiceProblems(model, join(await prepareToolChoice(), "train.jsonl")),
     ...{ samples, problems, rounds: 5, maxTokens: 48, least },
   });
-  const random = (samples: number): Case => ({
+  const random = (samples: number, problems: number): Case => ({
     title: `smollm2-135m Q8_0 with random weights, ${samples} together: nothing matches`,
     getModel: async () => ({ path: await getModelFile("smollm2-135m", "Q8_0", log) }),
     listProblems: (model) => listRandomProblems(model, 100),
-    ...{ samples, problems: 2, rounds: 5, maxTokens: 48, least: 0.98 },
+    ...{ samples, problems, rounds: 7, maxTokens: 48, least: 0.98 },
   });
   return [
     ...[calculator(1, 40, null), calculator(4, 20, null), calculator(16, 10, 1.3)],
     ...[published(1, 2, 5, null), published(16, 1, 5, 1.3)],
     ...[taught(4, 4, null), taught(16, 2, 1.3), taught(32, 1, null)],
-    ...[random(1), random(16)],
+    ...[random(1, 12), random(16, 2)],
   ];
 }
 
@@ -173,17 +173,21 @@ async function measure(one: Case, log: (text: string) => void): Promise<Row[]> {
   }
   return PASSES.flatMap((pass): Row[] => {
     const { speeds, accepted, sampled } = taken.drafting[pass];
-    const [ours, plain] = [median(speeds), median(taken.plain[pass].speeds)];
+    const plain = taken.plain[pass].speeds;
+    const ratio = median(speeds.map((speed, round) => speed / plain[round]!));
     // A case in which no draft can match has one bound, for both passes.
     const least = one.least !== null && (one.least < 1 || pass === "second pass") ? one.least : null;
     return [
       {
         case: one.title,
         metric: `sampled tokens per second, ${pass}`,
-        ours,
-        peers: { "drafting: false": plain },
-        target: least === null ? null : `at least ${least} times drafting: false`,
-        met: least === null ? null : ours >= least * plain,
+        ours: median(speeds),
+        peers: { "drafting: false": median(plain) },
+        target:
+          least === null
+            ? null
+            : `at least ${least} times drafting: false (median of the rounds' ratios: ${ratio.toFixed(2)})`,
+        met: least === null ? null : ratio >= least,
       },
       {
         case: one.title,
