@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readLines } from "../lines.js";
 
 const root = join(import.meta.dirname, "..", "..");
 
@@ -44,10 +44,7 @@ export async function trainOnce(
     `data.seed=${seed}`,
     ...overrides,
   ]);
-  const lines = readFileSync(join(folder, name, `seed-${seed}`, "metrics.jsonl"), "utf8")
-    .trim()
-    .split("\n");
-  const metrics = lines.map((line) => JSON.parse(line) as Record<string, number>);
+  const metrics = readLines<Record<string, number>>(join(folder, name, `seed-${seed}`, "metrics.jsonl"));
   const validated = Object.keys(metrics[0]!).find((key) => key.startsWith("val-core/") && key.endsWith("/mean@1"))!;
   const pick = (key: string): Point[] =>
     metrics.filter((m) => key in m).map((m) => ({ step: m["training/global_step"]!, success: m[key]! }));

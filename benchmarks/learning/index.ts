@@ -7,11 +7,11 @@
  * kept for the commit: if it ended early, the same command goes on where it was.
  * `CRIA_LEARNING_SEEDS` (5) makes it shorter, and `CRIA_LEARNING_AT_ONCE` (1) lets several runs go side by side.
  */
-import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { BenchmarkOptions } from "../benchmark.js";
+import { writeLines } from "../lines.js";
 import { median } from "../measure.js";
 import type { Measured } from "../row.js";
 import { averageSuccess, type Curve, findTokens } from "./curve.js";
@@ -67,11 +67,7 @@ async function measure(
     const made = await task.prepare();
     const teacher = join(folder, "teacher.gguf");
     const examples = join(folder, "examples.jsonl");
-    if (task.examples)
-      writeFileSync(
-        examples,
-        (await task.examples(EXAMPLES)).map((example) => `${JSON.stringify(example)}\n`).join(""),
-      );
+    if (task.examples) writeLines(examples, await task.examples(EXAMPLES));
     if (task.teacher) await makeTeacher(task, task.teacher, { folder, made, adapter: teacher }, log);
     const curves = new Map(chosen.map(({ name }) => [name, new Array<Curve>(SEEDS)]));
     const seeds = Array.from({ length: SEEDS }, (_, i) => i + 1);

@@ -1,8 +1,8 @@
 /** Rows of examples/tool-choice, and its tools' answers and rewards, for a peer that asks for them. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { BaseTool, ChatMessage, RewardFunction } from "cria";
+import { readLines } from "../lines.js";
 import type { Question } from "../peers/trl/trl-peer.js";
 import { toolChoiceFolder as example } from "../tool-choice.js";
 
@@ -16,10 +16,7 @@ export interface ExampleRow {
 export function readRows(file: string): ExampleRow[] {
   const path = join(example, "build", file);
   try {
-    return readFileSync(path, "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as ExampleRow);
+    return readLines<ExampleRow>(path);
   } catch (error) {
     throw new Error(`${path}: run \`npm run make-data\` in examples/tool-choice`, { cause: error });
   }
