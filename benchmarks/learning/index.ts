@@ -20,14 +20,12 @@ import { type Method, methods } from "./methods.js";
 import { type LearningRow, packCurves } from "./present.js";
 import { codeGame } from "./tasks/code-game.js";
 import { distraction } from "./tasks/distraction.js";
-import type { LearningTask, Teacher } from "./tasks/learning-task.js";
+import { AT_ONCE, type LearningTask, type Teacher } from "./tasks/learning-task.js";
 import { twoPlayers } from "./tasks/nim.js";
 import { path } from "./tasks/path.js";
 import { toolChoice } from "./tasks/tool-choice.js";
 
 const SEEDS = Number(process.env.CRIA_LEARNING_SEEDS ?? 5);
-/** Runs side by side, each on one thread: what they sample and learn does not follow from what runs beside them. */
-const AT_ONCE = Number(process.env.CRIA_LEARNING_AT_ONCE ?? 1);
 const SHARES = [0.5, 0.9];
 /** Right conversations, which methods with {examples} learn from beside rewards. */
 const EXAMPLES = 16;

@@ -1,6 +1,9 @@
 import type { Curve } from "../curve.js";
 import type { Demonstration } from "./make-policy.js";
 
+/** Runs side by side: what they sample and learn does not follow from what runs beside them, nor from their threads. */
+export const AT_ONCE = Number(process.env.CRIA_LEARNING_AT_ONCE ?? 1);
+
 /** A task in which methods are compared. */
 export interface LearningTask {
   name: string;

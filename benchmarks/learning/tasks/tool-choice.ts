@@ -11,6 +11,7 @@ import {
   toolChoiceByGrpo,
 } from "../../tool-choice.js";
 import { taskFromConfig } from "./from-config.js";
+import { AT_ONCE } from "./learning-task.js";
 
 /**
  * SmolLM2-135M-Instruct after 50 steps of demonstrations at half of the example's rate, which leave most of the
@@ -23,7 +24,7 @@ export const toolChoice = taskFromConfig({
     ...toolChoiceByGrpo,
     ...["data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4", "data.val_max_samples=64"],
   ],
-  threads: THREADS,
+  threads: Math.max(1, Math.floor(THREADS / AT_ONCE)),
   tokens: 30_000,
   steps: 60,
   every: 5000,
