@@ -14,9 +14,16 @@ export interface Task {
   path: string;
   /** Most sequences at once. */
   sequences: number;
+  /** Tokens that all sequences begin with. */
+  promptLength: number;
   /** Tokens that each sequence samples in a run of this many sequences. */
   getSteps(sequences: number, isTrial: boolean): number;
 }
+
+export const SHORT_PROMPT = 16;
+
+export const nameSubject = (model: string, type: string, promptLength: number) =>
+  `${model} ${type}${promptLength === SHORT_PROMPT ? "" : ` behind ${promptLength / 1024}k tokens`}`;
 
 /** Further measurements of our runs. */
 export interface OurContender extends Contender<number> {
@@ -24,23 +31,23 @@ export interface OurContender extends Contender<number> {
   outside: Map<number, number[]>;
 }
 
-const PROMPT_LENGTH = 16;
 /**
- * Tokens of one sequence: prompt, two that are given, and the steps. One less than the size that a KV stream is rounded
- * to.
+ * Tokens of one sequence: prompt, two that are given, and at most 64 steps or 192 behind a short prompt. One less than
+ * the size that a KV stream is rounded to.
  */
-const CONTEXT = 255;
+const getContext = ({ promptLength }: Task) => Math.ceil((promptLength + 239) / 256) * 256 - 1;
 
-const describe = ({ path, sequences }: Task, { flashAttention, threads }: Setting) => ({
-  path,
-  sequences,
+const describe = (task: Task, { flashAttention, threads }: Setting) => ({
+  path: task.path,
+  sequences: task.sequences,
+  contextSize: getContext(task),
   flashAttention,
   threads,
-  prompt: makeTokens(PROMPT_LENGTH, 0),
+  prompt: makeTokens(task.promptLength, 0),
 });
 
 export async function openOurs(task: Task, setting: Setting, deterministic: boolean): Promise<OurContender> {
-  const decoder = await CriaDecoder.load({ ...describe(task, setting), contextSize: CONTEXT, deterministic });
+  const decoder = await CriaDecoder.load({ ...describe(task, setting), deterministic });
   const outside: OurContender["outside"] = new Map();
   const decode = async (count: number, isTrial: boolean) => {
     const steps = task.getSteps(count, isTrial);
@@ -64,7 +71,7 @@ export async function openOurs(task: Task, setting: Setting, deterministic: bool
 export const nameOurs = (deterministic: boolean) => `ours, deterministic: ${deterministic}`;
 
 export async function openNode(task: Task, setting: Setting): Promise<Contender<number>> {
-  const decoder = await NodeLlamaDecoder.load({ ...describe(task, setting), contextSize: CONTEXT + 1 });
+  const decoder = await NodeLlamaDecoder.load({ ...describe(task, setting), contextSize: getContext(task) + 1 });
   const decode = async (count: number, isTrial: boolean) => {
     const steps = task.getSteps(count, isTrial);
     await decoder.prepare(count);
@@ -84,7 +91,8 @@ export async function openNode(task: Task, setting: Setting): Promise<Contender<
 
 /** A process for each number of steps. */
 export function openBatched(task: Task, setting: Setting, log: (text: string) => void): Contender<number> {
-  const options = { ...describe(task, setting), contextSize: CONTEXT + 1, promptLength: PROMPT_LENGTH };
+  const { promptLength } = task;
+  const options = { ...describe(task, setting), contextSize: getContext(task) + 1, promptLength };
   return {
     side: "llama-batched-bench",
     setting: nameSetting(setting),
@@ -117,8 +125,8 @@ const CLOSE = 0.2;
  */
 export async function compareGreedy(task: Task, setting: Setting): Promise<void> {
   const options = { ...describe(task, setting), sequences: 1 };
-  const ours = await CriaDecoder.load({ ...options, contextSize: CONTEXT, deterministic: false });
-  const node = await NodeLlamaDecoder.load({ ...options, contextSize: CONTEXT + 1 });
+  const ours = await CriaDecoder.load({ ...options, deterministic: false });
+  const node = await NodeLlamaDecoder.load({ ...options, contextSize: getContext(task) + 1 });
   const [first, next] = [makeTokens(1, 1), makeTokens(1, 2)];
   await ours.prepare(first);
   await node.prepare(1, first);

@@ -1,5 +1,6 @@
 /**
- * Decoding: tokens per second of 1 to 64 sequences together, each with its own sampled continuation of one prompt.
+ * Decoding: tokens per second of 1 to 64 sequences together, each with its own sampled continuation of one prompt, of
+ * sixteen tokens or of some thousand.
  * Peers: node-llama-cpp's automatic batching, and llama.cpp's own llama-batched-bench, which samples nothing and is the
  * limit. All run on the same libraries with an F16 KV cache, each in its better setting (`settings.ts`). Ours and
  * node-llama-cpp draw at temperature 1 from the whole vocabulary; ours computes the logprobs too. Three types are measured
@@ -14,14 +15,22 @@ import { type Best, listSettings, measureBest, THREADS } from "../settings.js";
 import {
   compareGreedy,
   nameOurs,
+  nameSubject,
   type OurContender,
   openBatched,
   openNode,
   openOurs,
+  SHORT_PROMPT,
   type Task,
 } from "./contenders.js";
 
 const SEQUENCES = [1, 8, 32, 64];
+/** Longer prompts, with weights in Q8_0: attention takes much of a step. */
+const LONG_PROMPTS: readonly [keyof typeof MODELS, promptLength: number, counts: readonly number[]][] = [
+  ["smollm2-135m", 1024, [1, 8, 32]],
+  ["smollm2-135m", 4096, [1, 8]],
+  ["qwen2.5-0.5b", 1024, [1, 8, 32]],
+];
 const LIMIT = "llama-batched-bench";
 /** The default, `deterministic: true`, is to reach this share of the limit. */
 const LEAST = 0.97;
@@ -29,6 +38,10 @@ const LEAST = 0.97;
 interface Subject {
   title: string;
   getPath: () => Promise<string>;
+  /** Tokens that all sequences begin with. */
+  promptLength: number;
+  /** Numbers of sequences. */
+  counts: readonly number[];
   /** Tokens that each sequence samples in a run, when one, up to 8, and more are decoded together. */
   steps: { one: number; few: number; many: number };
   /** Threads may cost it more than they bring. */
@@ -49,9 +62,17 @@ const TYPES: Record<Subject["sides"], readonly ModelType[]> = {
 };
 
 function listSubjects(log: (text: string) => void): Subject[] {
-  const shaped = (name: keyof typeof MODELS, type: ModelType, sides: Subject["sides"]): Subject => ({
-    title: `${name} ${type}`,
+  const shaped = (
+    name: keyof typeof MODELS,
+    type: ModelType,
+    sides: Subject["sides"],
+    promptLength = SHORT_PROMPT,
+    counts: readonly number[] = SEQUENCES,
+  ): Subject => ({
+    title: nameSubject(name, type, promptLength),
     getPath: () => getModelFile(name, type, log),
+    promptLength,
+    counts,
     steps: MODELS[name],
     small: false,
     sides,
@@ -61,6 +82,8 @@ function listSubjects(log: (text: string) => void): Subject[] {
     {
       title: "cria-tiny F32",
       getPath: async () => embeddedPolicyPath,
+      promptLength: SHORT_PROMPT,
+      counts: SEQUENCES,
       steps: { one: 192, few: 64, many: 64 },
       small: true,
       sides: "all",
@@ -69,13 +92,14 @@ function listSubjects(log: (text: string) => void): Subject[] {
     ...(["smollm2-135m", "qwen2.5-0.5b"] as const).flatMap((name) =>
       (["all", "limit"] as const).flatMap((sides) => TYPES[sides].map((type) => shaped(name, type, sides))),
     ),
+    ...LONG_PROMPTS.map(([name, length, counts]) => shaped(name, "Q8_0", "limit", length, counts)),
   ];
 }
 
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
   const rows: Row[] = [];
   for (const subject of listSubjects(log)) {
-    const counts = SEQUENCES.filter((count) => includes(nameCase(subject, count)));
+    const counts = subject.counts.filter((count) => includes(nameCase(subject, count)));
     if (counts.length > 0) rows.push(...(await measureSubject(subject, counts, log)));
   }
   return { rows };
@@ -90,6 +114,7 @@ async function measureSubject(subject: Subject, counts: number[], log: (text: st
     title: subject.title,
     path: await subject.getPath(),
     sequences: Math.max(...counts),
+    promptLength: subject.promptLength,
     getSteps: (count, isTrial) => {
       const steps = count === 1 ? one : count <= 8 ? few : many;
       return isTrial ? Math.min(steps, Math.max(3, Math.ceil(steps / 4))) : steps;

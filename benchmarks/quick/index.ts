@@ -4,7 +4,15 @@
  * the kept one of this kind of machine (`results/<kind>/quick.json`, written by --save).
  */
 import type { BenchmarkOptions } from "../benchmark.js";
-import { compareGreedy, nameOurs, openBatched, openOurs, type Task } from "../decode/contenders.js";
+import {
+  compareGreedy,
+  nameOurs,
+  nameSubject,
+  openBatched,
+  openOurs,
+  SHORT_PROMPT,
+  type Task,
+} from "../decode/contenders.js";
 import { readMachine } from "../machine.js";
 import { getModelFile } from "../models/index.js";
 import { readResults } from "../pages/results.js";
@@ -14,14 +22,19 @@ import { run as runStep } from "../step/index.js";
 import { run as runTrain } from "../train/index.js";
 import { judgeRows } from "./judge.js";
 
-const TYPES = ["F16", "Q8_0", "Q4_K_M"] as const;
-const SEQUENCES = [1, 32];
+/** Behind a short prompt, and behind one that attention takes much time for. */
+const SUBJECTS = [
+  { type: "F16", promptLength: SHORT_PROMPT, sequences: [1, 32] },
+  { type: "Q8_0", promptLength: SHORT_PROMPT, sequences: [1, 32] },
+  { type: "Q4_K_M", promptLength: SHORT_PROMPT, sequences: [1, 32] },
+  { type: "Q8_0", promptLength: 1024, sequences: [8] },
+] as const;
 const TRAINED = "smollm2-135m Q8_0, LoRA r16, 2 x 256";
 const PEER = "llama-batched-bench";
 
 export async function run(options: BenchmarkOptions): Promise<Measured> {
   const rows: Row[] = [];
-  for (const type of TYPES) rows.push(...(await measureDecode(type, options)));
+  for (const subject of SUBJECTS) rows.push(...(await measureDecode(subject, options)));
   const trained = await runTrain({ ...options, includes: (title) => title === TRAINED && options.includes(title) });
   const stepped = await runStep(options);
   rows.push(...trained.rows, ...stepped.rows.filter(({ metric }) => metric.startsWith("steps per second")));
@@ -33,13 +46,17 @@ export async function run(options: BenchmarkOptions): Promise<Measured> {
 }
 
 /** Each side in the setting that was the better one for it: ours with its own attention, the peer's with flash attention. */
-async function measureDecode(type: (typeof TYPES)[number], { includes, log }: BenchmarkOptions): Promise<Row[]> {
-  const title = `smollm2-135m ${type}`;
+async function measureDecode(
+  { type, promptLength, sequences }: (typeof SUBJECTS)[number],
+  { includes, log }: BenchmarkOptions,
+): Promise<Row[]> {
+  const title = nameSubject("smollm2-135m", type, promptLength);
   const nameCase = (count: number) => `${title}, ${count} ${count === 1 ? "sequence" : "sequences"}`;
-  const counts = SEQUENCES.filter((count) => includes(nameCase(count)));
+  const counts = sequences.filter((count) => includes(nameCase(count)));
   if (counts.length === 0) return [];
   const path = await getModelFile("smollm2-135m", type, log);
-  const task: Task = { title, path, sequences: Math.max(...counts), getSteps: (count) => (count === 1 ? 32 : 6) };
+  const getSteps = (count: number) => (count === 1 ? 32 : 6);
+  const task: Task = { title, path, sequences: Math.max(...counts), promptLength, getSteps };
   await compareGreedy(task, { flashAttention: true, threads: THREADS });
   const sides = [
     await openOurs(task, { flashAttention: false, threads: THREADS }, true),

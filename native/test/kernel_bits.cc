@@ -244,7 +244,7 @@ std::vector<float> run_by_kernel(const GemmKernel & kernel, const std::vector<in
     for (const int rows : few) {
         for (int j = 0, columns = 8; j < kColumns; j += columns, columns = j == 8 ? 16 : 8)
             kernel.few_rows[rows - 1](k, columns, a.data() + i * k, k, GGML_TYPE_F32, b.data() + j * k, k,
-                reinterpret_cast<const char *>(b.data()), c.data() + i * kColumns + j, kColumns, true);
+                c.data() + i * kColumns + j, kColumns, true);
         i += rows;
     }
     if (i > 0) return c;

@@ -162,11 +162,10 @@ void multiply_few_rows(const Gemm & g, int64_t j_begin, int64_t j_end) {
         const int64_t columns = std::min(kColumnsAtOnce, j_end - j);
         for (int64_t p = 0; p < g.k; p += kSumDepth) {
             const int64_t depth = std::min(kSumDepth, g.k - p);
-            const char * ahead = b + ((j + columns) * column + columns * p) * size;
             for (int64_t i = 0; i < g.m; i += kRowsAtOnce) {
                 const auto run = gemm_kernel().few_rows[std::min<int64_t>(kRowsAtOnce, g.m - i) - 1];
                 run(depth, columns, g.a + i * g.a_row + p, g.a_row, g.b_type, b + (j * column + p) * size, column,
-                    ahead, g.c + i * g.c_row + j, g.c_row, g.accumulate || p > 0);
+                    g.c + i * g.c_row + j, g.c_row, g.accumulate || p > 0);
             }
         }
     }

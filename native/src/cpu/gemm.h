@@ -52,7 +52,7 @@ inline bool is_float_type(ggml_type type) {
 
 // Rows, and columns, computed together by a product that does not pack B.
 constexpr int kRowsAtOnce = 8;
-constexpr int64_t kColumnsAtOnce = 16;
+constexpr int64_t kColumnsAtOnce = 32;
 
 // A register tile: rows x columns of C, B packed in panels of `columns`.
 struct GemmKernel {
@@ -62,10 +62,10 @@ struct GemmKernel {
     // out[p * columns + j] = in[j * column + p] for all columns and p < depth.
     void (*pack_transposed)(const float * in, int64_t column, int64_t depth, float * out);
     // [m - 1]: `columns` of C, a multiple of eight up to kColumnsAtOnce, for m rows; B as it is stored. B's columns are
-    // F32, F16 or BF16, `column` values apart. As many bytes as are read of B are prefetched at `ahead`: columns are
-    // read side by side, which hardware does not predict. The sums are those of `run`.
+    // F32, F16 or BF16, `column` values apart. As much of the columns behind them is prefetched: columns are read side
+    // by side, which hardware does not predict. The sums are those of `run`.
     void (*few_rows[kRowsAtOnce])(int64_t k, int64_t columns, const float * a, int64_t a_row, ggml_type b_type,
-        const void * b, int64_t column, const char * ahead, float * c, int64_t c_row, bool accumulate);
+        const void * b, int64_t column, float * c, int64_t c_row, bool accumulate);
     // F16 and Q8_0; n is a multiple of the type's block.
     void (*to_float)(ggml_type type, const void * in, float * out, int64_t n);
     // out = in, rounded to F16.

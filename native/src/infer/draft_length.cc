@@ -60,14 +60,14 @@ std::vector<int> DraftLength::choose(const std::vector<std::vector<DraftToken>> 
     const int most_rows = kMostTimesRows * times_.rbegin()->first;
     // The likeliest drafted tokens up to some length: a token is never likelier than those before it.
     std::vector<Candidate> candidates, best;
+    std::vector<double> chances(drafts.size(), 1.0);
     double best_speed = kGain * plain;
     for (int length = 1; length <= most; length++) {
         const size_t before = candidates.size();
         for (size_t i = 0; i < drafts.size(); i++) {
             if (int(drafts[i].size()) < length) continue;
-            double chance = 1;
-            for (int d = 0; d < length; d++) chance *= drafts[i][size_t(d)].chance;
-            candidates.push_back({i, chance});
+            chances[i] *= drafts[i][size_t(length) - 1].chance;
+            candidates.push_back({i, chances[i]});
         }
         if (candidates.size() == before) break;
         std::sort(candidates.begin(), candidates.end(), [](const Candidate & a, const Candidate & b) {

@@ -21,6 +21,9 @@ namespace {
 // quantized weights always are, or as fast.
 constexpr int64_t kLeastRows = 8;
 
+// Products of attention that each thread computes at least, or parts of them.
+constexpr int64_t kTurns = 4;
+
 // Columns of used rows that are computed together: a multiple of every kernel's unit.
 constexpr int64_t kColumnsTogether = 512;
 
@@ -116,17 +119,25 @@ bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
 
 }  // namespace
 
-// Calls multiply(gemm, stream) for each product of an attention node, with A, B and C set, and their rows. Heads that
-// share a KV head are rows of one product when each has a single one.
+// Calls multiply(gemm, stream, part, parts) for each product of an attention node, with A, B and C set, and their rows.
+// Heads that share a KV head are rows of one product when each has a single one. Few products are cut into parts, so
+// that every thread has some.
 template <typename Multiply>
 void OwnProducts::for_each_product(ggml_tensor * node, int thread, int threads, const Multiply & multiply) {
     const ggml_tensor *cache = node->src[0], *rows = node->src[1];
     const int64_t group = rows->ne[2] / cache->ne[2];
-    int64_t turn = 0;
+    const auto heads_together = [&](int64_t tokens) { return tokens == 1 ? group : 1; };
+    int64_t products = 0, turn = 0;
     for (int64_t stream = 0; stream < rows->ne[3]; stream++) {
-        const int64_t tokens = count_used(node, stream), together = tokens == 1 ? group : 1;
-        for (int64_t head = 0; tokens > 0 && head < rows->ne[2]; head += together) {
+        const int64_t tokens = count_used(node, stream);
+        products += tokens > 0 ? rows->ne[2] / heads_together(tokens) : 0;
+    }
+    const int parts = int((kTurns * threads + products - 1) / std::max<int64_t>(products, 1));
+    for (int64_t stream = 0; stream < rows->ne[3]; stream++) {
+        const int64_t tokens = count_used(node, stream), together = heads_together(tokens);
+        for (int64_t unit = 0; tokens > 0 && unit < rows->ne[2] / together * parts; unit++) {
             if (turn++ % threads != thread) continue;
+            const int64_t head = unit / parts * together;
             Gemm gemm{};
             gemm.m = tokens * together;
             gemm.n = cache->ne[1];
@@ -140,7 +151,7 @@ void OwnProducts::for_each_product(ggml_tensor * node, int thread, int threads, 
             gemm.b_column = cache->type == GGML_TYPE_F32 ? floats(cache->nb[1]) : int64_t(cache->nb[1]);
             gemm.c = at<float>(node, 0, head, stream);
             gemm.c_row = floats(tokens == 1 ? node->nb[2] : node->nb[1]);
-            multiply(gemm, stream);
+            multiply(gemm, stream, int(unit % parts), parts);
         }
     }
 }
@@ -247,28 +258,20 @@ void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads
     OwnProducts & own = *static_cast<OwnProducts *>(self);
     const ggml_tensor *w = node->src[0], *x = node->src[1];
     const int64_t rows = ggml_nrows(x);
-    if (own.is_mixed(w)) {
-        Gemm gemm = describe_product(w, false, x, node, false);
-        gemm.m = rows;
-        return own.run_mixed_product(gemm, own.factor_index_.at(w), thread, threads);
-    }
+    Gemm gemm = describe_product(w, false, x, node, false);
+    gemm.m = rows;
+    if (own.is_mixed(w)) return own.run_mixed_product(gemm, own.factor_index_.at(w), thread, threads);
     if (own.skips_rows(rows)) return own.run_used_rows(node, thread, threads);
-    const WeightProduct product{w, 0, w->ne[1], rows, static_cast<const float *>(x->data), floats(x->nb[1]),
-        static_cast<float *>(node->data), floats(node->nb[1])};
-    run_product(product, thread, threads, own.workspaces_[size_t(thread)]);
+    run_product(gemm, thread, threads, own.workspaces_[size_t(thread)]);
 }
 
-void OwnProducts::run_product(const WeightProduct & product, int part, int parts, Workspace & workspace) {
-    const auto & [w, first, columns, rows, x, x_row, y, y_row] = product;
-    const char * b = static_cast<const char *>(w->data) + first * int64_t(w->nb[1]);
-    if (has_integer_weights(w->type)) {
-        const IntegerGemm gemm{
-            rows, columns, w->ne[0], x, x_row, b, w->type, int64_t(w->nb[1]), false, y, y_row, false};
-        return run_integer_gemm(gemm, part, parts, workspace.gemm.integers);
+void OwnProducts::run_product(Gemm gemm, int part, int parts, Workspace & workspace) {
+    if (has_integer_weights(gemm.b_type)) {
+        const IntegerGemm integers{gemm.m, gemm.n, gemm.k, gemm.a, gemm.a_row, gemm.b, gemm.b_type, gemm.b_column,
+            false, gemm.c, gemm.c_row, false};
+        return run_integer_gemm(integers, part, parts, workspace.gemm.integers);
     }
-    Gemm gemm{rows, columns, w->ne[0], x, x_row, 1, b, w->type, 1,
-        w->type == GGML_TYPE_F32 ? floats(w->nb[1]) : int64_t(w->nb[1]), y, y_row, false};
-    if (w->type == GGML_TYPE_F16) {
+    if (gemm.b_type == GGML_TYPE_F16) {
         // As ggml and the trainer do.
         workspace.rounded.resize(size_t(gemm.m * gemm.k));
         for (int64_t i = 0; i < gemm.m; i++)
@@ -284,7 +287,10 @@ void OwnProducts::run_product(const WeightProduct & product, int part, int parts
 void OwnProducts::run_used_rows(ggml_tensor * node, int thread, int threads) {
     Workspace & workspace = workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
-    const int64_t k = x->ne[0], n = w->ne[1], unit = has_integer_weights(w->type) ? 16 : gemm_column_unit(w->type);
+    const int64_t k = x->ne[0], n = w->ne[1],
+                  unit = has_integer_weights(w->type)
+                             ? integer_column_unit(describe_integer_product(w, false, x, nullptr, false))
+                             : gemm_column_unit(w->type);
     const bool by_rows = n < 2 * threads * unit;
     const auto share = [&](int64_t total, int64_t size, bool is_shared, int64_t end) {
         return is_shared ? part_begin(total, size, thread + end, threads) : end * total;
@@ -300,7 +306,15 @@ void OwnProducts::run_used_rows(ggml_tensor * node, int thread, int threads) {
     for (int64_t j = j_begin; j < j_end && rows > 0; j += kColumnsTogether) {
         const int64_t columns = std::min(kColumnsTogether, j_end - j);
         float * const y = workspace.results.data();
-        run_product({w, j, columns, rows, workspace.activations.data(), k, y, columns}, 0, 1, workspace);
+        Gemm gemm = describe_product(w, false, x, node, false);
+        gemm.m = rows;
+        gemm.n = columns;
+        gemm.a = workspace.activations.data();
+        gemm.a_row = k;
+        gemm.b = static_cast<const char *>(w->data) + j * int64_t(w->nb[1]);
+        gemm.c = y;
+        gemm.c_row = columns;
+        run_product(gemm, 0, 1, workspace);
         for (int64_t i = 0; i < rows; i++)
             std::memcpy(row_of(node, row[i]) + j, y + i * columns, size_t(columns) * sizeof(float));
     }
@@ -352,15 +366,15 @@ void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, v
     OwnProducts & own = *static_cast<OwnProducts *>(self);
     GemmWorkspace & workspace = own.workspaces_[size_t(thread)].gemm;
     const ggml_tensor * mask = node->src[2];
-    own.for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t stream) {
+    own.for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t stream, int part, int parts) {
         if (mask) {
             const int64_t cells = gemm.n;
             // Products of few rows are fast with multiples of eight.
             gemm.n = std::min(cells, (count_visible(mask, own.count_used(node, stream), stream) + 7) / 8 * 8);
-            for (int64_t i = 0; i < gemm.m; i++)
+            for (int64_t i = 0; part == 0 && i < gemm.m; i++)
                 std::fill(gemm.c + i * gemm.c_row + gemm.n, gemm.c + i * gemm.c_row + cells, 0.0f);
         }
-        run_gemm(gemm, 0, 1, workspace);
+        run_gemm(gemm, part, parts, workspace);
     });
 }
 
@@ -369,8 +383,10 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
     const OwnProducts & own = *static_cast<OwnProducts *>(self);
     const ggml_tensor *scores = node->src[0], *mask = node->src[1], *sinks = node->src[2];
     const float scale = read_float(node, kScaleOffset);
-    const int64_t cells = node->ne[0], rows = node->ne[1] * node->ne[3];
-    for (int64_t i = rows * thread / threads; i < rows * (thread + 1) / threads; i++) {
+    const int64_t cells = node->ne[0], heads = node->ne[2], all_heads = heads * node->ne[1] * node->ne[3],
+                  begin = all_heads * thread / threads, end = all_heads * (thread + 1) / threads;
+    // Rows of which this thread has some heads.
+    for (int64_t i = begin / heads; i * heads < end; i++) {
         const int64_t token = i % node->ne[1], stream = i / node->ne[1];
         if (token >= own.count_used(node, stream)) continue;
         const float * hides = mask_row(mask, token, stream);
@@ -378,7 +394,7 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
         int64_t first = 0;  // behind those outside a window
         while (first < seen && hides[first] == -INFINITY) first++;
         const bool all = std::all_of(hides + first, hides + seen, [](float value) { return value == 0.0f; });
-        for (int64_t head = 0; head < node->ne[2]; head++) {
+        for (int64_t head = std::max(begin - i * heads, int64_t(0)); head < std::min(end - i * heads, heads); head++) {
             const float * in = at<const float>(scores, token, head, stream);
             float * out = at<float>(node, token, head, stream);
             if (all) {
@@ -397,7 +413,7 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
 void OwnProducts::mix_values(ggml_tensor * node, int thread, int threads, void * self) {
     OwnProducts & own = *static_cast<OwnProducts *>(self);
     GemmWorkspace & workspace = own.workspaces_[size_t(thread)].gemm;
-    own.for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t) {
+    own.for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t, int part, int parts) {
         // Hidden cells have weight zero, and leaving them out at the end changes no sum.
         int64_t cells = 0;
         for (int64_t i = 0; i < gemm.m; i++) {
@@ -406,7 +422,7 @@ void OwnProducts::mix_values(ggml_tensor * node, int thread, int threads, void *
             cells = end;
         }
         gemm.k = std::max<int64_t>(cells, 1);
-        run_gemm(gemm, 0, 1, workspace);
+        run_gemm(gemm, part, parts, workspace);
     });
     const int64_t heads = node->ne[2];
     for (int64_t i = thread; i < heads * node->ne[3]; i += threads) {

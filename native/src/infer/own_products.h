@@ -57,15 +57,6 @@ class OwnProducts {
         std::vector<float> activations, results;  // of used rows
         std::vector<int32_t> rows;  // by expert
     };
-    // Rows of activations by columns of a weight's product, from `first` on.
-    struct WeightProduct {
-        const ggml_tensor * weight;
-        int64_t first, columns, rows;
-        const float * x;
-        int64_t x_row;  // in floats
-        float * y;
-        int64_t y_row;
-    };
     void take(ggml_tensor * node);
     bool is_mixed(const ggml_tensor * w) const { return !mixed_rows_.empty() && factor_index_.count(w) > 0; }
     void run_mixed_product(Gemm gemm, size_t factor, int thread, int threads);
@@ -74,7 +65,8 @@ class OwnProducts {
     int64_t streams() const { return int64_t(stream_rows_.used.size()); }
     // The rows of a stream's tokens that an attention node computes: the first ones.
     int64_t count_used(const ggml_tensor * node, int64_t stream) const;
-    static void run_product(const WeightProduct & product, int part, int parts, Workspace & workspace);
+    // A product with a weight as it is stored.
+    static void run_product(Gemm gemm, int part, int parts, Workspace & workspace);
     void run_used_rows(ggml_tensor * node, int thread, int threads);
     template <typename Multiply>
     void for_each_product(ggml_tensor * node, int thread, int threads, const Multiply & multiply);
