@@ -132,7 +132,7 @@ void OwnProducts::for_each_product(ggml_tensor * node, int thread, int threads, 
         const int64_t tokens = count_used(node, stream);
         products += tokens > 0 ? rows->ne[2] / heads_together(tokens) : 0;
     }
-    const int parts = int((kTurns * threads + products - 1) / std::max<int64_t>(products, 1));
+    const int parts = threads == 1 ? 1 : int((kTurns * threads + products - 1) / std::max<int64_t>(products, 1));
     for (int64_t stream = 0; stream < rows->ne[3]; stream++) {
         const int64_t tokens = count_used(node, stream), together = heads_together(tokens);
         for (int64_t unit = 0; tokens > 0 && unit < rows->ne[2] / together * parts; unit++) {
