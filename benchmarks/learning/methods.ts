@@ -28,6 +28,11 @@ const shownWeight = "actor_rollout_ref.actor.demonstration_coeff";
 const eightPrompts = ["data.train_batch_size=8", "actor_rollout_ref.actor.ppo_mini_batch_size=8"];
 
 export const methods: readonly Method[] = [
+  {
+    name: "a fifth of the rate",
+    overrides: ["actor_rollout_ref.actor.optim.lr=1e-4"],
+    tasks: ["tool choice with a published model"],
+  },
   { name: "16 examples beside the rewards (0.1)", overrides: [shown, `${shownWeight}=0.1`] },
   { name: "16 examples beside the rewards (1)", overrides: [shown, `${shownWeight}=1`] },
   { name: "teacher beside the rewards (k3)", overrides: taught },
