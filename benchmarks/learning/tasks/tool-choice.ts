@@ -22,7 +22,7 @@ export const toolChoice = taskFromConfig({
   config: join(example, "config.yaml"),
   settings: [
     ...toolChoiceByGrpo,
-    // What is counted is success, without the parts of it that the example's other reward knows.
+    // Counts success alone: the other reward of the example knows parts of it.
     ...["custom_reward_function.name=success", "actor_rollout_ref.actor.optim.lr=5e-4"],
     ...["data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4", "data.val_max_samples=64"],
   ],
