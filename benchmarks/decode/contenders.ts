@@ -32,8 +32,8 @@ export interface OurContender extends Contender<number> {
 }
 
 /**
- * Tokens of one sequence: prompt, two that are given, and at most 64 steps or 192 behind a short prompt. One less than
- * the size that a KV stream is rounded to.
+ * Tokens of one sequence: prompt, two that are given, and up to 237 steps. One less than the size that a KV stream is
+ * rounded to.
  */
 const getContext = ({ promptLength }: Task) => Math.ceil((promptLength + 239) / 256) * 256 - 1;
 
