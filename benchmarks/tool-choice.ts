@@ -25,7 +25,7 @@ const needs = ["one", "two", "none"] as const;
 /** As examples/tool-choice/generator.ts says it. */
 interface Generator {
   makeQuestion(seed: number, split: "train" | "seen" | "unseen", need: (typeof needs)[number]): object;
-  makeRow(question: object): { extra_info: object };
+  makeRow(question: object): object;
   makeDemonstration(question: object): ChatMessage[];
 }
 
@@ -46,15 +46,9 @@ export async function demonstrateToolChoice(part: keyof typeof first, count: num
   return questions.map((question) => ({ messages: makeDemonstration(question), tools: [] }));
 }
 
-/** Rows, each with a right conversation as the hint of a teacher. */
 async function makeRows(part: keyof typeof first, count: number): Promise<object[]> {
-  const { makeRow, makeDemonstration } = await loadGenerator();
-  return (await makeQuestions(part, count)).map((question) => {
-    const said = makeDemonstration(question).filter(({ role }) => role === "assistant");
-    const hint = `Say this:\n${said.map(({ content }) => content).join("\n")}`;
-    const row = makeRow(question);
-    return { ...row, extra_info: { ...row.extra_info, hint } };
-  });
+  const { makeRow } = await loadGenerator();
+  return (await makeQuestions(part, count)).map(makeRow);
 }
 
 /** Teaches a new adapter as the example does, with other settings. */

@@ -1,8 +1,7 @@
 /**
  * Ways to learn against plain GRPO, at equal sampled tokens: how many tokens a policy samples until 0.5 and 0.9 of the
  * held-out rows are solved, greedily, on tasks of which most are hard for GRPO, and the curve on the way. The teacher is
- * an adapter that GRPO trained with larger groups and another seed, or one of more demonstrations, or the policy itself
- * with the answer as a hint.
+ * an adapter that GRPO trained with larger groups and another seed, or one of more demonstrations.
  * `--only` chooses tasks: a task is measured with all of its methods, so that its ratios come from one run. Curves are
  * kept for the commit: if it ended early, the same command goes on where it was.
  * `CRIA_LEARNING_SEEDS` (5) makes it shorter, and `CRIA_LEARNING_AT_ONCE` (1) lets several runs go side by side.

@@ -24,7 +24,7 @@ const weighed = `${loss}.turn_weights=relative`;
 const shown = "data.demonstrations={ files: [{examples}], size: 4 }";
 const shownWeight = "actor_rollout_ref.actor.demonstration_coeff";
 
-/** Thirty-two conversations a step, in one update. */
+/** A step's prompts, in one update: thirty-two conversations where each has the four samples that all methods start from. */
 const eightPrompts = ["data.train_batch_size=8", "actor_rollout_ref.actor.ppo_mini_batch_size=8"];
 
 export const methods: readonly Method[] = [
@@ -42,12 +42,8 @@ export const methods: readonly Method[] = [
   { name: "teacher alone (forward KL, 32 tokens)", overrides: [...alone, ...forwardKl] },
   { name: "teacher alone (forward KL, 32 tokens), turns weighed (SOD)", overrides: [...alone, ...forwardKl, weighed] },
   {
-    name: "the policy with the answer as a hint (forward KL, 32 tokens)",
-    overrides: [
-      "distillation.enabled=true",
-      "distillation.teacher_models={ hinted: { weights: live, hint_key: hint } }",
-      ...[`${loss}.use_task_rewards=false`, ...forwardKl],
-    ],
+    name: "teacher alone (forward KL, 32 tokens), one answer of 8 prompts",
+    overrides: [...alone, ...forwardKl, ...eightPrompts, "actor_rollout_ref.rollout.n=1"],
     tasks: ["tool choice with a published model"],
   },
   {

@@ -28,7 +28,7 @@ export const toolChoice = taskFromConfig({
   ],
   threads: Math.max(1, Math.floor(THREADS / AT_ONCE)),
   tokens: 30_000,
-  steps: 60,
+  steps: 150,
   every: 5000,
   teacher: {
     // Demonstrations seen once each: four times as many as the policy's.
@@ -45,7 +45,7 @@ export const toolChoice = taskFromConfig({
     "16 examples beside the rewards (0.1)",
     "teacher alone (forward KL, 32 tokens)",
     "teacher alone (k1 as advantage)",
-    "the policy with the answer as a hint (forward KL, 32 tokens)",
+    "teacher alone (forward KL, 32 tokens), one answer of 8 prompts",
   ],
   findMissing: async () => (await findRealModel()).missingModel,
   examples: (count) => demonstrateToolChoice("shown", count),
