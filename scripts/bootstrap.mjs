@@ -12,6 +12,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const stampFile = join(root, "node_modules", ".cria-bootstrap");
 
+/** @param {string} title @param {string[]} command */
 function run(title, [program, ...args]) {
   process.stderr.write(`bootstrap: ${title}\n`);
   const env = { ...process.env, TURBO_TELEMETRY_DISABLED: "1", npm_config_update_notifier: "false" };

@@ -38,7 +38,8 @@ const TRAINING = [
 /** Metrics that depend on the clock, or on the cache's content when a request arrived. */
 const VARYING = /^(timing_|perf\/|engine\/)/;
 
-export const { usableCpuKernels: usableKernels, cpuKernel: ownKernel } = loadAddon().runtimeInfo();
+const addon = /** @type {import("../packages/engine/src/native-types.ts").NativeAddon} */ (loadAddon());
+export const { usableCpuKernels: usableKernels, cpuKernel: ownKernel } = addon.runtimeInfo();
 
 /** Architecture, kernel, and the build of ggml that comes with it, for example "x64 avx2 haswell". */
 export function nameRecord(kernel) {
@@ -52,13 +53,23 @@ export function nameRecord(kernel) {
   return `${process.arch} ${kernel} ${stdout.trim()}`;
 }
 
+/**
+ * @typedef {{ sha256: string, metrics: Record<string, string> }} RecordedTraining metrics: a digest of each one's values over
+ *   the steps
+ * @typedef {{ sampled: number, greedy: number }} Success
+ * @typedef {{ steps: number, before: Success, after: Success }} RecordedDemo
+ * @typedef {{ lora: RecordedTraining, full: RecordedTraining, shortDemo: RecordedDemo, demo?: RecordedDemo }} RecordedBits
+ */
+
+/** @returns {Record<string, RecordedBits & { platform: ReturnType<typeof describePlatform> }>} by `nameRecord` */
 export function readRecords() {
   return JSON.parse(readFileSync(recordFile, "utf8"));
 }
 
 /** This machine's libraries: results depend on the C library's exp and log, and on V8's. */
 export function describePlatform() {
-  const { glibcVersionRuntime } = process.report.getReport().header;
+  const { header } = /** @type {{ header: { glibcVersionRuntime?: string } }} */ (process.report.getReport());
+  const { glibcVersionRuntime } = header;
   return { glibc: glibcVersionRuntime ?? "none", v8: process.versions.v8 };
 }
 
@@ -127,7 +138,10 @@ export async function computeBits(kernel, { whole = false, run = (...given) => r
   }
 }
 
-/** Differences from the record, one a line. Metrics that are not recorded count as new, not as differences. */
+/**
+ * Differences from the record, one a line. Metrics that are not recorded count as new, not as differences.
+ * @returns {string[]}
+ */
 export function compareBits(recorded, computed, path = []) {
   if (typeof recorded !== "object")
     return Object.is(recorded, computed)

@@ -51,7 +51,10 @@ export async function listCommands(compiler, folder) {
   return JSON.parse(readFileSync(join(folder, "compile_commands.json"), "utf8"));
 }
 
-/** The number of checked files, and the compiler's messages about each failing one. */
+/**
+ * The number of checked files, and the compiler's messages about each failing one.
+ * @param {string} compiler @param {string[] | null} only parts of native/src; null: all
+ */
 export async function checkCompiler(compiler, only = null) {
   const folder = mkdtempSync(join(tmpdir(), "cria-compiler-"));
   const problems = [];
@@ -102,6 +105,7 @@ async function main() {
   for (const compiler of positionals) await report(compiler, values);
 }
 
+/** @param {string} compiler @param {{ only?: string, new?: boolean, record?: boolean }} options */
 async function report(compiler, { only, new: skipsKnown, record }) {
   const { status, stdout } = spawnSync(compiler, ["--version"], { encoding: "utf8" });
   if (status !== 0) {

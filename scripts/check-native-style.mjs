@@ -29,7 +29,7 @@ export const isInstalled = (program) => spawnSync(program, ["--version"]).status
 /** Sources and headers of native/, as absolute paths. */
 export function listFiles() {
   return ["include", "kernels", "src", "test"].flatMap((part) =>
-    readdirSync(join(nativeRoot, part), { recursive: true })
+    readdirSync(join(nativeRoot, part), { recursive: true, encoding: "utf8" })
       .filter((file) => /\.(cc|h|cu|cuh)$/.test(file))
       .map((file) => join(nativeRoot, part, file)),
   );

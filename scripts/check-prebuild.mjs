@@ -22,10 +22,16 @@ const { values } = parseArgs({
     out: { type: "string" },
   },
 });
+if (values.tarballs === undefined)
+  throw new Error("--tarballs: expected the folder of packed packages, received nothing");
+const { tarballs: folder } = values;
 const platform = `${process.platform}-${process.arch}`;
 const work = mkdtempSync(join(tmpdir(), "cria-prebuild-"));
 
-/** `{ status, stdout }`; what a program says otherwise is shown. Not synchronously: the registry is in this process. */
+/**
+ * `{ status, stdout }`; what a program says otherwise is shown. Not synchronously: the registry is in this process.
+ * @param {string[]} command
+ */
 async function run([command, ...args]) {
   const child = spawn(command, args, { cwd: work, stdio: ["ignore", "pipe", "inherit"] });
   let stdout = "";
@@ -38,9 +44,9 @@ async function run([command, ...args]) {
 
 /** @throws Error where the addon was not taken ready-made. */
 async function install() {
-  const tarballs = readdirSync(values.tarballs)
+  const tarballs = readdirSync(folder)
     .filter((name) => name.endsWith(".tgz"))
-    .map((name) => resolve(values.tarballs, name));
+    .map((name) => resolve(folder, name));
   const registry = await startRegistry(tarballs);
   try {
     writeFileSync(join(work, "package.json"), JSON.stringify({ name: "prebuild", private: true, version: "1.0.0" }));

@@ -39,7 +39,10 @@ async function fetchModel() {
   }
 }
 
-/** @param newest verl, trl: "newest" for the newest release, whichever is there. */
+/**
+ * @param {{ verl?: string, trl?: string }} versions "newest" for the newest release; left out: the release that the
+ *   requirements name.
+ */
 export function fetchPython({ verl, trl } = {}) {
   const folder = join(realPython, "..", "..");
   if (!existsSync(realPython)) execFileSync("python3", ["-m", "venv", folder], { stdio: "inherit" });

@@ -5,6 +5,7 @@ import { TinyModels } from "../packages/engine/src/testing/index.ts";
 import { randomTokens } from "../packages/engine/src/testing/make-tiny-model.ts";
 
 const [LENGTH, BACK, DELTA, REPEATS] = [2000, 100, 20, 5];
+/** @type {import("../packages/engine/src/testing/index.ts").TinyModelOptions} */
 const shape = { layers: 4, embedding: 256, heads: 4, kvHeads: 2, headSize: 64, feedForward: 768, type: "q8_0" };
 
 const models = new TinyModels();
@@ -28,6 +29,7 @@ async function measure(architecture) {
       threads: 1,
     },
   );
+  /** @type {Record<string, { evaluated: number, milliseconds: number }[]>} */
   const found = { "at its end": [], rewound: [], "by a fork": [] };
   for (let i = 0; i < REPEATS; i++) {
     const tokens = randomTokens(LENGTH, i + 1);

@@ -42,6 +42,7 @@ export const packages = readdirSync(join(root, "packages"))
 /**
  * Packs everything into `out`, which is emptied before; gives the tarballs' paths. `prebuilds`: a folder with the
  * tarballs of every platform; without it those of `platforms` are packed, by default all that can be built here.
+ * @param {string} out @param {{ prebuilds?: string, platforms?: string[] }} options
  */
 export function packAll(out, { prebuilds, platforms } = {}) {
   rmSync(out, { recursive: true, force: true });
@@ -94,6 +95,7 @@ export function takePrebuilds(folder, out) {
  * The platforms that a ready-made addon is packed for unless others are asked for: this one, and on x64 Linux arm64
  * where it can be compiled. (A platform for which llama.cpp must be compiled too takes many minutes.) `warn` gets a text
  * about each one left out.
+ * @param {(text: string) => void} warn
  */
 export function listPrebuilds(warn) {
   const list = [thisTarget];

@@ -6,25 +6,34 @@ import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Pages and pictures of a package's tarball, and the files of the repository that they are. */
+/** @typedef {[page: string, source: string]} Page */
+
+/** Pages and pictures of a package's tarball, and the files of the repository that they are. @returns {Map<string, string>} */
 function listPages(folder) {
   if (folder !== "apps/trainer") return new Map([["README.md", `${folder}/README.md`]]);
+  /** @type {Page[]} */
   const docs = readdirSync(join(root, "docs")).map((name) => [`docs/${name}`, `docs/${name}`]);
   return new Map([["README.md", "README.md"], ...docs]);
 }
 
 /** Pages and pictures of the site, and the files of the repository that they are. */
 export function listSitePages() {
+  /** @type {Page[]} */
   const docs = readdirSync(join(root, "docs")).map((name) => [
     name === "README.md" ? "index.md" : name,
     `docs/${name}`,
   ]);
+  /** @type {Page[]} */
   const readmes = ["packages", "examples"].flatMap((kind) =>
-    readdirSync(join(root, kind)).map((name) => [`${kind}/${name}.md`, `${kind}/${name}/README.md`]),
+    readdirSync(join(root, kind)).map(
+      (name) => /** @type {Page} */ ([`${kind}/${name}.md`, `${kind}/${name}/README.md`]),
+    ),
   );
+  /** @type {Page[]} */
   const results = readdirSync(join(root, "scripts", "nightly"))
     .filter((name) => name.endsWith(".md"))
     .map((name) => [`results/${name}`, `scripts/nightly/${name}`]);
+  /** @type {Page[]} */
   const others = [
     ["deploy.md", "deploy/README.md"],
     ["contributing.md", "CONTRIBUTING.md"],

@@ -34,7 +34,7 @@ async function takePicture(browser, name) {
     const { origin } = new URL(server.url);
     const { page, complaints } = await openPage(browser, origin, theme);
     await page.setViewportSize({ width: 1280, height });
-    const [{ id }] = await (await fetch(`${origin}/api/runs`)).json();
+    const [{ id }] = /** @type {{ id: string }[]} */ (await (await fetch(`${origin}/api/runs`)).json());
     await page.goto(`${origin}/#/runs/${encodeURIComponent(id)}/${at}`);
     await page.locator(waitsFor).first().waitFor();
     // A dump that is opened for the first time is shown while it is read.

@@ -69,22 +69,32 @@ const TESTS_WITH_OWN_PROCESS = [
 
 /** Kernels that the tests have not run with: the process's own choice is among the usable ones. */
 function listOtherKernels() {
-  const { cpuKernel, usableCpuKernels } = loadAddon().runtimeInfo();
+  const addon = /** @type {import("../packages/engine/src/native-types.ts").NativeAddon} */ (loadAddon());
+  const { cpuKernel, usableCpuKernels } = addon.runtimeInfo();
   return usableCpuKernels.filter((kernel) => kernel !== cpuKernel);
 }
 
+/** @typedef {{ title: string, command: string, args: string[], env?: NodeJS.ProcessEnv, reports?: boolean }} Step */
+
+/** @type {(title: string, program: string[], args: string[]) => Step} */
 const step = (title, [command, ...before], args) => ({ title, command, args: [...before, ...args] });
+/** @type {(title: string, args: string[], env?: NodeJS.ProcessEnv) => Step} */
 const test = (title, args, env) => ({
   ...step(title, packageProgram(root, "vitest"), ["run", ...args]),
   env,
   reports: true,
 });
 const tsc = packageProgram(root, "typescript", "tsc");
-const typesFile = join(root, "node_modules", ".cache", "cria-types.tsbuildinfo");
+/** Types of a part; checks only what changed since the last time, and what depends on that. */
+const types = (title, config) =>
+  step(title, tsc, [
+    ...["-p", config, "--incremental", "--tsBuildInfoFile"],
+    join(root, "node_modules", ".cache", `cria-${config.replace(".json", "")}.tsbuildinfo`),
+  ]);
 const checks = [
   step("lint", packageProgram(root, "@biomejs/biome", "biome"), ["check", "."]),
-  // Checks only what changed since the last time, and what depends on that.
-  step("types", tsc, ["-p", "tsconfig.json", "--incremental", "--tsBuildInfoFile", typesFile]),
+  types("types", "tsconfig.json"),
+  types("types of scripts", "tsconfig.scripts.json"),
   step("types of the viewer", tsc, ["-p", "apps/viewer/tsconfig.json"]),
 ];
 
@@ -137,7 +147,10 @@ const folder = mkdtempSync(join(tmpdir(), "cria-tests-"));
 /** Most characters of a step's output that are kept for the end. */
 const MOST_OUTPUT = 200_000;
 
-/** Runs one step. Its output is shown as it comes, or (`later`) at its end, so that two steps do not mix theirs. */
+/**
+ * Runs one step. Its output is shown as it comes, or (`later`) at its end, so that two steps do not mix theirs.
+ * @param {Step} step @param {boolean} later
+ */
 async function run({ title, command, args, env, reports }, later) {
   const started = Date.now();
   const file = join(folder, `${title}.json`);

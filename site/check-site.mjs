@@ -4,13 +4,14 @@ import { join } from "node:path";
 /**
  * Lists defects of a built site: a missing page of a module, a page that the search lacks, or a file that is loaded from another host
  * (the site works offline). VitePress itself refuses dead links.
- * @param html folder of the built site. @param modules names of the API's modules; empty: it was built without the API.
+ * @param {string} html folder of the built site
+ * @param {readonly string[]} modules names of the API's modules; empty: it was built without the API
  */
 export function checkSite(html, modules) {
   const chunks = join(html, "assets", "chunks");
   const index = existsSync(chunks) ? readdirSync(chunks).find((name) => name.includes("localSearchIndex")) : undefined;
   const search = index === undefined ? "" : readFileSync(join(chunks, index), "utf8");
-  const pages = readdirSync(html, { recursive: true }).filter((name) => name.endsWith(".html"));
+  const pages = readdirSync(html, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html"));
   const missing = modules.filter((name) => !pages.includes(join("api", name, "index.html")));
   const unfound = ["/start.html", ...modules.map((name) => `/api/${name}/`)].filter(
     (address) => !search.includes(`${address}#`),

@@ -5,7 +5,12 @@ export function readTerms(glossary) {
   return [...glossary.matchAll(/^### (.+)$/gm)].map(([, name]) => ({ name, address: `/glossary#${slugify(name)}` }));
 }
 
-/** A plugin of markdown-it: the first use of each term on a page leads to the glossary. Headings, code and links stay as they are. */
+/**
+ * A plugin of markdown-it: the first use of each term on a page leads to the glossary. Headings, code and links stay as they are.
+ * @param {{ core: { ruler: { push(name: string, rule: (state: any) => void): unknown } } }} markdown what a plugin for texts needs
+ * @param {readonly { name: string, address: string }[]} terms
+ * @param {{ skip?: (env: { relativePath?: string }) => boolean }} options pages that stay as they are
+ */
 export function linkTerms(markdown, terms, { skip = () => false } = {}) {
   if (terms.length === 0) return;
   const byWord = new Map(terms.flatMap((term) => listForms(term.name).map((form) => [form, term])));

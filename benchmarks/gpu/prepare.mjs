@@ -62,14 +62,14 @@ function installProject() {
   // Not used there: other processors, sandboxes of tools, maps for debuggers, the CUDA package's copies for the CPU.
   for (const name of ["@node-llama-cpp/linux-arm64", "pyodide", "@types", "node-addon-api"])
     rmSync(join(modules, name), { recursive: true, force: true });
-  for (const path of readdirSync(modules, { recursive: true }))
+  for (const path of readdirSync(modules, { recursive: true, encoding: "utf8" }))
     if (/\.(map|d\.c?ts)$/.test(path)) rmSync(join(modules, path), { force: true });
   for (const name of readdirSync(backend))
     if (!/^libggml-(cuda|base)\.so/.test(name)) rmSync(join(backend, name), { recursive: true });
 }
 
-/** Our kernels beside the addon, and the program that checks them. */
-function buildKernels() {
+/** Our kernels beside the addon, and the program that checks them. @param {string} nvcc */
+function buildKernels(nvcc) {
   const sources = join(nativeRoot, "kernels");
   const files = readdirSync(sources).filter((name) => name.endsWith(".cu"));
   const target = values.architecture ?? "90";
@@ -77,6 +77,7 @@ function buildKernels() {
   // Python's packages of CUDA have lib, where a toolkit has lib64.
   flags.push("--threads", "0", `-L${join(dirname(dirname(nvcc)), "lib")}`);
   const paths = files.map((name) => join(sources, name));
+  /** @param {string[]} options */
   const compile = (options) => execFileSync(nvcc, options, { stdio: ["ignore", 2, 2] });
   compile([
     ...flags,
@@ -111,7 +112,7 @@ try {
   console.error("installing");
   installProject();
   console.error("our kernels");
-  buildKernels();
+  buildKernels(nvcc);
   await bundleMeasure();
   for (const name of ["peer.py", "table.py", "cases.json"]) cpSync(join(here, name), join(project, name));
   copyFileSync(process.execPath, join(project, "node"));

@@ -52,7 +52,7 @@ for (const user of users) {
   const [kind, name] = user.split("=");
   if (!["coordinator", "worker", "workers", "observer"].includes(kind) || !/^[A-Za-z0-9][\w-]{0,63}$/.test(name ?? ""))
     throw new Error(`${user}: expected coordinator=NAME, worker=NAME, workers=NAME or observer=NAME`);
-  const role = kind === "workers" ? "worker" : kind;
+  const role = /** @type {"coordinator" | "worker" | "observer"} */ (kind === "workers" ? "worker" : kind);
   if (existsSync(place(`${name}.creds`))) continue;
   const permissions = {
     pub: { allow: listPermissions(role, values.prefix, kind === "worker" ? name : undefined) },

@@ -106,6 +106,7 @@ function forgetOldConfiguration(defines) {
 
 /** CMake's settings about Node. On Windows an addon is linked with functions of node.exe, which it names. */
 function listNodeSettings() {
+  /** @type {{ include_dir: string, def_paths: { node_api_def: string } }} */
   const headers = require("node-api-headers");
   return {
     NODE_API: headers.include_dir,
@@ -134,6 +135,7 @@ function compileAddon({ source, bins }) {
     ...(prebuild ? relocate(bins) : {}),
   };
   forgetOldConfiguration(defines);
+  /** @type {import("node:child_process").ExecFileSyncOptions} */
   const options = { stdio: ["ignore", process.env.CRIA_VERBOSE ? "inherit" : "pipe", "pipe"], maxBuffer: 1 << 28 };
   const cmake = (...args) => execFileSync("cmake", args, options);
   try {

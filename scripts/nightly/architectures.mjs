@@ -26,7 +26,7 @@ import { describeRun, root, writeReport } from "./learning.mjs";
 
 const { values } = parseArgs({ options: { only: { type: "string" } } });
 const stock = createRequire(join(root, "models", "package.json")).resolve("node-llama-cpp");
-const { getLlama, LlamaLogLevel } = await import(pathToFileURL(stock));
+const { getLlama, LlamaLogLevel } = await import(pathToFileURL(stock).href);
 
 const narrow = { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
 /** For types whose blocks have 256 weights; logits are as large as those of the narrow ones. */
@@ -157,7 +157,9 @@ for (const architecture of all.filter((name) => values.only === undefined || val
   });
   console.log(JSON.stringify(rows.at(-1)));
   for (const [type, shape] of Object.entries(shapes)) {
-    const typed = { architecture, ...shape, type };
+    const typed = /** @type {import("../../packages/engine/src/testing/index.ts").TinyModelOptions} */ ({
+      ...{ architecture, ...shape, type },
+    });
     const { logprob, gradient } = await compareWithFloats(models, await models.write(typed));
     rows.push({ architecture, type, logprob, lora: gradient, full: null, ...(await compareWithStock(llama, typed)) });
     console.log(JSON.stringify(rows.at(-1)));

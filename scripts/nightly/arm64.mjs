@@ -49,6 +49,7 @@ F32, so that they agree less closely.`,
 });
 
 function run(command, args, env = {}) {
+  /** @type {import("node:child_process").SpawnSyncOptionsWithStringEncoding} */
   const options = { encoding: "utf8", env: { ...process.env, ...env }, maxBuffer: 2 ** 26 };
   const { status, signal, stdout, stderr } = spawnSync(command, args, options);
   if (status !== 0) throw new Error(`${command} ended with ${status ?? signal}\n${`${stdout}${stderr}`.slice(-3000)}`);
@@ -92,6 +93,7 @@ async function runChecks() {
   for (const { name, compare } of compareRuns) await check(name, () => compare(runs["x64 1"], runs["arm64 1"], expect));
 }
 
+/** @param {string} arch @param {number} threads @param {string[]} command @param {NodeJS.ProcessEnv} env */
 function smoke(arch, threads, [command, ...args], env) {
   const output = join(work, `${arch}-${threads}.json`);
   run(command, [...args, join(import.meta.dirname, "emulated", "smoke.mjs"), model, output, String(threads)], env);

@@ -26,7 +26,7 @@ const { checks, check } = collectChecks((name) => !values.only || name.includes(
 const skipped = [];
 const started = performance.now();
 
-const worker = { role: "worker", jobMs: 250, slots: 4 };
+const worker = { role: /** @type {const} */ ("worker"), jobMs: 250, slots: 4 };
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
 
 /** A check in a network with two workers and a coordinator that are all at work. */

@@ -154,7 +154,7 @@ function setType(tensor, type, draw) {
   tensor.type = type.name;
   const count = tensor.shape.reduce((product, n) => product * n, 1);
   // Numbers below 128 only: few of them read as NaN or as huge floats.
-  tensor.bytes = Buffer.alloc((count / type.blockSize) * type.blockBytes, () => 0);
+  tensor.bytes = Buffer.alloc((count / type.blockSize) * type.blockBytes);
   for (let i = 0; i < tensor.bytes.length; i += 1 + draw(7)) tensor.bytes[i] = draw(128);
 }
 
@@ -213,8 +213,8 @@ async function makeMutant(seed, folder, built) {
 /** Child: seeds come in, one JSON line goes out before and after each. */
 async function work() {
   const dist = new URL("../../packages/engine/dist/", import.meta.url);
-  const engine = await import(new URL("index.js", dist));
-  const testing = await import(new URL("testing.js", dist));
+  const engine = await import(new URL("index.js", dist).href);
+  const testing = await import(new URL("testing.js", dist).href);
   const { loadModel, quantizeModel } = engine;
   const folder = process.argv[3];
   const ones = { weights: [1, 1, 1, 1], entropyWeights: [0, 0, 0, 0] };

@@ -61,7 +61,7 @@ const file = "image-examples.json";
 const report = {
   ...describeRun(),
   examples: values.only ? JSON.parse(readFileSync(join(import.meta.dirname, file), "utf8")).examples : {},
-  misses: [],
+  misses: /** @type {string[]} */ ([]),
 };
 for (const { name, title, seconds, habit, misses } of examples) {
   const folder = join(root, "examples", name);

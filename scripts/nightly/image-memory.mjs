@@ -43,10 +43,12 @@ if (values.child) {
   const { path, mmproj } = pathsOf(name);
   const image = await loadImage({ bytes: drawPicture(width, height) });
   const model = await loadModel({ path, mmproj, contextSize: 8192, maxSequences: 1 });
-  const tokens = model.images.countTokens(image);
+  const { images } = model;
+  if (!images) throw new Error(`${mmproj}: the model takes no images`);
+  const tokens = images.countTokens(image);
   const before = process.memoryUsage.rss();
   const cpu = process.cpuUsage();
-  await model.images.prepare(image);
+  await images.prepare(image);
   const { user, system } = process.cpuUsage(cpu);
   const measured = process.resourceUsage().maxRSS * 1024 - before;
   const estimated = estimateEncoding(readTowerShape(await readGguf(mmproj)), tokens, width * height);
@@ -59,7 +61,9 @@ if (values.child) {
   for (const what of values.only ?? all) {
     const [name] = what.split(":");
     const { path, mmproj } = pathsOf(name);
-    const { model, projector } = visionPairs.find((pair) => pair.name === name);
+    const pair = visionPairs.find((one) => one.name === name);
+    if (!pair) throw new Error(`--only ${what}: no such pair`);
+    const { model, projector } = pair;
     await makeTinyModel(path, model);
     await makeTinyProjector(mmproj, { ...projector, ...towers[name], heads: 16 });
     const args = [...process.execArgv, process.argv[1], "--child", what, "--folder", folder];

@@ -259,7 +259,9 @@ function listAdditions(kind) {
 }
 
 function makeTrainConfig(trainer, kind) {
-  const { algorithm = {}, model, actor, rollout, data, distillation = {}, reward = "reward.mjs" } = listAdditions(kind);
+  /** @type {Record<string, any>} */
+  const additions = listAdditions(kind);
+  const { algorithm = {}, model, actor, rollout, data, distillation = {}, reward = "reward.mjs" } = additions;
   const length = rollout?.response_length ?? 8;
   return {
     algorithm,
@@ -327,7 +329,9 @@ async function trainAndKill(kind, name) {
   }
   const done = readSteps(kind, name);
   const phase = isSaving() ? "saving" : done.length > 0 ? "training" : "starting";
-  const by = random() < 1 / 3 ? Object.keys(exitCodes)[Math.floor(3 * random())] : "SIGKILL";
+  const by = /** @type {NodeJS.Signals} */ (
+    random() < 1 / 3 ? Object.keys(exitCodes)[Math.floor(3 * random())] : "SIGKILL"
+  );
   child.kill(by);
   const { code, signal, stderr } = await ended;
   // A process that does not listen yet is ended by the signal itself.

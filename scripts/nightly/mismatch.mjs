@@ -28,6 +28,8 @@ const { values } = parseArgs({
   },
 });
 if (missingModel !== null) throw new Error(missingModel);
+/** Answers of the policy in each conversation. */
+const TURNS = 2;
 const temperatures = [0.7, 1];
 const caches = ["f32", "f16", "q8_0"];
 /** Other caches are measured with these weights alone. */
@@ -35,7 +37,7 @@ const weightsOfCaches = "F16";
 
 const questions = ["What is a llama?", "Name three rivers.", "Why is the sky blue?", "Count from ten down to one."];
 
-/** Two steps of 16 conversations of two turns. The second step samples with an adapter that has learned. */
+/** Two steps of 16 conversations. The second step samples with an adapter that has learned. */
 async function measure({ type, temperature, cache }) {
   const folder = mkdtempSync(join(tmpdir(), "cria-mismatch-"));
   try {
@@ -43,7 +45,8 @@ async function measure({ type, temperature, cache }) {
       model: await getRealFile(type),
       task: defineTask({
         rows: questions.map((question) => ({ question })),
-        interaction: ({ turn }) => (turn === 0 ? "Say it in other words." : { shouldTerminate: true }),
+        interaction: ({ messages }) =>
+          messages.length < 2 * TURNS ? "Say it in other words." : { shouldTerminate: true },
         // Any reward that varies.
         reward: ({ answer }) => answer.length % 7,
         maxPromptLength: 64,
@@ -61,7 +64,10 @@ async function measure({ type, temperature, cache }) {
     const steps = [];
     for await (const { metrics } of run) steps.push(metrics);
     const read = (name) => steps.map((step) => step[name]);
+    const turns = read("num_turns/min").map((messages) => messages / 2);
+    if (turns.some((count) => count !== TURNS)) throw new Error(`expected ${TURNS} turns, received ${turns}`);
     return {
+      turns: TURNS,
       tokens: read("engine/decode_tokens").reduce((sum, count) => sum + count, 0),
       differences: read("training/rollout_probs_diff_max"),
       passes: read("training/old_log_prob_pass"),
@@ -77,8 +83,10 @@ const isPromised = ({ kernel, type, cache }) => cache === "f32" && (kernel !== "
 const show = (value) => (value === 0 ? "0" : value.toExponential(1));
 
 function writeTable(report) {
-  const rows = report.rows.map(({ kernel, type, cache, temperature, tokens, differences, date, commit, cpu }) =>
-    [kernel, type, cache.toUpperCase(), temperature, tokens, ...differences.map(show), date, commit, cpu].join(" | "),
+  const rows = report.rows.map(({ kernel, type, cache, temperature, turns, tokens, differences, date, commit, cpu }) =>
+    [kernel, type, cache.toUpperCase(), temperature, turns, tokens, ...differences.map(show), date, commit, cpu].join(
+      " | ",
+    ),
   );
   writeFileSync(
     `${result}.md`,
@@ -86,10 +94,10 @@ function writeTable(report) {
 
 The largest difference of a sampled token's probability, by the sampler and by the training graph, in the first and the second of two LoRA
 steps: the second samples with an adapter that has learned. SmolLM2-135M-Instruct, SHA-256 \`${report.sha256}\`, written in each type;
-16 conversations of two turns a step.
+16 conversations of so many turns a step.
 
-| kernel | weights | cache | temperature | tokens | step 1 | step 2 | date | commit | machine |
-| --- | --- | --- | --: | --: | --: | --: | --- | --- | --- |
+| kernel | weights | cache | temperature | turns | tokens | step 1 | step 2 | date | commit | machine |
+| --- | --- | --- | --: | --: | --: | --: | --: | --- | --- | --- |
 ${rows.map((row) => `| ${row} |`).join("\n")}
 
 Again: \`node --conditions=cria-source --import tsx scripts/nightly/mismatch.mjs\`.

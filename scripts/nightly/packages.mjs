@@ -125,9 +125,8 @@ let newcomer = null;
 try {
   let tarballs = [];
   await check("pack", () => {
-    tarballs = values.tarballs
-      ? readdirSync(values.tarballs).map((name) => resolve(values.tarballs, name))
-      : packAll(join(work, "tarballs"));
+    const { tarballs: packed } = values;
+    tarballs = packed ? readdirSync(packed).map((name) => resolve(packed, name)) : packAll(join(work, "tarballs"));
     return tarballs.map((file) => `${basename(file)} ${Math.ceil(statSync(file).size / 1024)} KiB`).join(", ");
   });
   const nameOf = (file) => readPackedManifest(file).name;

@@ -68,7 +68,7 @@ try {
   // The policy moves away from the one that sampled.
   const ranges = trajectories.map(({ tokenIds }) => ({ tokenIds }));
   const reference = await engine.score(ranges, { adapter: false });
-  await fillAdapter(engine, 0.01);
+  await fillAdapter(/** @type {import("../../packages/engine/src/index.ts").LlamaModel} */ (engine), 0.01);
   const sampled = trajectories.map(({ responseMask }) => responseMask.reduce((sum, bit) => sum + bit, 0));
   const offsets = Int32Array.from([0, ...trajectories.map((_, i) => i + 1)]);
   const { advantages } = advantageEstimators.get("grpo")({

@@ -126,19 +126,17 @@ async function measureScores(type) {
   const oracle = await askOracle({ command: "scores", model: path, sequences });
   report.versions = { torch: oracle.torch, transformers: oracle.transformers };
   report.channels = oracle.channels;
-  const byKind = (found) =>
-    Object.fromEntries(
-      Object.keys(texts).map((kind) => {
-        const [begin, end] = kind === "text" ? [0, texts.text.length] : [texts.text.length, sequences.length];
-        return [kind, compare(found.slice(begin, end), oracle.logprobs.slice(begin, end))];
-      }),
-    );
+  const count = texts.text.length;
+  const byKind = (found) => ({
+    text: compare(found.slice(0, count), oracle.logprobs.slice(0, count)),
+    chat: compare(found.slice(count), oracle.logprobs.slice(count)),
+  });
   const add = (who, found) => {
     const row = { type, who, ...byKind(found) };
     keep("scores", row, (old) => old.type === type && old.who === who);
     log(`${type} ${who}: mean ${row.text.mean.toExponential(2)} nats (text), ${row.chat.mean.toExponential(2)} (chat)`);
   };
-  for (const kvType of ["f32", "f16"]) {
+  for (const kvType of /** @type {const} */ (["f32", "f16"])) {
     const stock = await StockEval.start({ path, threads: Number(values.threads), contextSize: 2048, kvType }, log);
     const found = [];
     for (const ids of sequences) found.push(await stock.score(ids));
@@ -201,8 +199,8 @@ async function measureAdapter(type) {
   const ours = await askOurs(kernels[0], { command: "scores", model: path, sequences: asked, adapter: file });
   const base = await askOurs(kernels[0], { command: "scores", model: path, sequences: asked });
   const oracle = await askOracle({ command: "scores", model: path, sequences: asked, adapter: trained, scale: 2 });
-  const options = { path, threads: Number(values.threads), contextSize: 2048, kvType: "f32", adapter: file };
-  const stock = await StockEval.start(options, log);
+  const size = { threads: Number(values.threads), contextSize: 2048 };
+  const stock = await StockEval.start({ path, ...size, kvType: "f32", adapter: file }, log);
   const theirs = [];
   for (const ids of asked) theirs.push(await stock.score(ids));
   await stock.dispose();
@@ -256,10 +254,12 @@ async function measureLanguage() {
   };
   log(`tokenizer: ${JSON.stringify(report.tokenizer)}`);
 
-  const own = new ChatTemplate(model.chatTemplate, { bos_token: "<|im_start|>", eos_token: "<|im_end|>" });
+  const { chatTemplate } = model;
+  if (chatTemplate === null) throw new Error(`${realModel.file} has no chat template`);
+  const own = new ChatTemplate(chatTemplate, { bos_token: "<|im_start|>", eos_token: "<|im_end|>" });
   const others = templateCases.filter(({ template }) => template !== "cria-tiny");
   const templates = [
-    { name: "SmolLM2-135M-Instruct", source: model.chatTemplate, template: own, kwargs: {} },
+    { name: "SmolLM2-135M-Instruct", source: chatTemplate, template: own, kwargs: {} },
     ...others.map(({ template: name, bos = "", eos = "", kwargs = {} }) => {
       const source = readBundledTemplate(name);
       return { name, source, template: new ChatTemplate(source, { bos_token: bos, eos_token: eos }), kwargs };
@@ -270,6 +270,7 @@ async function measureLanguage() {
       [false, true].map((prompt) => {
         const options = { tools, addGenerationPrompt: prompt, kwargs };
         let text = null;
+        /** @type {Record<string, any> | null} */
         let variables = null;
         try {
           variables = template.makeVariables(messages, options);
@@ -281,7 +282,7 @@ async function measureLanguage() {
       }),
     ),
   );
-  const asked = cases.filter(({ variables }) => variables !== null);
+  const asked = cases.flatMap(({ variables, ...one }) => (variables === null ? [] : [{ ...one, variables }]));
   const { texts, errors } = await askPython("language.py", {
     command: "render",
     cases: asked.map(

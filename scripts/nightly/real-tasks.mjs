@@ -84,7 +84,7 @@ function writeResults(stored) {
 }
 
 const folderOf = (name) => join(root, "examples", name);
-for (const { name, source } of tasks) makeData(folderOf(name), source);
+for (const task of tasks) makeData(folderOf(task.name), "source" in task ? task.source : []);
 for (const { name, title, window } of tasks)
   for (const seed of values.seeds.split(",").map(Number)) {
     const result = await trainBySeed(folderOf(name), seed);

@@ -25,8 +25,9 @@ const kinds = {
 const batches = [];
 const hostile = [];
 const problems = [];
-for (const [language, { Sandbox, programs }] of Object.entries(kinds)) {
+for (const language of /** @type {(keyof typeof kinds)[]} */ (Object.keys(kinds))) {
   if (values.only && values.only !== language) continue;
+  const { Sandbox, programs } = kinds[language];
   const pool = new Sandbox();
   const load = loadavg()[0];
   const batch = await runBatch(language, pool);

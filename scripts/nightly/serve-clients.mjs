@@ -27,6 +27,9 @@ function makeUniform(from) {
 
 /**
  * Sends a body and reads the answer. `hangUpMs`: the connection is cut after so long. `pauseMs`: between two pieces.
+ * @param {string} path @param {string} body
+ * @param {{ hangUpMs?: number, pauseMs?: number, headers?: Record<string, string> }} options
+ * @returns {Promise<{ status: number | undefined, text: string }>}
  */
 function send(path, body, { hangUpMs, pauseMs = 0, headers = {} } = {}) {
   return new Promise((resolve, reject) => {
@@ -175,7 +178,7 @@ async function bother(index) {
   counts.strangers[status] = (counts.strangers[status] ?? 0) + 1;
 }
 
-/** A body without an end, until the server has had enough. */
+/** A body without an end, until the server has had enough. @returns {Promise<void>} */
 function pour() {
   return new Promise((resolve) => {
     const sent = request(`${url}/v1/chat/completions`, { method: "POST" });

@@ -45,10 +45,12 @@ async function serveTo(clients) {
     cwd: root,
     stdio: ["ignore", "pipe", "inherit"],
   });
+  /** @type {Promise<number | null>} */
   const exited = new Promise((resolve) => server.once("exit", resolve));
   const [line] = await Promise.race([
     (async () => {
       for await (const text of createInterface({ input: server.stdout })) return [text];
+      throw new Error("cria serve closed its output without a word");
     })(),
     exited.then((code) => {
       throw new Error(`cria serve ended with ${code}`);

@@ -56,10 +56,10 @@ if (values.out) {
   mkdirSync(dirname(values.out), { recursive: true });
   writeFileSync(`${values.out}.json`, `${JSON.stringify(result, null, 2)}\n`);
   writeFileSync(`${values.out}.svg`, drawMemory(memory.samples, memory.trend));
-  writeFileSync(`${values.out}.md`, describe());
+  writeFileSync(`${values.out}.md`, describe(`${basename(values.out)}.svg`));
 }
 
-function describe() {
+function describe(picture) {
   const { trend } = memory;
   return `# Mixed load
 
@@ -86,7 +86,7 @@ The embedded policy with a LoRA adapter, 4 KV slots of 512 tokens; the weights c
 | unhandled rejections | ${failures.filter((text) => text.startsWith("unhandled")).length} |
 | RSS after the warm-up (${trend?.warmUpSeconds.toFixed(0)} s), and at the end | ${trend ? `${mib(trend.first)}, ${mib(trend.last)} (${(trend.slope / 2 ** 20).toFixed(2)} MiB an hour)` : "too short to say"} |
 
-![RSS over time](${basename(values.out)}.svg)
+![RSS over time](${picture})
 ${failures.map((text) => `\n- ${text.split("\n")[0].slice(0, 300)}`).join("")}
 `;
 }

@@ -28,14 +28,21 @@ const { values } = parseArgs({
   },
 });
 const rank = 16;
-const path = await getModelFile(values.model, values.type);
+const path = await getModelFile(
+  /** @type {import("../../benchmarks/models/index.ts").ModelName} */ (values.model),
+  /** @type {import("../../benchmarks/models/index.ts").ModelType} */ (values.type),
+);
 
 if (values.child) {
   const [length, conversations = 1] = values.child.split("/").map(Number);
   const model = await loadModel({ path, lora: { rank, alpha: 2 * rank }, contextSize: length, maxSequences: 1 });
   const sequences = toSequences(makeBatch(conversations, length / conversations - 1, model.info.vocabSize, false));
   const sequence = model.createSequence();
-  await sequence.generate(sequences[0].tokenIds.slice(0, 512), { maxTokens: 8, seed: 1, stopTokens: [] });
+  await sequence.generate(Int32Array.from(sequences[0].tokenIds).slice(0, 512), {
+    maxTokens: 8,
+    seed: 1,
+    stopTokens: [],
+  });
   sequence.dispose();
   await model.train(sequences, policyGradient, { learningRate: 1e-4, maxGradNorm: 1 }, { microBatchTokens: length });
   console.log(process.resourceUsage().maxRSS * 1024);

@@ -126,7 +126,7 @@ for (const one of cases.filter(({ architecture }) => values.only === undefined |
     env: one.f16 ? env : { ...env, GGML_VK_DISABLE_F16: "1" },
     timeout: 1_800_000,
   }).then(
-    ({ stdout }) => JSON.parse(stdout.trim().split("\n").at(-1)),
+    ({ stdout }) => JSON.parse(stdout.trim().split("\n").at(-1) ?? ""),
     (error) => ({
       error: `the process ended: ${error.signal ?? error.code}: ${error.stderr.trim().split("\n").at(-1)}`,
     }),

@@ -49,7 +49,10 @@ reportChecks({
 the norm of the same tensor's gradient, the worst tensor counts. Wine is no Windows: what its kernel, its scheduler and its file system do is not tried.`,
 });
 
-/** Runs a program. @returns its stdout, through a file: Node cannot write to Wine's pipes. */
+/**
+ * Runs a program. @returns its stdout, through a file: Node cannot write to Wine's pipes.
+ * @param {string[]} command @param {{ env?: NodeJS.ProcessEnv, cwd?: string }} options
+ */
 function run([command, ...args], { env = {}, cwd = work } = {}) {
   const files = ["stdout", "stderr"].map((name) => join(work, name));
   const [out, err] = files.map((file) => openSync(file, "w"));
@@ -63,7 +66,10 @@ function run([command, ...args], { env = {}, cwd = work } = {}) {
   return stdout;
 }
 
-/** Wine's settings mean nothing to a program of this machine. */
+/**
+ * Wine's settings mean nothing to a program of this machine.
+ * @param {string[]} program @param {string[]} args @param {{ env?: NodeJS.ProcessEnv, cwd?: string }} options
+ */
 function runOn(program, args, { env, ...options } = {}) {
   return run([...program, ...args], { ...options, env: { ...wineEnv, ...env } });
 }
@@ -82,9 +88,9 @@ async function runChecks() {
   });
   await check("npm install for Windows", install);
   const runs = {};
-  for (const [platform, program] of [
-    ["linux", here],
-    ["win32", windows],
+  for (const { platform, program } of [
+    { platform: "linux", program: here },
+    { platform: "win32", program: windows },
   ])
     for (const threads of [1, 2])
       await check(`${platform}, ${threads} threads`, () => {

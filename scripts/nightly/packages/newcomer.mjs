@@ -78,7 +78,8 @@ export async function walk(cwd, run, env) {
   const lines = readFileSync(join(shop, "runs", "shop", "first", "metrics.jsonl"), "utf8")
     .trim()
     .split("\n");
-  const [first, last] = [lines[0], lines.at(-1)].map((line) => JSON.parse(line));
+  const [first, last] = [lines[0], lines[lines.length - 1]].map((line) => JSON.parse(line));
   const key = Object.keys(first).find((name) => /^val-core\/shop\/.*mean@1$/.test(name));
+  if (key === undefined) throw new Error("the run's first metrics have no validation");
   return { steps, before: first[key], after: last[key] };
 }

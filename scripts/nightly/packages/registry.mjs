@@ -31,10 +31,11 @@ export async function startRegistry(tarballs) {
   );
   const tarballUrl = (name) => `${base}/tarballs/${encodeURIComponent(name)}`;
   const server = createServer((request, response) => {
-    const [, wantsFile, name] = /^\/(tarballs\/)?([^?]*)/.exec(decodeURIComponent(request.url));
+    const { url = "/" } = request;
+    const [, wantsFile, name = ""] = /^\/(tarballs\/)?([^?]*)/.exec(decodeURIComponent(url)) ?? [];
     const found = packages.get(name);
     if (!found && !wantsFile && !name.startsWith("@cria/")) {
-      response.writeHead(302, { location: new URL(request.url.slice(1), upstream).href }).end();
+      response.writeHead(302, { location: new URL(url.slice(1), upstream).href }).end();
     } else if (!found) {
       response.writeHead(404, { "content-type": "application/json" }).end('{"error":"not found"}');
     } else if (wantsFile) {
@@ -51,7 +52,8 @@ export async function startRegistry(tarballs) {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const base = `http://127.0.0.1:${server.address().port}`;
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  const base = `http://127.0.0.1:${port}`;
   return {
     url: `${base}/`,
     tarballUrl,

@@ -41,7 +41,10 @@ const weighted = ({ logprobs, columns }) => {
   return { loss, dLogprobs };
 };
 
-/** Sequences whose tokens have weights; those of weight 0 are ignored. */
+/**
+ * Sequences whose tokens have weights; those of weight 0 are ignored.
+ * @param {Record<string, any>} given sequences, weights
+ */
 const toBatch = ({ sequences, weights }) =>
   sequences.map((tokenIds, i) => ({
     tokenIds,

@@ -59,7 +59,7 @@ function symbolize(text) {
       const [, module, offset] = FRAME.exec(line) ?? [];
       if (!module || !existsSync(module)) return line;
       const where = execFileSync("addr2line", ["-Cfpe", module, offset], { encoding: "utf8" }).trim();
-      return where.startsWith("??") ? line : `    ${/#\d+/.exec(line)[0]} ${where}`;
+      return where.startsWith("??") ? line : `    ${/#\d+/.exec(line)?.[0]} ${where}`;
     })
     .join("\n");
 }

@@ -6,14 +6,15 @@ import { createRequire } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { limitWasmMemory } from "./limit-wasm-memory.mjs";
 
+const port = /** @type {import("node:worker_threads").MessagePort} */ (parentPort);
 const bmpHeaderBytes = 122;
 const pageBytes = 65536;
 
 try {
   const picture = toBmp(workerData);
-  parentPort.postMessage({ picture }, [picture.buffer]);
+  port.postMessage({ picture }, [picture.buffer]);
 } catch (error) {
-  parentPort.postMessage({ error: error instanceof Error ? error.message : String(error) });
+  port.postMessage({ error: error instanceof Error ? error.message : String(error) });
 }
 
 function toBmp({ file, frame, width, height, mostBytes }) {
@@ -37,9 +38,12 @@ function toBmp({ file, frame, width, height, mostBytes }) {
   return bmp;
 }
 
+/** @returns {any} the module's exports */
 function startModule(mostBytes) {
   const wasm = readFileSync(createRequire(import.meta.url).resolve("@cwasm/webp/webp.wasm"));
-  const module = new WebAssembly.Module(limitWasmMemory(wasm, Math.ceil(mostBytes / pageBytes)));
+  const limited = limitWasmMemory(wasm, Math.ceil(mostBytes / pageBytes));
+  const module = new WebAssembly.Module(/** @type {BufferSource} */ (limited));
+  /** @type {WebAssembly.Imports} */
   const imports = {};
   for (const { module: from, name } of WebAssembly.Module.imports(module)) {
     imports[from] ??= {};

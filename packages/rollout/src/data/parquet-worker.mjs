@@ -7,10 +7,11 @@ import { compressors } from "hyparquet-compressors";
 // The reader's columns fail one by one, and it hears the first failure alone.
 process.on("unhandledRejection", () => undefined);
 
+const port = /** @type {import("node:worker_threads").MessagePort} */ (parentPort);
 const { buffer, byteOffset, byteLength } = workerData;
 const file = { byteLength, slice: (start, end = byteLength) => buffer.slice(byteOffset + start, byteOffset + end) };
 try {
-  parentPort.postMessage({ rows: await parquetReadObjects({ file, compressors, utf8: false }) });
+  port.postMessage({ rows: await parquetReadObjects({ file, compressors, utf8: false }) });
 } catch (error) {
-  parentPort.postMessage({ error: error instanceof Error ? error.message : String(error) });
+  port.postMessage({ error: error instanceof Error ? error.message : String(error) });
 }

@@ -92,7 +92,7 @@ export class Metrics {
         name: `cria_images_${name}`,
         help,
         registers,
-        collect() {
+        collect(this: Counter | Gauge) {
           this.reset();
           this.inc(value());
         },

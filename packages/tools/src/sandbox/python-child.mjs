@@ -19,7 +19,7 @@ const settings = readJson();
 const { folder, memoryMb, diskMb, seed } = settings;
 const MIB = 2 ** 20;
 const limits = { diskBytes: diskMb * MIB, importRules: IMPORT_RULES };
-const snapshot = readFrame();
+const snapshot = /** @type {Buffer} */ (readFrame());
 const makesSnapshot = snapshot.length === 0;
 
 /** Files that the realm may read, by name. */
@@ -32,7 +32,7 @@ const files = new Map([
   ],
 ]);
 /** V8 keeps compiled code while a reference to it lives, and gives it to each realm that compiles the same bytes. */
-export const compiled = new WebAssembly.Module(files.get("/pyodide/pyodide.asm.wasm"));
+export const compiled = new WebAssembly.Module(/** @type {BufferSource} */ (files.get("/pyodide/pyodide.asm.wasm")));
 
 /** Turns a script of Pyodide into a plain script: the realm has neither modules nor their addresses. */
 function readScript(name, ending, edit = (source) => source) {
@@ -60,7 +60,7 @@ async function startPython(print) {
   const host = {
     now: () => performance.now(),
     random: (count) => randomBytes(Math.min(count, 65_536)).toString("base64"),
-    size: (name) => files.get(name).length,
+    size: (name) => /** @type {Uint8Array} */ (files.get(name)).length,
     fill: (name, target) => {
       target.set(files.get(name));
     },
@@ -84,6 +84,7 @@ if (makesSnapshot) {
   python.copyTo(memory);
   writeFrame(memory);
 } else {
+  /** @type {{ write: (text: string) => unknown }} */
   const print = { write: () => {} };
   let python = null;
   await servePrograms(settings, async () => {

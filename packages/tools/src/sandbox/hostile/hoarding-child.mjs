@@ -5,4 +5,5 @@ import { servePrograms } from "../serve-programs.mjs";
 const kept = [];
 await servePrograms(readJson(), async () => ({ code }) => {
   kept.push(Buffer.alloc(Number(code) * 2 ** 20, 1));
+  return undefined;
 });

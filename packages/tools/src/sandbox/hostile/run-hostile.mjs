@@ -21,7 +21,8 @@ const OVERSHOOT_MB = 100;
 /** A process's peak resident memory in MiB, from Linux; null elsewhere and when the process is gone. */
 function readPeakMb(pid) {
   try {
-    return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
+    const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return kib === undefined ? null : Number(kib) / 1024;
   } catch {
     return null;
   }
@@ -33,6 +34,7 @@ function readPeakMb(pid) {
  * @param Sandbox the class of the programs' sandbox
  */
 export async function runHostile(programs, Sandbox, onResult = () => {}) {
+  /** @type {Record<string, any[]>} */
   const pools = { clock: [], cpu: [], other: [] };
   for (const program of programs) {
     const ends = program.ends.split("|");
@@ -92,7 +94,7 @@ const ENDLESS = { javascript: "for (;;);", python: "while True: pass" };
  */
 export async function runBatch(language, sandbox, count = 64) {
   const started = performance.now();
-  const result = { right: 0, stopped: 0, wrong: [], slowestS: 0 };
+  const result = { right: 0, stopped: 0, wrong: /** @type {string[]} */ ([]), slowestS: 0 };
   await Promise.all(
     Array.from({ length: count }, async (_, i) => {
       const isEndless = i % 8 === 3;

@@ -1,2 +1,0 @@
-export function findNvcc(): string | null;
-export function buildKernels(): Promise<{ library: string | null; said: string | null }>;

@@ -1,1 +1,0 @@
-export function checkSite(html: string, modules: readonly string[]): string[];

@@ -1,1 +1,0 @@
-export function listModules(): { name: string; source: string }[];

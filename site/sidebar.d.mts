@@ -1,1 +1,0 @@
-export const groups: readonly { title: string; pages: readonly string[] }[];
