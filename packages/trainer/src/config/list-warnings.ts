@@ -41,8 +41,12 @@ export function listWarnings(config: TrainConfig): ConfigWarning[] {
     });
   }
   const { adv_estimator: estimator } = algorithm;
-  const isKnown = advantageEstimators.names().includes(estimator);
-  if (isKnown && advantageEstimators.get(estimator).comparesGroup && countSamples(actor_rollout_ref.rollout) === 1) {
+  const { enabled: hasTeacher, distillation_loss } = config.distillation;
+  const comparesGroup =
+    (!hasTeacher || distillation_loss.use_task_rewards) &&
+    advantageEstimators.names().includes(estimator) &&
+    advantageEstimators.get(estimator).comparesGroup;
+  if (comparesGroup && countSamples(actor_rollout_ref.rollout) === 1) {
     warnings.push({
       key: "actor_rollout_ref.rollout.n",
       found: `is 1, and ${estimator} compares the conversations of a prompt with each other, of which there is one, unless a row asks for more`,

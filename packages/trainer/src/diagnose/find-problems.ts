@@ -14,6 +14,7 @@ export function findProblems(history: readonly StepMetrics[], context: RunContex
   const run = new RunHistory(history, context);
   if (run.steps.length < (context.fewest ?? WINDOW)) return [];
   const remarks = rules
+    .filter(({ isOfRewards }) => !isOfRewards || !run.isTaughtAlone)
     .flatMap(({ name, look }) => {
       const remark = look(run);
       return remark ? [{ rule: name, ...remark }] : [];

@@ -34,6 +34,7 @@ export const rewardRules: readonly Rule[] = [
   {
     name: "reward_hacking",
     when: "The reward rises by a tenth of its range while success falls, or while success stays below 0.8 and lengths grow or shrink by half.",
+    isOfRewards: true,
     look: (run) => {
       if (run.steps.length < LONG) return null;
       const range = run.max("critic/score/max", run.steps) - run.min("critic/score/min", run.steps);
@@ -61,6 +62,7 @@ export const rewardRules: readonly Rule[] = [
   {
     name: "one_part",
     when: "Of several parts of the score one alone tells conversations apart over fifteen steps, and success does not rise.",
+    isOfRewards: true,
     look: (run) => {
       if (run.steps.length < LONG) return null;
       const parts = describeParts(run);
@@ -84,6 +86,7 @@ export const rewardRules: readonly Rule[] = [
   {
     name: "bonus_alone",
     when: "What is judged is the same for every conversation over fifteen steps: rewards differ by bonuses, step rewards or length alone.",
+    isOfRewards: true,
     look: (run) => {
       if (run.steps.length < LONG || run.silence !== null) return null;
       const outcomes = run.values("reward/outcome/mean", run.steps);

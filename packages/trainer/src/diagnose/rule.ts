@@ -23,6 +23,8 @@ export interface Rule {
   name: string;
   /** Condition of the rule, for docs: a sentence. */
   when: string;
+  /** True if it is about what rewards teach: it is left out where a teacher alone does. */
+  isOfRewards?: boolean;
   look: (run: RunHistory) => Remark | null;
 }
 

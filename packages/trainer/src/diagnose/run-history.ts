@@ -127,8 +127,13 @@ export class RunHistory {
     return !readKey(this.context.config, path);
   }
 
+  /** True if only a teacher's term is trained on: what rewards say, and whether they differ, teaches nothing. */
+  get isTaughtAlone(): boolean {
+    return !this.isOff("distillation.enabled") && this.isOff("distillation.distillation_loss.use_task_rewards");
+  }
+
   private describeSilence(): string | null {
-    if (this.recent.length === 0 || this.isRising) return null;
+    if (this.recent.length === 0 || this.isRising || this.isTaughtAlone) return null;
     const count = (steps: readonly StepMetrics[]) => steps.filter(isSilent).length;
     // One lucky conversation among hundreds is not learning; neither are several, if nothing follows from them.
     const isStill = count(this.recent) >= this.recent.length - (this.recent.length >= WINDOW ? 1 : 0);

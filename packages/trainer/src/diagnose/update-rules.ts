@@ -148,6 +148,7 @@ export const updateRules: readonly Rule[] = [
   {
     name: "entropy_collapse",
     when: "Entropy is at most a fifth of what it was, eight in ten groups are all alike, and the mean reward is below eight tenths of its range.",
+    isOfRewards: true,
     look: (run) => {
       if (run.steps.length < 10) return null;
       const [before, after] = [run.mean("actor/entropy", run.first), run.mean("actor/entropy")];
