@@ -14,7 +14,7 @@ const sources = join(nativeRoot, "kernels");
 
 /** Path of nvcc; null when none compiles for CUDA 13. */
 export function findNvcc() {
-  const roots = [process.env.CUDA_PATH, process.env.CUDA_HOME].flatMap((root) => root || []);
+  const roots = /** @type {string[]} */ ([process.env.CUDA_PATH, process.env.CUDA_HOME].filter(Boolean));
   for (const nvcc of [...roots.map((root) => join(root, "bin", "nvcc")), "nvcc", "/usr/local/cuda/bin/nvcc"]) {
     const { status, stdout } = spawnSync(nvcc, ["--version"], { encoding: "utf8" });
     if (status === 0 && Number(/release (\d+)/.exec(stdout)?.[1]) >= 13) return nvcc;

@@ -158,7 +158,9 @@ for (const architecture of all.filter((name) => values.only === undefined || val
   console.log(JSON.stringify(rows.at(-1)));
   for (const [type, shape] of Object.entries(shapes)) {
     const typed = /** @type {import("../../packages/engine/src/testing/index.ts").TinyModelOptions} */ ({
-      ...{ architecture, ...shape, type },
+      architecture,
+      ...shape,
+      type,
     });
     const { logprob, gradient } = await compareWithFloats(models, await models.write(typed));
     rows.push({ architecture, type, logprob, lora: gradient, full: null, ...(await compareWithStock(llama, typed)) });

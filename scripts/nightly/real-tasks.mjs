@@ -29,8 +29,16 @@ if (missingModel !== null) throw new Error(missingModel);
  * demonstrations' success: it must exceed that in any case. `source` are arguments of the program that makes the rows.
  */
 const tasks = [
-  { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 7200, window: 1 },
-  { name: "library-desk", title: "Search, lend, answer", success: 0.9, gain: 0.1, seconds: 1800, window: 3 },
+  { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 7200, window: 1, source: [] },
+  {
+    name: "library-desk",
+    title: "Search, lend, answer",
+    success: 0.9,
+    gain: 0.1,
+    seconds: 1800,
+    window: 3,
+    source: [],
+  },
   {
     ...{ name: "gsm8k-calculator", title: "GSM8K with a calculator", success: 0, gain: 0, seconds: 7200, window: 10 },
     source: values.gsm8k === undefined ? [] : [resolve(values.gsm8k)],
@@ -84,7 +92,7 @@ function writeResults(stored) {
 }
 
 const folderOf = (name) => join(root, "examples", name);
-for (const task of tasks) makeData(folderOf(task.name), "source" in task ? task.source : []);
+for (const { name, source } of tasks) makeData(folderOf(name), source);
 for (const { name, title, window } of tasks)
   for (const seed of values.seeds.split(",").map(Number)) {
     const result = await trainBySeed(folderOf(name), seed);

@@ -47,16 +47,11 @@ async function serveTo(clients) {
   });
   /** @type {Promise<number | null>} */
   const exited = new Promise((resolve) => server.once("exit", resolve));
-  const [line] = await Promise.race([
-    (async () => {
-      for await (const text of createInterface({ input: server.stdout })) return [text];
-      throw new Error("cria serve closed its output without a word");
-    })(),
-    exited.then((code) => {
-      throw new Error(`cria serve ended with ${code}`);
-    }),
-  ]);
-  const { url } = JSON.parse(line);
+  const readUrl = async () => {
+    for await (const line of createInterface({ input: server.stdout })) return JSON.parse(line).url;
+    throw new Error(`cria serve ended with ${await exited}`);
+  };
+  const url = await readUrl();
   const given = JSON.stringify({ url, sessions, turns: 2, maxTokens: 24, ...clients });
   const started = performance.now();
   const { stdout } = await run(process.execPath, [join(here, "serve-clients.mjs"), given], { maxBuffer: 2 ** 28 });

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 const LEAKS = "ERROR: LeakSanitizer: detected memory leaks";
-const FRAME = /^\s*#\d+ 0x[0-9a-f]+ .*?\((\/[^()]+)\+(0x[0-9a-f]+)\)/;
+const FRAME = /^\s*(#\d+) 0x[0-9a-f]+ .*?\((\/[^()]+)\+(0x[0-9a-f]+)\)/;
 const ALLOCATORS = /^lib(asan|stdc\+\+|c|gcc_s)\.so/;
 /** Printed when an exception is thrown on a stack with unknown bounds; it only keeps more of that stack poisoned. */
 const NOTICE = /^==\d+==WARNING: ASan is ignoring requested __asan_handle_no_return.*\n.*\nFor details see .*\n?/gm;
@@ -43,7 +43,7 @@ export function readReports(folder) {
 
 function findAllocator(leak) {
   for (const line of leak.split("\n")) {
-    const module = FRAME.exec(line)?.[1];
+    const module = FRAME.exec(line)?.[2];
     if (module && !ALLOCATORS.test(basename(module))) return basename(module);
   }
   return "";
@@ -56,10 +56,10 @@ function symbolize(text) {
   return text
     .split("\n")
     .map((line) => {
-      const [, module, offset] = FRAME.exec(line) ?? [];
+      const [, number, module, offset] = FRAME.exec(line) ?? [];
       if (!module || !existsSync(module)) return line;
       const where = execFileSync("addr2line", ["-Cfpe", module, offset], { encoding: "utf8" }).trim();
-      return where.startsWith("??") ? line : `    ${/#\d+/.exec(line)?.[0]} ${where}`;
+      return where.startsWith("??") ? line : `    ${number} ${where}`;
     })
     .join("\n");
 }

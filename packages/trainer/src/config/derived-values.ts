@@ -11,6 +11,11 @@ export function usesLora({ actor_rollout_ref: { model } }: TrainConfig): boolean
   return model.lora_rank > 0 || model.lora_adapter_path !== null;
 }
 
+/** True if only a teacher's term is trained on: what rewards say, and whether they differ, teaches nothing. */
+export function isTaughtAlone({ distillation }: Pick<TrainConfig, "distillation">): boolean {
+  return distillation.enabled && !distillation.distillation_loss.use_task_rewards;
+}
+
 /** Number of samples per prompt in training. */
 export function countSamples({ n, multi_turn }: TrainConfig["actor_rollout_ref"]["rollout"]): number {
   return (multi_turn.enable ? multi_turn.num_repeat_rollouts : null) ?? n;

@@ -1,5 +1,6 @@
 import { policyLosses } from "@cria/algorithms";
 import { policyLossParameters } from "@cria/algorithms/schemas";
+import { isTaughtAlone } from "./derived-values.js";
 import { trainKeys } from "./import/config-keys.js";
 import type { ConfigWarning } from "./list-warnings.js";
 import { actorSection } from "./sections/actor.js";
@@ -30,8 +31,7 @@ export function listInert({ actor_rollout_ref, algorithm, critic, data, distilla
       found: "has no effect: data.sampler picks the rows of each step",
       remedy: "leave it out, or the sampler",
     });
-  const isTeacherAlone = distillation.enabled && !distillation.distillation_loss.use_task_rewards;
-  if (isTeacherAlone && actor.use_kl_loss)
+  if (isTaughtAlone({ distillation }) && actor.use_kl_loss)
     inert.push({
       key: `${ACTOR}.use_kl_loss`,
       found: "has no effect: with use_task_rewards false only the teacher's term is trained on",

@@ -1,5 +1,5 @@
 import { advantageEstimators } from "@cria/algorithms";
-import { countSamples, usesLora } from "./derived-values.js";
+import { countSamples, isTaughtAlone, usesLora } from "./derived-values.js";
 import type { TrainConfig } from "./train-config.js";
 
 /** Warnings about settings that are allowed but probably a mistake. */
@@ -41,9 +41,8 @@ export function listWarnings(config: TrainConfig): ConfigWarning[] {
     });
   }
   const { adv_estimator: estimator } = algorithm;
-  const { enabled: hasTeacher, distillation_loss } = config.distillation;
   const comparesGroup =
-    (!hasTeacher || distillation_loss.use_task_rewards) &&
+    !isTaughtAlone(config) &&
     advantageEstimators.names().includes(estimator) &&
     advantageEstimators.get(estimator).comparesGroup;
   if (comparesGroup && countSamples(actor_rollout_ref.rollout) === 1) {
